@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Date is a day of the proleptic Gregorian calendar, without a zone: a birth date,
-// or the local day that a summary covers. Values compare with ==; the zero value is
-// no date.
+// Date is a day of the proleptic Gregorian calendar without a time zone: a birth date, or the local day of a
+// summary. Values compare with ==; the zero value means no date.
 //
 // In text and JSON it is YYYY-MM-DD (ISO 8601), years 0001 to 9999.
 type Date struct {
@@ -22,8 +21,8 @@ func DateOf(t time.Time) Date {
 	return Date{y, m, d}
 }
 
-// ParseDate reads YYYY-MM-DD. Anything else, a day that does not exist included, is
-// [Invalid]; the error does not repeat the text.
+// ParseDate parses YYYY-MM-DD. Any other text, or a day that does not exist, is [Invalid]; the error does not
+// repeat the text.
 func ParseDate(s string) (Date, error) {
 	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
 		return Date{}, fmt.Errorf("%w: a date must have the form YYYY-MM-DD", Invalid)
@@ -63,9 +62,8 @@ func (d Date) AddDays(n int) Date {
 	return DateOf(time.Date(d.Year, d.Month, d.Day+n, 0, 0, 0, 0, time.UTC))
 }
 
-// At returns the day's first instant in loc. Where clocks skip midnight that day, it
-// is the instant just after the gap; where midnight comes twice, it is the first; and
-// for a day that loc left out altogether, it is the start of the next.
+// At returns the day's first instant in loc. If clocks skip midnight that day, it is the instant just after the
+// gap; if midnight comes twice, the first; if loc left out the whole day, the start of the next day.
 func (d Date) At(loc *time.Location) time.Time {
 	midnight := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
 	// time.Date promises neither side of a gap, so walk from one change of the
@@ -85,7 +83,7 @@ func (d Date) At(loc *time.Location) time.Time {
 	}
 }
 
-// String returns YYYY-MM-DD, or the empty string for no date.
+// String returns YYYY-MM-DD, or the empty string for the zero Date.
 func (d Date) String() string {
 	if d.IsZero() {
 		return ""
@@ -93,8 +91,7 @@ func (d Date) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
 }
 
-// MarshalText returns YYYY-MM-DD. No date, and a year that has no four digits, is
-// [Invalid].
+// MarshalText returns YYYY-MM-DD. The zero Date, and a year without four digits, is [Invalid].
 func (d Date) MarshalText() ([]byte, error) {
 	if d.IsZero() {
 		return nil, fmt.Errorf("%w: the date must be set", Invalid)
@@ -105,7 +102,7 @@ func (d Date) MarshalText() ([]byte, error) {
 	return []byte(d.String()), nil
 }
 
-// UnmarshalText reads YYYY-MM-DD.
+// UnmarshalText parses YYYY-MM-DD.
 func (d *Date) UnmarshalText(b []byte) error {
 	v, err := ParseDate(string(b))
 	if err != nil {

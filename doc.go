@@ -31,8 +31,8 @@
 // person's values, so that they can be logged.
 package healthlab
 
-// Version is the version of the library, by Semantic Versioning. CHANGELOG.md lists what
-// changed in it.
+// Version is the version of the library, by Semantic Versioning. CHANGELOG.md lists the changes of each
+// version.
 const Version = "0.1.0"
 
 // Files in the order of reading: each uses those before it.

@@ -2,37 +2,34 @@ package healthlab
 
 import "errors"
 
-// ErrorKind is the category of an error, which decides what a
-// caller does next. An ErrorKind is an error itself, so a caller writes
-// errors.Is(err, healthlab.NotFound), and an adapter
-// fmt.Errorf("%w: %w", healthlab.Conflict, cause).
+// ErrorKind is the category of an error, which decides what a caller does next. An ErrorKind is an error
+// itself, so a caller writes errors.Is(err, healthlab.NotFound), and an adapter fmt.Errorf("%w: %w",
+// healthlab.Conflict, cause).
 //
-// A kind is true for one caller: a laboratory's NotFound is not our caller's.
+// A kind is meant for the direct caller: a laboratory's NotFound is not a NotFound for the service's caller.
 type ErrorKind uint8
 
 const (
-	// Unknown is not classified: a bug or an outage. It is the zero value, and
-	// what [KindOf] says of an error without a kind.
+	// Unknown is an unclassified error: a bug or an outage. It is the zero value, and the result of [KindOf]
+	// for an error without a kind.
 	Unknown ErrorKind = iota
-	// Invalid means the input is wrong; asking again will not help.
+	// Invalid means that the input is wrong; repeating the call will not help.
 	Invalid
-	// NotFound means the caller's team has no such thing, whether or not another
-	// team has.
+	// NotFound means that the caller's team does not have the object, whether or not another team has it.
 	NotFound
-	// Conflict means something with this identity or key exists already.
+	// Conflict means that an object with this id or key exists.
 	Conflict
-	// Precondition means the right request at the wrong moment: a rule of the
-	// business forbids it as things stand.
+	// Precondition means that the present state does not allow the request: a business rule forbids it.
 	Precondition
-	// Unauthenticated means we do not know who is calling.
+	// Unauthenticated means that the caller is unknown.
 	Unauthenticated
-	// Forbidden means we do, and they may not.
+	// Forbidden means that the caller is known and lacks the permission.
 	Forbidden
-	// Exhausted means a quota or a rate is used up.
+	// Exhausted means that a quota or a rate limit is used up.
 	Exhausted
-	// Unavailable means try again later.
+	// Unavailable means that the caller should try again later.
 	Unavailable
-	// Unimplemented means that this adapter does not do that.
+	// Unimplemented means that this adapter does not support the request.
 	Unimplemented
 )
 
@@ -57,8 +54,8 @@ func (k ErrorKind) Error() string {
 	return kindNames[Unknown]
 }
 
-// KindOf returns the kind that err, or something it wraps, carries; Unknown if none
-// does. Of several it finds the first, depth first, as errors.As does.
+// KindOf returns the kind of err or of an error in its chain; Unknown if there is none. Of several kinds it
+// returns the first, depth first, as errors.As does.
 func KindOf(err error) ErrorKind {
 	var k ErrorKind
 	if errors.As(err, &k) {

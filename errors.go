@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with an input.
+// Problem is one error in an input.
 type Problem struct {
-	// Path leads to the place, from the outside in: names (string) and positions
-	// (int, from 0), such as "items", 0, "marker_id".
+	// Path is the position of the error, from the outside in: names (string) and positions (int, from 0), such
+	// as "items", 0, "marker_id".
 	Path []any
-	// Code is the stable name of the rule, lower_snake: "missing", "too_long".
+	// Code is the stable name of the broken rule, lower_snake: "missing", "too_long".
 	Code string
-	// Msg says the rule in words. It never holds the value that broke it.
+	// Msg states what is expected. It never contains the invalid value.
 	Msg string
-	// Context holds numbers and names that help a program: an offset, a limit.
-	// Never the value. Nil when there is nothing to add.
+	// Context has numbers and names for programs: an offset, a limit; never the value. Nil for none.
 	Context map[string]any
 }
 
-// String returns the place and the rule.
+// String returns the position and the text of the problem.
 func (p Problem) String() string {
 	var b strings.Builder
 	for i, part := range p.Path {
@@ -68,21 +67,22 @@ func (e *InvalidError) Error() string {
 // Unwrap returns [Invalid].
 func (e *InvalidError) Unwrap() error { return Invalid }
 
-// Problems gathers what is wrong with an input, so that a caller learns all of it at
-// once. The zero value is ready; it is not safe for concurrent use.
+// Problems collects the errors in an input, so that a caller learns all of them at once. The zero value is
+// ready to use; it is not safe for concurrent use.
 type Problems []Problem
 
-// Add notes a problem at path.
+// Add adds a problem at a path.
 func (p *Problems) Add(code, msg string, path ...any) {
 	*p = append(*p, Problem{Path: path, Code: code, Msg: msg})
 }
 
-// AddEnum notes a value that is none of the allowed ones, with the code enum, and lists them.
+// AddEnum adds a problem about a value that is not one of the allowed ones, with the code enum, and lists the
+// allowed ones.
 func (p *Problems) AddEnum(allowed []string, path ...any) {
 	p.Add("enum", "must be one of: "+strings.Join(allowed, ", "), path...)
 }
 
-// Under notes the problems of a part of the input, each with prefix before its path.
+// Under adds the problems of a part of the input, with prefix before each path.
 func (p *Problems) Under(part Problems, prefix ...any) {
 	for _, q := range part {
 		q.Path = append(append(make([]any, 0, len(prefix)+len(q.Path)), prefix...), q.Path...)
@@ -98,19 +98,18 @@ func (p Problems) Err() error {
 	return &InvalidError{Problems: p}
 }
 
-// RuleError says that a rule of the business forbids something. Type is the stable
-// name that a program branches on; the names are constants of the package whose
-// rule it is.
+// RuleError reports that a business rule forbids a request. Type is the stable name for programs; the names are
+// constants of the package with the rule.
 type RuleError struct {
-	// Kind is what the error unwraps to. The zero value means [Precondition].
+	// Kind is the error kind that the error unwraps to. The zero value means [Precondition].
 	Kind ErrorKind
-	// Type is the rule's name on the wire, UPPER_SNAKE: "CANCEL_NOT_ALLOWED".
+	// Type is the name of the rule in the HTTP API, UPPER_SNAKE: "CANCEL_NOT_ALLOWED".
 	Type string
-	// Msg states the rule for a person to read. It holds no value of a user.
+	// Msg states the rule for people. It contains no value of a user.
 	Msg string
 }
 
-// Error returns the name and the words.
+// Error returns the type and the text.
 func (e *RuleError) Error() string { return e.Type + ": " + e.Msg }
 
 // Unwrap returns the error's kind.

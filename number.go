@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ParseNumber reads a finite number as programs write it in any language: digits with a sign, a decimal
-// point or a decimal comma, thousands in groups of three (between points, commas, spaces of any width or
-// apostrophes), and an exponent. Spaces around it are left out. False for anything else, and for a text
-// such as 1,234 that is another number in another language.
+// ParseNumber parses a finite number in the format of any language: digits with a sign, a decimal point or a
+// decimal comma, groups of three digits (separated by points, commas, spaces of any width or apostrophes), and
+// an exponent. Spaces around the number are ignored. It returns false for other texts, and for a text such as
+// 1,234, which is a different number in different languages.
 func ParseNumber(s string) (float64, bool) {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, thousandsMarks) {
@@ -39,12 +39,12 @@ func ParseNumber(s string) (float64, bool) {
 	return n, err == nil && !math.IsInf(n, 0)
 }
 
-// thousandsMarks stand between groups of three digits and are no decimal mark in any language: a space, the
+// thousandsMarks separate groups of three digits and are no decimal mark in any language: a space, the
 // no-break, narrow and thin spaces, and apostrophes.
 const thousandsMarks = " \u00a0\u202f\u2009'\u2019"
 
-// withoutMarks removes one kind of thousands mark. False if the digits before the decimal mark do not stand
-// in groups of three.
+// withoutMarks removes one kind of thousands mark. False if the digits before the decimal mark are not in
+// groups of three.
 func withoutMarks(s string) (string, bool) {
 	sign := s[:len(s)-len(strings.TrimLeft(s, "+-\u2212"))]
 	s = s[len(sign):]
@@ -63,7 +63,7 @@ func withoutMarks(s string) (string, bool) {
 	return sign + strings.ReplaceAll(whole, mark, "") + rest, true
 }
 
-// withoutCommas writes a number with commas as Go does. False if it is not known what they mean.
+// withoutCommas converts a number with commas to Go's format. False if the meaning of the commas is ambiguous.
 func withoutCommas(s string) (string, bool) {
 	sign := s[:len(s)-len(strings.TrimLeft(s, "+-"))]
 	s = s[len(sign):]
@@ -86,7 +86,7 @@ func withoutCommas(s string) (string, bool) {
 	return "", false
 }
 
-// grouped reports whether digits stand in groups of three, of which the first may be shorter.
+// grouped reports whether digits are in groups of three, of which the first may be shorter.
 func grouped(s, separator string) bool {
 	for i, group := range strings.Split(s, separator) {
 		if strings.Trim(group, "0123456789") != "" || len(group) != 3 && (i > 0 || group == "" || len(group) > 3) {

@@ -6,19 +6,18 @@ import (
 	"log/slog"
 )
 
-// redacted is what a private value prints.
+// redacted is the text in place of a private value.
 const redacted = "[redacted]"
 
-// Private keeps the values of a struct that embeds it out of logs, errors and prints: fmt with
-// every verb and log/slog write [redacted] in its place. Fields can still be read, and
-// encodings such as JSON are not touched.
+// Private keeps the values of a struct that embeds it out of logs, errors and prints: fmt with every verb and
+// log/slog write [redacted] instead. Fields can still be read, and encodings such as JSON are not affected.
 //
-// Embed it in each struct that holds values of a person or a secret. A struct that embeds two
-// private ones embeds Private itself, or Go sees two ways to print and takes none. A type
-// whose ids help in logs declares LogValue beside it.
+// Embed it in each struct with values of a person or a secret. A struct that embeds two such structs must embed
+// Private itself, because otherwise Go finds two methods at the same depth and uses neither. A type whose ids
+// help in logs declares LogValue in addition.
 type Private struct{}
 
-// Format writes [redacted], whatever the verb.
+// Format writes [redacted] for every verb.
 func (Private) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // String returns [redacted].

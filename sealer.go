@@ -10,43 +10,41 @@ import (
 	"log/slog"
 )
 
-// Sealed is something encrypted, and the name of the key that opens it. The zero value
-// is nothing.
+// Sealed is an encrypted value, with the id of its key. The zero value is empty.
 type Sealed struct {
-	// KeyID names the key, which is not the key.
+	// KeyID identifies the key; it is not secret.
 	KeyID string
-	// Box is the ciphertext with whatever the sealer needs to open it.
+	// Box is the ciphertext with the data that the sealer needs to decrypt it, such as a nonce.
 	Box []byte
 }
 
-// Sealer encrypts what a store must not hold in clear: signing secrets, header values and
-// credentials at providers. A host whose keys are in a vault implements its own.
-// Implementations must be safe for concurrent use.
+// Sealer encrypts values that a store must not hold in clear: signing secrets, header values and credentials at
+// providers. A host with a key vault writes its own. Implementations must be safe for concurrent use.
 type Sealer interface {
-	// Seal encrypts plain with the current key. bound is neither secret nor stored;
-	// the box opens with the same bytes alone, so that a box copied to another
-	// row does not open. Neither argument is changed.
+	// Seal encrypts plain with the current key. bound is additional data that is neither secret nor stored;
+	// decryption requires the same bytes, so that a value which is copied to another row cannot be decrypted.
+	// Neither argument is changed.
 	Seal(ctx context.Context, plain, bound []byte) (Sealed, error)
-	// Open decrypts a box with the key that it names. Unavailable if that key is not at
-	// hand, Invalid if the box does not open; neither returns any plaintext.
+	// Open decrypts a box with the key that it names. Unavailable if the sealer does not have that key, Invalid
+	// if the decryption fails; neither returns any plaintext.
 	Open(ctx context.Context, box Sealed, bound []byte) ([]byte, error)
 }
 
-// aesKeyLen is the length of a key of AES-256.
+// aesKeyLen is the length of an AES-256 key in bytes.
 const aesKeyLen = 32
 
-// AESSealer is a [Sealer] with keys in memory: AES-256-GCM (NIST SP 800-38D) under a
-// random nonce, which goes before the ciphertext. Immutable; safe for concurrent use.
+// AESSealer is a [Sealer] with keys in memory: AES-256-GCM (NIST SP 800-38D) with a random nonce, which
+// precedes the ciphertext. Immutable; safe for concurrent use.
 //
-// To rotate, make one whose current key is the new one and which still has the old
-// ones: what is written from then on is under the new key.
+// To rotate keys, make an AESSealer whose current key is the new one and which still has the old ones: new
+// values are then encrypted with the new key.
 type AESSealer struct {
 	current string
 	keys    map[string]cipher.AEAD
 }
 
-// NewAESSealer returns a sealer that seals with the key named current and opens with any
-// of keys, each 32 random bytes. Invalid if one is not, or current is not among them.
+// NewAESSealer returns a sealer that encrypts with the key named current and decrypts with any of keys, each 32
+// random bytes. Invalid if a key has another length, or keys lacks current.
 func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
 	s := &AESSealer{current: current, keys: map[string]cipher.AEAD{}}
 	for id, key := range keys {
@@ -77,8 +75,8 @@ func (s *AESSealer) Seal(_ context.Context, plain, bound []byte) (Sealed, error)
 	return Sealed{KeyID: s.current, Box: aead.Seal(nonce, nonce, plain, bound)}, nil
 }
 
-// Open decrypts a box with the key that it names. Unavailable if the sealer does not
-// have that key, Invalid if the box does not open.
+// Open decrypts a box with the key that it names. Unavailable if the sealer does not have that key, Invalid if
+// the decryption fails.
 func (s *AESSealer) Open(_ context.Context, box Sealed, bound []byte) ([]byte, error) {
 	aead := s.keys[box.KeyID]
 	if aead == nil {
@@ -95,11 +93,11 @@ func (s *AESSealer) Open(_ context.Context, box Sealed, bound []byte) ([]byte, e
 	return plain, nil
 }
 
-// String names the current key and shows none.
+// String returns the id of the current key, and no key.
 func (s *AESSealer) String() string { return "sealer with key " + s.current }
 
-// Format writes String, whatever the verb.
+// Format writes the result of String for every verb.
 func (s *AESSealer) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// LogValue is String.
+// LogValue logs the result of String.
 func (s *AESSealer) LogValue() slog.Value { return slog.StringValue(s.String()) }

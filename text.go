@@ -10,9 +10,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// CheckText is [Invalid] unless every store can keep the texts: they are UTF-8 and contain
-// no NUL, which the text type of PostgreSQL does not hold. Stores call it for what they
-// are given before they write anything. The error does not repeat the text.
+// CheckText returns [Invalid] unless every store can store the texts: they must be UTF-8 without NUL, which
+// PostgreSQL's type text does not allow. Stores call it for their arguments before they write. The error does
+// not repeat the text.
 func CheckText(texts ...string) error {
 	for _, s := range texts {
 		if strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
@@ -22,9 +22,9 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// FoldText returns text in the form in which it is compared and searched: decomposed (NFKD),
-// without marks (Mn), case-folded, then composed (NFC). Letters without a decomposition, such
-// as ø and ł, stay what they are. It is pure and safe for concurrent use.
+// FoldText returns text in a form for comparing and searching: decomposed (NFKD), without marks (Mn),
+// case-folded, then composed (NFC). Letters without a decomposition, such as ø and ł, stay unchanged. It is
+// pure and safe for concurrent use.
 func FoldText(s string) string {
 	ascii := true
 	for i := 0; ascii && i < len(s); i++ {
@@ -36,7 +36,7 @@ func FoldText(s string) string {
 	return norm.NFC.String(cases.Fold().String(decomposed(s)))
 }
 
-// BareText returns text as [FoldText] does, with its case.
+// BareText returns text as [FoldText] does, but keeps the case.
 func BareText(s string) string { return norm.NFC.String(decomposed(s)) }
 
 // decomposed returns text in NFKD without marks (Mn).

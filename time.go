@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// Time is an instant as we publish it: in UTC, to the microsecond, written with the
-// offset +00:00 and with a fraction of a second only where there is one
-// (2026-03-01T07:00:00+00:00). It reads what [ParseTime] reads; no offset at all means UTC.
+// Time is an instant in the format of the HTTP API: in UTC, to the microsecond, with the offset +00:00 and a
+// fraction of a second only if it is not zero (2026-03-01T07:00:00+00:00). It is parsed as by [ParseTime]; a
+// text without an offset is in UTC.
 //
 // The zero value is year 1, which some sources use for "unknown".
 type Time struct{ time.Time }
 
-// At returns t as a Time: in UTC, cut to the microsecond, so that every store keeps
-// the same value.
+// At returns t as a Time: in UTC, truncated to the microsecond, so that every store has the same value.
 func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Microsecond)} }
 
-// maxOffset is the widest offset from UTC that we accept, in seconds. The widest in
-// use is 14 hours; ISO 8601 sets no bound, other systems stop near 18.
+// maxOffset is the largest accepted offset from UTC, in seconds. The largest in use is 14 hours; ISO 8601 sets
+// no limit, other systems stop near 18.
 const maxOffset = 18 * 60 * 60
 
-// Errors of ParseTime. They are values, so that a bad batch costs no formatting.
+// Errors of ParseTime. They are variables, so that many errors need no formatting.
 var (
 	errTimeShape  = fmt.Errorf("%w: a date-time must have the form YYYY-MM-DDTHH:MM:SS and an offset such as Z or +02:00", Invalid)
 	errNoSuchTime = fmt.Errorf("%w: a date-time must exist in the calendar", Invalid)
@@ -30,24 +29,23 @@ var (
 	errTimeYear   = fmt.Errorf("%w: the year of a date-time must be 0001 to 9999", Invalid)
 )
 
-// ParseTime reads an ISO 8601 date and time: YYYY-MM-DDTHH:MM, the seconds with or without a
-// fraction, and an optional offset (Z, ±HH:MM, ±HHMM or ±HH; UTC or GMT, alone or before an offset such
-// as UTC+2). A space may stand in place of the T and before the offset, a comma in place of the point of the fraction, and an hour may have one
-// digit. What is finer than a microsecond is cut off. Anything else is [Invalid]; the error does not repeat the text.
+// ParseTime parses an ISO 8601 date and time: YYYY-MM-DDTHH:MM, the seconds with or without a fraction, and an
+// optional offset (Z, ±HH:MM, ±HHMM or ±HH; UTC or GMT, alone or before an offset such as UTC+2). A space may
+// replace the T and precede the offset, a comma may replace the point of the fraction, and an hour may have one
+// digit. Digits beyond the microsecond are truncated. Other texts are [Invalid]; the error does not repeat the
+// text.
 func ParseTime(s string) (Time, error) {
 	t, _, _, err := parseTime(s)
 	return t, err
 }
 
-// ParseTimeOffset is [ParseTime] for a caller who also wants the offset that was
-// written, in seconds east of UTC; 0 where there is none.
+// ParseTimeOffset is [ParseTime] that also returns the written offset, in seconds east of UTC; 0 without one.
 func ParseTimeOffset(s string) (Time, int, error) {
 	t, offset, _, err := parseTime(s)
 	return t, offset, err
 }
 
-// ParseTimeZone is [ParseTime] for a caller to whom it matters whether an offset was written: it
-// is nil if there is none, and 0 for Z.
+// ParseTimeZone is [ParseTime] that also returns the written offset: nil without one, and 0 for Z.
 func ParseTimeZone(s string) (Time, *int, error) {
 	t, offset, written, err := parseTime(s)
 	if err != nil || !written {
@@ -56,8 +54,7 @@ func ParseTimeZone(s string) (Time, *int, error) {
 	return t, &offset, nil
 }
 
-// ParseOffset reads an offset as [ParseTime] does, in seconds east of UTC. The empty text is
-// [Invalid].
+// ParseOffset parses an offset as [ParseTime] does, in seconds east of UTC. The empty text is [Invalid].
 func ParseOffset(s string) (int, error) {
 	offset, written, err := parseOffset(s)
 	if err == nil && !written {
@@ -118,8 +115,8 @@ func parseTime(s string) (t Time, offset int, written bool, err error) {
 	return t, offset, written, nil
 }
 
-// extendedFormat writes the hyphens and colons into a date and time of the basic format, whose date, time or
-// both lack them. Any other text stays as it is.
+// extendedFormat inserts the hyphens and colons into a date and time in the basic format, if the date, the time
+// or both lack them. Other texts stay unchanged.
 func extendedFormat(s string) string {
 	if len(s) > 9 && allDigits(s[:8]) {
 		s = s[:4] + "-" + s[4:6] + "-" + s[6:]
@@ -140,7 +137,7 @@ func allDigits(s string) bool {
 	return ok
 }
 
-// parseSeconds reads the seconds of a time, if there are any, and returns what stands behind them.
+// parseSeconds parses the optional seconds of a time, and returns the text after them.
 func parseSeconds(s string) (second, nanos int, rest string, ok bool) {
 	if len(s) < 3 || s[0] != ':' {
 		return 0, 0, s, s == "" || s[0] != ':'
@@ -167,7 +164,7 @@ func parseSeconds(s string) (second, nanos int, rest string, ok bool) {
 	return second, nanos, rest[n:], true
 }
 
-// digits reads a text of one to nine decimal digits.
+// digits parses one to nine decimal digits.
 func digits(s string) (n int, ok bool) {
 	for i := range len(s) {
 		d := s[i] - '0'
@@ -179,8 +176,8 @@ func digits(s string) (n int, ok bool) {
 	return n, true
 }
 
-// parseOffset reads Z, ±HH:MM, ±HHMM, ±HH, UTC or GMT with or without a signed offset, or nothing, as
-// seconds east of UTC, and whether there was one.
+// parseOffset parses Z, ±HH:MM, ±HHMM, ±HH, UTC or GMT with or without a signed offset, or nothing, as seconds
+// east of UTC, and returns whether there was one.
 func parseOffset(s string) (offset int, written bool, err error) {
 	if len(s) >= 3 && (s[:3] == "UTC" || s[:3] == "GMT") {
 		if s = s[3:]; s == "" {
@@ -218,10 +215,10 @@ func parseOffset(s string) (offset int, written bool, err error) {
 	return offset, true, nil
 }
 
-// String returns the published form.
+// String returns the format of the HTTP API.
 func (t Time) String() string { return string(t.Append(nil)) }
 
-// Append appends the published form to b.
+// Append appends the format of the HTTP API to b.
 func (t Time) Append(b []byte) []byte {
 	u := t.UTC()
 	b = u.AppendFormat(b, "2006-01-02T15:04:05")
@@ -240,8 +237,8 @@ func (t Time) Append(b []byte) []byte {
 	return append(b, "+00:00"...)
 }
 
-// MarshalText returns the published form. A year outside 0001 to 9999 is [Invalid]:
-// it could not be read back.
+// MarshalText returns the format of the HTTP API. A year outside 0001 to 9999 is [Invalid], because it could
+// not be parsed again.
 func (t Time) MarshalText() ([]byte, error) {
 	if err := t.checkYear(); err != nil {
 		return nil, err
@@ -256,7 +253,7 @@ func (t Time) checkYear() error {
 	return nil
 }
 
-// MarshalJSON returns the published form in quotes, with the errors of MarshalText.
+// MarshalJSON returns the format of the HTTP API in quotes, with the errors of MarshalText.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if err := t.checkYear(); err != nil {
 		return nil, err
@@ -265,7 +262,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return append(t.Append(b), '"'), nil
 }
 
-// UnmarshalText reads what [ParseTime] reads.
+// UnmarshalText parses a text as [ParseTime] does.
 func (t *Time) UnmarshalText(b []byte) error {
 	v, err := ParseTime(string(b))
 	if err != nil {
@@ -275,7 +272,7 @@ func (t *Time) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON string as [ParseTime] does. Null leaves t as it is.
+// UnmarshalJSON parses a JSON string as [ParseTime] does. Null leaves t unchanged.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil

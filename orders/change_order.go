@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED where its status does not
-// allow it, cancelled included. The lab is called in the background.
+// Cancel cancels an order. RuleError CANCEL_NOT_ALLOWED if its status does not allow that, or if it is already
+// cancelled. The lab is called in the background.
 func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	o, err := s.changeOrder(ctx, team, id, CancelRequested, func(r *Record) error {
 		if !r.Cancellable() {
@@ -25,8 +25,8 @@ func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID)
 	return o, nil
 }
 
-// DrawCompleted notes that the team has drawn the sample of an order for on-site
-// collection. Forbidden unless the team has that switched on.
+// DrawCompleted records that the team has drawn the sample of an order for on-site collection. Forbidden unless
+// on-site collection is enabled for the team.
 func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	if err := s.allowed(ctx, team, func(have Settings) bool { return have.OnSiteCollection }); err != nil {
 		return Order{}, fmt.Errorf("complete draw: %w", err)
@@ -43,9 +43,9 @@ func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id O
 	return o, nil
 }
 
-// SetActivation moves the day on which a scheduled order goes to the lab; nil hands
-// it over at once. RuleErrors: ORDER_NOT_MODIFIABLE once it was handed over,
-// ORDER_NOT_SCHEDULED if it was not created with a day, ACTIVATE_BY_IN_PAST.
+// SetActivation changes the day on which a scheduled order is submitted to the lab; nil submits the order at
+// once. RuleErrors: ORDER_NOT_MODIFIABLE after the submission, ORDER_NOT_SCHEDULED if the order was created
+// without a day, ACTIVATE_BY_IN_PAST.
 func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id OrderID, day *healthlab.Date) (Order, error) {
 	at := s.now()
 	if day != nil {
@@ -93,7 +93,7 @@ func (s *Service) changeOrder(ctx context.Context, team healthlab.TeamID, id Ord
 // LabCall is a call to a laboratory about an order.
 type LabCall uint8
 
-// The calls. NoCall: nothing is to be said.
+// Calls to a laboratory. NoCall: no call is due.
 const (
 	NoCall LabCall = iota
 	SendKit
@@ -116,9 +116,9 @@ func (r *Record) NextCall() LabCall {
 	return NoCall
 }
 
-// PlanSubmission sets when the lab is called about the order in its present state: at once, or at the
-// first instant (UTC) of the day for which it is scheduled. A process that is talking to
-// the lab about it has a lease, so a cancellation does not overtake the order.
+// PlanSubmission sets the time of the next call to the lab: at once, or at the start (UTC) of the day for which
+// the order is scheduled. A process that is calling the lab about the order has a lease, so a cancellation does
+// not overtake the order.
 func (r *Record) PlanSubmission(at time.Time) {
 	r.PlanMessages()
 	r.Lab.Attempts = 0
@@ -133,7 +133,7 @@ func (r *Record) PlanSubmission(at time.Time) {
 	}
 }
 
-// Apply is [Apply] for a record; it also plans the call to the lab.
+// Apply is the function [Apply] for a record; it also plans the call to the lab.
 func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 	was := *r
 	r.noteDraw(st.On, st.At)
@@ -155,8 +155,8 @@ func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 	return append(events, more...), err
 }
 
-// Enter puts the order into a status, from wherever it stands: for results that a person gave to it. The
-// trigger of the step decides nothing. It plans the call to the laboratory.
+// Enter puts the order into a status from any other one, for results that a person assigned to the order. The
+// trigger of the step is ignored. It plans the call to the laboratory.
 func (r *Record) Enter(to LowLevel, st Step) ([]healthlab.Event, error) {
 	if r.endsVisit(to, st) != "" {
 		r.showVisit(nil)

@@ -8,10 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// CancelForDeletion cancels what can be cancelled of a user's orders, before the user is
-// deleted; laboratories and providers of appointments are called in the background. Orders
-// that are too far on stay as they are. It may be called again after any error. Hand it to
-// [healthdata.Options.BeforeDelete].
+// CancelForDeletion cancels a user's orders before the user is deleted, as far as their status allows;
+// laboratories and providers of appointments are called in the background. Other orders stay unchanged. It may
+// be called again after any error. Use it as [healthdata.Options.BeforeDelete].
 func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	ids, err := s.allOrders.OfUser(ctx, team, user)
 	if err != nil {
@@ -26,7 +25,7 @@ func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, 
 	return nil
 }
 
-// Visible returns a Store as callers see it: the orders of deleted users are not found.
+// Visible returns a Store in which the orders of deleted users are not found.
 func Visible(s Store) Store { return visibleStore{s} }
 
 type visibleStore struct{ Store }

@@ -3,11 +3,11 @@ package orders
 // The enumerations of this package are open: a value that we do not know decodes and
 // encodes unchanged. What a request may hold is checked where the request is checked.
 
-// Stage is the top level of a status. It can go back: a kit that is registered after
-// it was delivered returns from collecting to received.
+// Stage is the top level of a status. It can go back: a kit that is registered after its delivery returns from
+// collecting to received.
 type Stage string
 
-// The stages.
+// Stages of an order.
 const (
 	StageReceived         Stage = "received"
 	StageCollectingSample Stage = "collecting_sample"
@@ -17,10 +17,10 @@ const (
 	StageFailed           Stage = "failed"
 )
 
-// LowLevel is the last part of a status, and the state that a lifecycle is in.
+// LowLevel is the last part of a status: the state in the order's lifecycle.
 type LowLevel string
 
-// The low-level statuses. Which of them a method has is a matter of its lifecycle.
+// Low-level statuses. The lifecycle of a collection method decides which of them it has.
 const (
 	Ordered                    LowLevel = "ordered"
 	RequisitionCreated         LowLevel = "requisition_created"
@@ -54,8 +54,7 @@ const (
 // StatusDetail is a finer reason for a status.
 type StatusDetail string
 
-// The status details; [StatusDetails] lists them by status. Those of a date or of
-// demographics can be repaired.
+// Status details; [StatusDetails] lists them by status. Errors in a date or in demographics can be repaired.
 const (
 	FulfillmentError                  StatusDetail = "fulfillment_error"
 	DateOfCollectionUnspecified       StatusDetail = "date_of_collection_unspecified"
@@ -68,14 +67,14 @@ const (
 	SampleImproperCollection          StatusDetail = "sample_improper_collection"
 	// ReasonUnspecified: the laboratory did not say why it cannot use the sample.
 	ReasonUnspecified StatusDetail = "reason_unspecified"
-	// OrderRefused: the laboratory does not take the order.
+	// OrderRefused: the laboratory refused the order.
 	OrderRefused StatusDetail = "order_refused"
 )
 
-// Origin says how an order came to be.
+// Origin is the reason for creating an order.
 type Origin string
 
-// The origins.
+// Origins of orders.
 const (
 	// OriginInitial starts a transaction.
 	OriginInitial Origin = "initial"
@@ -86,30 +85,29 @@ const (
 	OriginRecreation Origin = "recreation"
 )
 
-// TransactionStatus is where a whole testing journey stands.
+// TransactionStatus is the state of a transaction: an order with its redraw and replacements.
 type TransactionStatus string
 
-// The transaction statuses. A transaction without any final report, because each of its
-// orders failed or was cancelled, is cancelled.
+// Transaction statuses. A transaction without a final report is cancelled if each of its orders failed or was
+// cancelled.
 const (
 	TransactionActive    TransactionStatus = "active"
 	TransactionCompleted TransactionStatus = "completed"
 	TransactionCancelled TransactionStatus = "cancelled"
 )
 
-// ActivationType tells orders that are dispatched from those that wait for a date.
+// ActivationType distinguishes orders that are submitted at once from those that wait for a date.
 type ActivationType string
 
-// The activation types.
+// Activation types.
 const (
-	// ActivationCurrent has no date, or one that has come.
+	// ActivationCurrent: the order has no activation date, or the date has come.
 	ActivationCurrent ActivationType = "current"
-	// ActivationScheduled has a date after today.
+	// ActivationScheduled: the activation date is after today.
 	ActivationScheduled ActivationType = "scheduled"
 )
 
-// Names of the rules of this package, as a [healthlab.RuleError] and the wire carry
-// them.
+// Error types of this package, for [healthlab.RuleError] and the HTTP API.
 const (
 	TransitionNotAllowed = "TRANSITION_NOT_ALLOWED"
 	CancelNotAllowed     = "CANCEL_NOT_ALLOWED"
@@ -136,7 +134,7 @@ const (
 	TeamNotFound         = "TEAM_NOT_FOUND"
 	TransactionNotFound  = "ORDER_TRANSACTION_NOT_FOUND"
 	AppointmentNotFound  = "APPOINTMENT_NOT_FOUND"
-	// IdempotencyInProgress: a request with the same key is running; retry.
+	// IdempotencyInProgress: a request with the same key is running; retry later.
 	IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS"
 	// IdempotencyKeyReused: the key was sent before with another request.
 	IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"

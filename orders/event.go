@@ -5,7 +5,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/critical"
 )
 
-// Names of the events that this package emits.
+// Event types of this package.
 const (
 	EventOrderCreated       = "labtest.order.created"
 	EventOrderUpdated       = "labtest.order.updated"
@@ -13,8 +13,8 @@ const (
 	EventAppointmentUpdated = "labtest.appointment.updated"
 )
 
-// EventTypes lists the events that this package and package critical emit. The events of an order
-// have its id as key.
+// EventTypes lists the event types of this package and of package critical. The key of an order's events is the
+// order's id.
 func EventTypes() []healthlab.EventType {
 	return append([]healthlab.EventType{
 		{Name: EventOrderCreated, Mode: healthlab.Ordered, Data: Order{},

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// maxReportBytes bounds a report that a lab printed.
+// maxReportBytes is the highest size of a laboratory's report.
 const maxReportBytes = 20 << 20
 
 // fetch reads a file of an order.
@@ -39,14 +39,12 @@ func fileError(verb string, err error) error {
 
 func reportKey(id OrderID, file string) string { return "orders/" + id.String() + "/lab/" + file }
 
-// StoreReport keeps a report that a laboratory printed itself, a PDF file. Its id is the
-// same for the same report of the order: letters, digits, hyphens and underscores. It is
-// not shown before results come that name it ([Message.ReportFile]) and are the
-// order's, and until others come. It may be called again with the same report.
+// StoreReport stores a report that a laboratory printed, a PDF file. The report's id consists of letters,
+// digits, hyphens and underscores and is unique in the order. The report is shown when results name it
+// ([Message.ReportFile]), until newer results come. It may be called again with the same report.
 //
-// Invalid if it is no PDF file, too large (20 MB) or has no such id; NotFound if the
-// team has no such order. Of an order whose patient is to be erased, and where no files
-// are kept, it keeps nothing.
+// Invalid if it is no PDF file, is larger than 20 MB or has an invalid id; NotFound if the team has no such
+// order. If the patient is to be erased, or if no file store is configured, it stores nothing.
 func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
 	var p healthlab.Problems
 	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
@@ -85,8 +83,8 @@ func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order 
 	return nil
 }
 
-// DropReport deletes a report that [Service.StoreReport] keeps and that is not the one of the order's results.
-// It does nothing where there is no such report.
+// DropReport deletes a report of [Service.StoreReport] unless the order's results name it. It is a no-op if the
+// report does not exist.
 func (s *Service) DropReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string) error {
 	if s.opts.Files == nil || id == "" {
 		return nil
@@ -110,9 +108,8 @@ func (s *Service) DropReport(ctx context.Context, team healthlab.TeamID, order O
 	return nil
 }
 
-// Forget deletes the files of a user's orders, before the user is erased for good and
-// the store forgets the orders. It may be called again after any error. Hand it to
-// [healthdata.Options.Forget].
+// Forget deletes the files of a user's orders, before the erasure of the user removes the orders. It may be
+// called again after any error. Use it as [healthdata.Options.Forget].
 func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	if s.opts.Files == nil {
 		return nil
@@ -142,13 +139,12 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 	return nil
 }
 
-// keptDocuments are the names of the documents that are kept as they were first printed.
+// keptDocuments are the kinds of documents that are stored when they are first printed.
 var keptDocuments = []string{"requisition", "abn"}
 
 func documentKey(id OrderID, name string) string { return "orders/" + id.String() + "/" + name }
 
-// Document returns a document of an order that [Service.StoreDocument] keeps. NotFound if it
-// keeps none.
+// Document returns a document of an order from [Service.StoreDocument]. NotFound if none is stored.
 func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte, error) {
 	if s.opts.Files == nil {
 		return nil, rules.Missing(DocumentNotFound, "the service stores no files of orders")
@@ -156,8 +152,8 @@ func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte,
 	return s.fetch(ctx, r, documentKey(r.ID, name))
 }
 
-// StoreDocument keeps a document of an order as it was first printed: requisition or abn,
-// else Invalid. It keeps nothing where no files are kept, and nothing of a user who is deleted.
+// StoreDocument stores a document of an order as it was first printed: requisition or abn, else Invalid. It
+// stores nothing without a file store, and nothing for a deleted user.
 func (s *Service) StoreDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
 	if !slices.Contains(keptDocuments, name) {
 		return fmt.Errorf("%w: the kind of a document must be one of %s", healthlab.Invalid, strings.Join(keptDocuments, ", "))
@@ -175,14 +171,13 @@ func (s *Service) StoreDocument(ctx context.Context, r *Record, name string, pdf
 	return nil
 }
 
-// LabReport returns the report that the laboratory printed of an order's results. NotFound if
-// it sent none.
+// LabReport returns the laboratory's own report of an order's results. NotFound if it sent none.
 func (s *Service) LabReport(ctx context.Context, r *Record) ([]byte, error) {
 	return s.LabReportFile(ctx, r, r.ReportFile)
 }
 
-// LabReportFile returns one of the reports that the laboratory sent for an order, superseded
-// ones included: id is one of the record's Files. NotFound if it is not.
+// LabReportFile returns one of the reports that the laboratory sent for an order, including superseded ones. id
+// is one of the record's Files; NotFound for others.
 func (s *Service) LabReportFile(ctx context.Context, r *Record, id string) ([]byte, error) {
 	if s.opts.Files == nil || id == "" || id != r.ReportFile && !slices.Contains(r.Files, id) {
 		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report as a file")

@@ -15,10 +15,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// UpdateReason is why an order replaces another one.
+// UpdateReason is the reason for replacing an order.
 type UpdateReason string
 
-// IncorrectLab: the first order went to the wrong lab. The account is found afresh.
+// IncorrectLab: the first order went to the wrong lab. The lab account is chosen anew.
 const IncorrectLab UpdateReason = "INCORRECT_LAB"
 
 // CreateRequest is a PlaceRequest that may replace an earlier order.
@@ -26,12 +26,12 @@ type CreateRequest struct {
 	PlaceRequest
 	// ParentID is the order that is replaced; nil for none.
 	ParentID *OrderID `json:"parent_id"`
-	// UpdateReason goes with ParentID only. Without one, the parent's lab account is
-	// used again where none is named and the lab is the same.
+	// UpdateReason is allowed with ParentID only. Without it, the parent's lab account is used again if none is
+	// given and the lab is the same.
 	UpdateReason *UpdateReason `json:"update_reason"`
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *CreateRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	if r.UpdateReason != nil {
@@ -43,7 +43,7 @@ func (r *CreateRequest) Check(today healthlab.Date) error {
 	return also(p, r.PlaceRequest.Check(today))
 }
 
-// also joins problems to those of another check.
+// also joins the problems of two checks.
 func also(p healthlab.Problems, err error) error {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) {
@@ -52,10 +52,9 @@ func also(p healthlab.Problems, err error) error {
 	return p.Err()
 }
 
-// Create is [Service.Place], or replaces an order: the new one joins its transaction,
-// and the old one is cancelled where it still can be. RuleErrors as Place, and
-// MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent, ALREADY_RECREATED. A caller who
-// chose the id is answered with the order that has it; a zero id means a new one.
+// Create is [Service.Place], or replaces an order: the new order joins the transaction of the old one, which is
+// cancelled if possible. RuleErrors as Place, and MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent,
+// ALREADY_RECREATED. If an order with the given id exists, it is returned; a zero id means a new one.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) (Order, error) {
 	return s.Plans().Create(ctx, team, req).Run(ctx, id)
 }
@@ -103,9 +102,8 @@ func (s *Service) create(ctx context.Context, team healthlab.TeamID, ids planned
 	return child.Order, nil
 }
 
-// follow stores an order that comes out of another one, together with what happens to
-// that one: then says what does, if anything. Both tell of the transaction as it is
-// afterwards.
+// follow stores an order that follows from another one, and applies the function then to that one, if given.
+// The events of both show the transaction after the change.
 func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at time.Time, then func(*Record) (Trigger, error)) (Record, Record, error) {
 	st, first := Step{At: at, EventID: s.opts.NewID()}, s.opts.NewID()
 	return s.store.InsertAfter(ctx, parent, child, func(p, c *Record) ([]healthlab.Event, error) {
@@ -117,8 +115,8 @@ func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at t
 	})
 }
 
-// AddChild lets something happen to the parent and begins the child: in the parent's
-// transaction, unless it is for another person.
+// AddChild applies a change to the parent order and creates the child order, in the parent's transaction unless
+// the child is for another person.
 func AddChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
 	if _, err := Begin(&c.Order, st.At, first); err != nil {
 		return nil, err
@@ -154,7 +152,7 @@ func AddChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 	return append(events, created...), nil
 }
 
-// ImportRequest tracks an order that was placed outside the service.
+// ImportRequest imports an order that was placed outside the service.
 type ImportRequest struct {
 	healthlab.Private
 
@@ -164,15 +162,15 @@ type ImportRequest struct {
 	CollectionMethod catalogue.CollectionMethod `json:"collection_method"`
 	Physician        *people.PhysicianInput     `json:"physician"`
 	PatientDetails   people.PatientDetailsInput `json:"patient_details"`
-	// PatientAddress is taken as it is; the forms of its state and zip are not checked.
+	// PatientAddress is stored unchanged; the formats of its state and zip are not checked.
 	PatientAddress people.ImportAddressInput `json:"patient_address"`
-	// SampleID is the lab's number of the order; no other order has it.
+	// SampleID is the lab's number of the order, which no other order may have.
 	SampleID string `json:"sample_id"`
-	// LabAccountID may be pending.
+	// LabAccountID may be an account with the status pending.
 	LabAccountID *catalogue.LabAccountID `json:"lab_account_id"`
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *ImportRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -205,15 +203,14 @@ func (r *ImportRequest) place() PlaceRequest {
 	return req
 }
 
-// Import tracks an order that was placed outside. It has its requisition already, so
-// the lab is not told of it. Forbidden unless the team has imports switched on;
-// Invalid if its sample id is taken; RuleErrors as [Service.Place].
+// Import stores an order that was placed outside the service. Its requisition exists already, so the order is
+// not submitted to the lab. Forbidden unless the team has imports enabled; Invalid if another order has its
+// sample id; RuleErrors as [Service.Place].
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, req ImportRequest) (Order, error) {
 	return s.ImportAs(ctx, team, OrderID{}, req)
 }
 
-// ImportAs is Import with the id of the order, as [Service.PlaceAs]: if the order exists,
-// it is returned.
+// ImportAs is Import with the id of the order, as [Service.PlaceAs]: if the order exists, it is returned.
 func (s *Service) ImportAs(ctx context.Context, team healthlab.TeamID, id OrderID, req ImportRequest) (Order, error) {
 	return s.Plans().Import(ctx, team, req).Run(ctx, id)
 }

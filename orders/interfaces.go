@@ -13,98 +13,92 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Settings is what a team has switched on. The zero value has everything off.
+// Settings are the settings of a team. In the zero value every feature is off.
 type Settings struct {
-	// PartialWebhooks: an event for every partial result. Without it, there is one for those that
-	// correct an earlier result alone.
+	// PartialWebhooks sends an event for every partial result. Without it, only partial results that correct an
+	// earlier result make an event.
 	PartialWebhooks bool
-	// Redraws: the patient may come again when the lab lost a result.
+	// Redraws allows a second draw for the patient if the lab lost a result.
 	Redraws bool
-	// OnSiteCollection: the team draws samples itself.
+	// OnSiteCollection allows the team to draw samples itself.
 	OnSiteCollection bool
-	// OrderImport: orders placed elsewhere may be tracked here.
+	// OrderImport allows importing orders that were placed elsewhere.
 	OrderImport bool
-	// Minors: patients under 18, with a medical proxy.
+	// Minors allows patients under 18, with a medical proxy.
 	Minors bool
-	// InsuranceRead: insurance records may be read back.
+	// InsuranceRead allows reading insurance records.
 	InsuranceRead bool
-	// OwnPayors: payors that only the team sees.
+	// OwnPayors allows payors that only the team sees.
 	OwnPayors bool
-	// CompendiumTools: the compendium may be searched.
+	// CompendiumTools allows searching the compendium.
 	CompendiumTools bool
-	// SMSOff and EmailOff: patients get no message that way. Reminders: they are
-	// reminded.
+	// SMSOff and EmailOff disable messages to patients by that channel. Reminders enables reminders.
 	SMSOff, EmailOff, Reminders bool
 	// CriticalEmail is the address for messages about critical results; empty for none.
 	CriticalEmail string
-	// Paper is what documents are printed on. Default: letter.
+	// Paper is the paper size of documents. Default: letter.
 	Paper Paper
-	// UnmatchedResults: results that match no order for certain wait for the team's
-	// decision. Without it, operations alone see them: [Service.Operations].
+	// UnmatchedResults lets the team decide about results that match no order with certainty. Without it,
+	// operations decide: [Service.Operations].
 	UnmatchedResults bool
-	// UnmatchedTestRuns: trials of that queue, in a sandbox.
+	// UnmatchedTestRuns allows test runs of the review queue, in a sandbox.
 	UnmatchedTestRuns bool
-	// PSCScheduling: appointments at patient service centers can be made.
+	// PSCScheduling allows appointments at patient service centers.
 	PSCScheduling bool
-	// PreRequisitionBooking: an appointment can be made before the lab has accepted
-	// the order.
+	// PreRequisitionBooking allows booking an appointment before the lab has accepted the order.
 	PreRequisitionBooking bool
-	// PatientManagedPSC: providers may be used whose appointments only the patient
-	// can change.
+	// PatientManagedPSC allows providers whose appointments only the patient can change.
 	PatientManagedPSC bool
-	// CachedAvailability: answers about free slots may be some minutes old.
+	// CachedAvailability allows answers about free slots that are some minutes old.
 	CachedAvailability bool
-	// BookingIdempotency: bookings at centers take an idempotency key.
+	// BookingIdempotency allows an idempotency key for bookings at centers.
 	BookingIdempotency bool
-	// AsyncConfirmation: bookings at centers may be confirmed later.
+	// AsyncConfirmation allows bookings at centers that are confirmed later.
 	AsyncConfirmation bool
-	// RequiredConsents are those that a patient must have given when the service's
-	// own physicians order.
+	// RequiredConsents are the consents that a patient must have given when the service's own physicians order.
 	RequiredConsents []people.ConsentType
 }
 
 // Paper is the size of a document's pages.
 type Paper string
 
-// The sizes. The zero value of a Paper is Letter.
+// Paper sizes. The zero value of a Paper is Letter.
 const (
 	Letter Paper = "letter"
 	A4     Paper = "a4"
 )
 
-// CoverageNotice is what a laboratory knows of an order that the patient's insurance
-// will probably not pay for. Printing or logging it shows nothing.
+// CoverageNotice lists the tests of an order that the patient's insurance will probably not pay, as the
+// laboratory reports them. Printing or logging it shows nothing.
 type CoverageNotice struct {
 	healthlab.Private
 
 	Items []CoverageItem
-	// Note is a further word of the laboratory; empty for none.
+	// Note is a note of the laboratory; empty for none.
 	Note string
 }
 
-// CoverageItem is one thing that is probably not paid for.
+// CoverageItem is one test or service that is probably not covered.
 type CoverageItem struct {
 	healthlab.Private
 
-	// Name is what it is, in words.
+	// Name is the name of the test or service.
 	Name string
-	// Reason is why it is probably not paid for.
+	// Reason is the reason for which it is probably not covered.
 	Reason string
 	// CostMinor is the estimated cost in cents.
 	CostMinor int64
 }
 
-// BlobStore keeps the files of orders. They are health data: an implementation encrypts
-// them. Put and Get name the user whom the file is about: where a host has keys of persons, the
-// file is encrypted with that user's key, and opens for no other user. Once the key is
-// deleted, Get is [healthlab.NotFound].
+// BlobStore stores the files of orders. They are health data: an implementation must encrypt them. Put and Get
+// have the user of the file: if the host has keys of persons, the file is encrypted with that user's key and
+// cannot be decrypted for another user. Once the key is deleted, Get returns [healthlab.NotFound].
 //
-// A key is letters, digits, hyphens, underscores and single slashes between them, at
-// most 512 bytes; another one is [healthlab.Invalid]. Put keeps the whole content, in
-// place of what was there, or after any error nothing of it; it may be called again
-// after any error, as Delete may. Get of what is not there is [healthlab.NotFound];
-// Delete of it is no error. Once ctx has ended, a call returns the context's error and
-// changes nothing. Implementations are safe for concurrent use.
+// A key consists of letters, digits, hyphens, underscores and single slashes between them, at most 512 bytes;
+// others are [healthlab.Invalid]. Put stores the whole content in place of the old one, or nothing after an
+// error. Put and Delete may be called again after any error. Get of a missing file is [healthlab.NotFound];
+// Delete of one is no error. Once ctx has ended, a call returns the context's error and changes nothing.
+// Implementations are safe for concurrent use.
 type BlobStore interface {
 	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
 	// Get returns the content; the caller closes it.
@@ -112,19 +106,19 @@ type BlobStore interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// Channel is how a message reaches a patient.
+// Channel is the channel of a message to a patient.
 type Channel string
 
-// The channels.
+// Channels of messages.
 const (
 	SMS   Channel = "sms"
 	Email Channel = "email"
 )
 
-// Moment is what a message is about: a low-level status of the order, or a reminder.
+// Moment is the occasion of a message: a low-level status of the order, or a reminder.
 type Moment string
 
-// The reminders.
+// Reminders.
 const (
 	// RemindKit: the patient has the kit and has not sent the sample.
 	RemindKit Moment = "kit_reminder"
@@ -134,16 +128,14 @@ const (
 	RemindAppointment Moment = "appointment_reminder"
 )
 
-// AlertTeam is the one moment that is not the patient's: the team is told that a result is
-// critical, at [Settings].CriticalEmail.
+// AlertTeam is the occasion of a message to the team at [Settings].CriticalEmail: a result is critical.
 const AlertTeam Moment = "critical_result"
 
-// PatientMessage is a message to a patient, or to the team that looks after one. Printing or
-// logging it shows nothing.
+// PatientMessage is a message to a patient, or to the patient's team. Printing or logging it shows nothing.
 type PatientMessage struct {
 	healthlab.Private
 
-	// ID is the same each time that the message is handed over.
+	// ID is the same in every call with the message.
 	ID      uuid.UUID
 	Team    healthlab.TeamID
 	Order   OrderID
@@ -153,32 +145,30 @@ type PatientMessage struct {
 	To     string
 	Moment Moment
 	Method catalogue.CollectionMethod
-	// FirstName is the patient's; it may be empty, and is of a message to the team.
+	// FirstName is the first name of the patient; it may be empty, and is empty in messages to the team.
 	FirstName string
-	// At is when what it is about happened, or, of an appointment that is near, when it
-	// begins.
+	// At is the time of the occasion; for a reminder of an appointment, the start of the appointment.
 	At time.Time
 }
 
 // Messenger sends messages to patients and teams.
 //
-// Send may be called again with the same message after any error or timeout; an
-// implementation recognises its ID and sends it once. Errors: Invalid (the address is no
-// good: it is not tried again), anything else: it is tried again later. An error names neither
-// the address nor the person. Once ctx has ended, Send returns its error and sends nothing.
-// Implementations must be safe for concurrent use.
+// Send may be called again with the same message after any error or timeout; an implementation recognizes its
+// ID and sends it once. Errors: Invalid (the address is invalid: no retry); after any other error it is called
+// again later. An error contains neither the address nor the person. Once ctx has ended, Send returns its error
+// and sends nothing. Implementations must be safe for concurrent use.
 type Messenger interface {
 	Send(ctx context.Context, m PatientMessage) error
 }
 
-// SimulationFlags says what a simulated lab finds.
+// SimulationFlags control the results of a simulated lab.
 type SimulationFlags struct {
 	// Interpretation of the order as a whole; normal if empty.
 	Interpretation labresult.Interpretation `json:"interpretation"`
-	// ResultTypes are taken in turn. If empty, a marker with a known LOINC code has a
-	// value with the unit and the reference interval of the marker, or a qualitative
-	// result; the others are numeric, comment and range in turn.
+	// ResultTypes are used in turn. If empty, a marker with a known LOINC code gets a value with the marker's
+	// unit and reference interval, or a qualitative result; other markers get numeric, comment and range
+	// results in turn.
 	ResultTypes []labresult.Type `json:"result_types"`
-	// HasMissingResults: one of the expected results is missing.
+	// HasMissingResults makes one of the expected results missing.
 	HasMissingResults *bool `json:"has_missing_results"`
 }

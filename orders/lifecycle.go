@@ -8,16 +8,16 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// Trigger is something that happens to an order and may move it along.
+// Trigger is an event that may change the status of an order.
 type Trigger string
 
-// The triggers, in the order of an order's life.
+// Triggers, in the order of an order's life.
 const (
-	// LabAccepted: the lab took the requisition.
+	// LabAccepted: the lab accepted the requisition.
 	LabAccepted Trigger = "lab_accepted"
 	// Imported: the order was placed outside, with its own requisition.
 	Imported Trigger = "imported"
-	// PatientAwaited: the order was accepted, and its kit has no patient yet.
+	// PatientAwaited: the lab accepted the order, whose kit has no patient yet.
 	PatientAwaited Trigger = "patient_awaited"
 	// KitRegistered: a patient registered the kit.
 	KitRegistered Trigger = "kit_registered"
@@ -39,19 +39,19 @@ const (
 	SampleUndeliverable Trigger = "sample_undeliverable"
 	// SampleReceived: the lab has the sample.
 	SampleReceived Trigger = "sample_received"
-	// ParcelLost: kit or sample is gone.
+	// ParcelLost: the parcel with the kit or the sample is lost.
 	ParcelLost Trigger = "parcel_lost"
-	// LabBlocked: the lab cannot go on without something; the detail says what.
+	// LabBlocked: the lab needs information; the detail says which.
 	LabBlocked Trigger = "lab_blocked"
-	// InformationSupplied: what the lab was waiting for has come.
+	// InformationSupplied: the lab has received the information that it waited for.
 	InformationSupplied Trigger = "information_supplied"
 	// SampleRejected: the lab cannot use the sample.
 	SampleRejected Trigger = "sample_rejected"
-	// AppointmentBooked: a visit was booked or asked for.
+	// AppointmentBooked: a visit was booked or requested.
 	AppointmentBooked Trigger = "appointment_made"
-	// AppointmentConfirmed: the visit has its time.
+	// AppointmentConfirmed: the provider confirmed the time of the visit.
 	AppointmentConfirmed Trigger = "appointment_confirmed"
-	// AppointmentRescheduled: the visit gets another time.
+	// AppointmentRescheduled: the visit has a new time.
 	AppointmentRescheduled Trigger = "appointment_moved"
 	// AppointmentCalledOff: the visit will not take place.
 	AppointmentCalledOff Trigger = "appointment_dropped"
@@ -59,13 +59,13 @@ const (
 	SampleDrawn Trigger = "sample_drawn"
 	// PartialResult: the lab reported some of the results.
 	PartialResult Trigger = "partial_result"
-	// FinalResult: the lab reported all there will be.
+	// FinalResult: the lab sent its final report.
 	FinalResult Trigger = "final_result"
-	// CorrectedResult: the lab replaced its final report. After partial results alone, the final
-	// report is implied, and the order is completed and corrected.
+	// CorrectedResult: the lab replaced its final report. After partial results only, the final report is
+	// implied, and the order is completed and corrected.
 	CorrectedResult Trigger = "result_corrected"
-	// RedrawOffered: the lab reported all there will be, lost some of it by its own
-	// fault, and the patient may come again.
+	// RedrawOffered: the final report lacks results through the lab's fault, and the patient may have a second
+	// draw.
 	RedrawOffered Trigger = "redraw_offered"
 	// CancelRequested: the team cancels the order.
 	CancelRequested Trigger = "cancel_asked"
@@ -73,7 +73,7 @@ const (
 	Stopped Trigger = "stopped"
 )
 
-// Triggers returns every trigger, in the order of an order's life.
+// Triggers returns all triggers, in the order of an order's life.
 func Triggers() []Trigger {
 	return []Trigger{
 		LabAccepted, Imported, PatientAwaited, KitRegistered, KitShipped, KitOutForDelivery, KitDelivered,
@@ -84,18 +84,17 @@ func Triggers() []Trigger {
 	}
 }
 
-// Facts is what the guards of the lifecycle look at.
+// Facts are the facts that the transitions of the lifecycle depend on.
 type Facts struct {
-	// Registrable: the order is for a kit that was sent before its patient was
-	// known.
+	// Registrable is true if the order is for a kit that was sent before its patient was known.
 	Registrable bool
-	// Registered: a patient has registered that kit.
+	// Registered is true if a patient has registered that kit.
 	Registered bool
-	// Initial: the order is the first of its transaction.
+	// Initial is true if the order is the first of its transaction.
 	Initial bool
 }
 
-// Guards of the lifecycle, by the name that the table and the diagrams show.
+// Guards of the lifecycle, by the names in the table and the diagrams.
 var guards = map[string]func(Facts) bool{
 	"registrable":   registrable,
 	"patient known": patientKnown,
@@ -109,15 +108,14 @@ func patientKnown(f Facts) bool {
 	return f.PatientKnown()
 }
 
-// PatientKnown reports whether the patient of the order is known: always, but for a kit that
-// was not registered.
+// PatientKnown reports whether the patient of the order is known; false only for a kit that is not registered.
 func (f Facts) PatientKnown() bool { return !f.Registrable || f.Registered }
 
 func initialOrder(f Facts) bool { return f.Initial }
 
 type row = fsm.Row[LowLevel, Trigger, catalogue.CollectionMethod, Facts]
 
-// rows spells out a transition that starts in several states.
+// rows returns the rows of a transition that several states have.
 func rows(methods []catalogue.CollectionMethod, guard string, on Trigger, to LowLevel, from ...LowLevel) []row {
 	out := make([]row, 0, len(from))
 	for _, f := range from {
@@ -126,8 +124,8 @@ func rows(methods []catalogue.CollectionMethod, guard string, on Trigger, to Low
 	return out
 }
 
-// lifecycle is the whole automaton. A requisition that was bypassed has exactly the
-// exits of one that was created.
+// lifecycle is the table of all states and transitions. requisition_bypassed has the same transitions as
+// requisition_created.
 var lifecycle = fsm.Must(fsm.Table[LowLevel, Trigger, catalogue.CollectionMethod, Facts]{
 	Initial:  Ordered,
 	Variants: catalogue.CollectionMethods(),
@@ -245,8 +243,7 @@ func onSiteRows() []row {
 	)
 }
 
-// stages gives the top level of each low-level status, where the method does not
-// matter.
+// stages maps low-level statuses to stages, if the collection method does not matter.
 var stages = map[LowLevel]Stage{
 	Ordered:                    StageReceived,
 	RequisitionCreated:         StageReceived,
@@ -277,8 +274,8 @@ var stages = map[LowLevel]Stage{
 	DoNotProcess:               StageCancelled,
 }
 
-// StageOf returns the top level that a low-level status has under a method. It is a
-// function of both: a draw on site puts the sample into the lab's hands at once.
+// StageOf returns the stage of a low-level status under a collection method. It depends on both: after a draw
+// on site the lab has the sample at once.
 func StageOf(m catalogue.CollectionMethod, l LowLevel) Stage {
 	if m == catalogue.OnSiteCollection && l == DrawCompleted {
 		return StageSampleWithLab
@@ -286,17 +283,16 @@ func StageOf(m catalogue.CollectionMethod, l LowLevel) Stage {
 	return stages[l]
 }
 
-// Next returns where a trigger leads an order of this method and these facts, and
-// whether it leads anywhere.
+// Next returns the status after a trigger for an order of this method and these facts; false if the trigger is
+// not allowed.
 func Next(m catalogue.CollectionMethod, from LowLevel, on Trigger, f Facts) (LowLevel, bool) {
 	return lifecycle.Next(m, from, on, f)
 }
 
-// Diagram draws the lifecycle of a method as a Mermaid state diagram.
+// Diagram returns the lifecycle of a method as a Mermaid state diagram.
 func Diagram(m catalogue.CollectionMethod) string { return lifecycle.Mermaid(m) }
 
-// LowLevels returns the low-level statuses that orders of a method can have, from the
-// first on.
+// LowLevels returns the low-level statuses of a method's orders, in the order of the lifecycle.
 func LowLevels(m catalogue.CollectionMethod) []LowLevel { return lifecycle.States(m) }
 
 // Final reports whether an order may end in this status. Completed and corrected are
@@ -313,7 +309,7 @@ func Cancellable(m catalogue.CollectionMethod, l LowLevel, f Facts) bool {
 // Status is a full order status: <stage>.<collection method>.<low level>.
 type Status string
 
-// StatusOf puts a full status together.
+// StatusOf builds a full status.
 func StatusOf(m catalogue.CollectionMethod, l LowLevel) Status {
 	return Status(string(StageOf(m, l)) + "." + string(m) + "." + string(l))
 }
@@ -329,14 +325,13 @@ func Statuses() []Status {
 	return out
 }
 
-// statusAliases are names that were in use before. We read them and never write them.
+// statusAliases are old names of statuses, which are read and never written.
 var statusAliases = map[Status]Status{
 	"received.testkit.testkit_registered":                 StatusOf(catalogue.Testkit, Registered),
 	"collecting_sample.on_site_collection.draw_completed": StatusOf(catalogue.OnSiteCollection, DrawCompleted),
 }
 
-// ParseStatus reads a full status that an order can have, or an old name of one. It
-// reports false for anything else.
+// ParseStatus parses a full status of an order, or an old name of one; false for anything else.
 func ParseStatus(s string) (Status, bool) {
 	if canonical, ok := statusAliases[Status(s)]; ok {
 		return canonical, true
@@ -344,13 +339,13 @@ func ParseStatus(s string) (Status, bool) {
 	return Status(s), slices.Contains(Statuses(), Status(s))
 }
 
-// Stage returns the first part; empty if s is not of three parts.
+// Stage returns the first part; empty if s does not have three parts.
 func (s Status) Stage() Stage { return Stage(s.part(0)) }
 
-// Method returns the second part; empty if s is not of three parts.
+// Method returns the second part; empty if s does not have three parts.
 func (s Status) Method() catalogue.CollectionMethod { return catalogue.CollectionMethod(s.part(1)) }
 
-// LowLevel returns the last part; empty if s is not of three parts.
+// LowLevel returns the last part; empty if s does not have three parts.
 func (s Status) LowLevel() LowLevel { return LowLevel(s.part(2)) }
 
 func (s Status) part(i int) string {
@@ -364,10 +359,10 @@ func (s Status) part(i int) string {
 	return parts[i]
 }
 
-// Lifecycle is the published lifecycle of the orders of a collection method.
+// Lifecycle is the lifecycle of the orders of a collection method, for the HTTP API.
 type Lifecycle struct {
 	Method catalogue.CollectionMethod `json:"method"`
-	// Statuses are the statuses that an order can have, from the first on.
+	// Statuses are the statuses of an order, in the order of the lifecycle.
 	Statuses    []LifecycleStatus     `json:"statuses"`
 	Transitions []LifecycleTransition `json:"transitions"`
 }
@@ -376,16 +371,16 @@ type Lifecycle struct {
 type LifecycleStatus struct {
 	Status LowLevel `json:"status"`
 	Stage  Stage    `json:"stage"`
-	// Final says that an order may end in this status.
+	// Final is true if an order may end in this status.
 	Final bool `json:"final"`
 }
 
-// LifecycleTransition says that a trigger leads from one status to another.
+// LifecycleTransition is a transition: a trigger leads from one status to another.
 type LifecycleTransition struct {
 	From LowLevel `json:"from"`
 	On   Trigger  `json:"on"`
 	To   LowLevel `json:"to"`
-	// Condition must hold, too; nil if the trigger suffices.
+	// Condition is a further requirement; nil if the trigger suffices.
 	Condition *string `json:"condition"`
 }
 
@@ -413,24 +408,24 @@ func Lifecycles() []Lifecycle {
 	return list
 }
 
-// Ending is what follows for an order that reaches a status in which it may end.
+// Ending describes the consequences of a final status.
 type Ending struct {
-	// VisitTookPlace: an agreed appointment whose time has come is completed. Every other
-	// appointment that is not over is cancelled, and its slot freed at its provider.
+	// VisitTookPlace completes a confirmed appointment whose time has come. Every other open appointment is
+	// cancelled, and its slot freed at its provider.
 	VisitTookPlace bool
-	// TakeBack: the laboratory is asked to take the order back, shipment included.
+	// TakeBack asks the laboratory to cancel the order, including a shipment.
 	TakeBack bool
-	// WithdrawResults: what was reported before can no longer be read.
+	// WithdrawResults hides results that were reported before.
 	WithdrawResults bool
-	// TakesResult: a held result that is accepted corrects the order. Otherwise the
-	// result goes to a new order that replaces it.
+	// TakesResult: an accepted result under review corrects the order. Without it, a new order that replaces
+	// this one gets the result.
 	TakesResult bool
-	// Detail is the status detail where the laboratory or the carrier gives none.
+	// Detail is the status detail if the laboratory or the carrier gives none.
 	Detail StatusDetail
 }
 
-// endings has every final status of the lifecycle. Reminders end with each of them: they
-// are sent only while an order stands where it asked for them.
+// endings has every final status of the lifecycle. A final status also ends reminders, which are sent only
+// while an order has the status that they are for.
 var endings = map[LowLevel]Ending{
 	Completed:                  {VisitTookPlace: true, TakesResult: true},
 	Corrected:                  {VisitTookPlace: true, TakesResult: true},
@@ -443,14 +438,13 @@ var endings = map[LowLevel]Ending{
 	DoNotProcess:               {TakeBack: true, Detail: FulfillmentError},
 }
 
-// EndingOf returns what follows for an order that ends in a status; false for a status in
-// which no order ends.
+// EndingOf returns the consequences of a final status; false for a status that is not final.
 func EndingOf(l LowLevel) (Ending, bool) {
 	e, ok := endings[l]
 	return e, ok
 }
 
-// statusDetails are the finer reasons of each status that has any.
+// statusDetails are the details of each status that has any.
 var statusDetails = map[LowLevel][]StatusDetail{
 	ProblemInTransitCustomer:   {FulfillmentError},
 	ProblemInTransitLab:        {FulfillmentError},
@@ -464,5 +458,5 @@ var statusDetails = map[LowLevel][]StatusDetail{
 	Cancelled: {OrderRefused},
 }
 
-// StatusDetails returns the finer reasons that a status can have; none for most.
+// StatusDetails returns the details of a status; none for most.
 func StatusDetails(l LowLevel) []StatusDetail { return slices.Clone(statusDetails[l]) }

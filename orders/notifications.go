@@ -35,8 +35,8 @@ func (s *Service) Communication(ctx context.Context, team healthlab.TeamID, id O
 	return CommunicationSettings{r.ID, r.allowsSMS(settings)}, nil
 }
 
-// SetCommunication says whether the patient of an order may get an SMS, whatever holds
-// for the team. NotFound if the team has no such order.
+// SetCommunication enables or disables SMS to the patient of an order; it overrides the team's setting.
+// NotFound if the team has no such order.
 func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, id OrderID, sms bool) (CommunicationSettings, error) {
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		r.SMSEnabled = &sms
@@ -48,8 +48,8 @@ func (s *Service) SetCommunication(ctx context.Context, team healthlab.TeamID, i
 	return CommunicationSettings{r.ID, sms}, nil
 }
 
-// SendDueNotifications does what is due now, and returns how many orders it looked at: for hosts that
-// bring their own scheduler.
+// SendDueNotifications sends due messages, and returns the number of processed orders. Hosts with a scheduler
+// of their own call it.
 func (s *Service) SendDueNotifications(ctx context.Context) (int, error) {
 	return s.notificationLoop().Once(ctx, batchSize)
 }
@@ -105,7 +105,7 @@ func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 	return nil
 }
 
-// moment says when a patient gets a message, on which channels, and how long after.
+// moment is an occasion for a message to a patient, with its channels and delay.
 type moment struct {
 	low      LowLevel
 	as       Moment
@@ -113,8 +113,8 @@ type moment struct {
 	channels []Channel
 }
 
-// moments are those of each method. Partial results, sample errors and bypassed
-// requisitions have none.
+// moments are the occasions of each collection method. Partial results, sample errors and bypassed requisitions
+// have no message.
 var moments = func() map[catalogue.CollectionMethod][]moment {
 	const days = 24 * time.Hour
 	both, sms, mail := []Channel{SMS, Email}, []Channel{SMS}, []Channel{Email}
@@ -139,21 +139,21 @@ var moments = func() map[catalogue.CollectionMethod][]moment {
 	}
 }()
 
-// beforeVisit is how long before their appointment patients are reminded of it.
+// beforeVisit are the times before an appointment at which patients get a reminder.
 var beforeVisit = map[catalogue.CollectionMethod][]time.Duration{catalogue.WalkInTest: {24 * time.Hour, 2 * time.Hour}}
 
-// notice is a message that the history of an order asks for.
+// notice is a message that an order's history requires.
 type notice struct {
 	PatientMessage
 	due      time.Time
-	until    time.Time // when it is too late for it; zero for never
+	until    time.Time // time after which the message is not sent; zero for never
 	reminder bool
-	fallback bool // for a patient who cannot get mail
-	team     bool // it is to the team, which says where when it is sent
+	fallback bool // used if the patient cannot get e-mail
+	team     bool // the message is to the team, whose address is read when it is sent
 }
 
-// notices are the messages that the history asks for and that were not sent. A reminder
-// is asked for as long as the order stands where it was. It is pure.
+// notices returns the messages that the history requires and that were not sent. A reminder is required while
+// the order keeps its status. It is pure.
 func (r *Record) notices() []notice {
 	out := r.patientNotices()
 	if at := r.Notifications.Alarmed; !at.IsZero() {
@@ -165,7 +165,7 @@ func (r *Record) notices() []notice {
 	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Notifications.Sent, n.ID) })
 }
 
-// patientNotices are those to the patient, whether or not they were sent.
+// patientNotices returns the messages to the patient, including sent ones.
 func (r *Record) patientNotices() []notice {
 	if !r.Notifications.Notify {
 		return nil
@@ -196,8 +196,8 @@ func (r *Record) hasAppointment() bool {
 	return i >= 0 && r.Visits[i].Status.Published()
 }
 
-// visitNotices remind of the appointment that the patient has; not of one that was made
-// when it was nearer than that.
+// visitNotices returns the reminders of the patient's appointment, without reminders whose time was before the
+// booking.
 func (r *Record) visitNotices() []notice {
 	i := r.ActiveVisit()
 	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != appointment.VisitConfirmed || r.Visits[i].StartAt == nil {
@@ -218,7 +218,7 @@ func (r *Record) visitNotices() []notice {
 	return out
 }
 
-// message is one to the patient. Its id is made from a key.
+// message returns a message to the patient. Its id is derived from a key.
 func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) PatientMessage {
 	m := PatientMessage{ID: uuid.NewSHA1(r.ID.UUID, key), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c),
 		Moment: as, Method: r.Method(), At: at}
@@ -228,7 +228,7 @@ func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) Patient
 	return m
 }
 
-// address is where a patient can be reached; empty if it is not known.
+// address returns the patient's address on a channel; empty if unknown.
 func (r *Record) address(c Channel) string {
 	p := r.PatientDetails
 	switch {
@@ -242,7 +242,7 @@ func (r *Record) address(c Channel) string {
 	return ""
 }
 
-// PlanMessages sets when the next message about the order is to be sent.
+// PlanMessages sets the time of the order's next message.
 func (r *Record) PlanMessages() {
 	var due time.Time
 	earlier := func(t time.Time) {
@@ -263,7 +263,7 @@ func (r *Record) allowsSMS(settings Settings) bool {
 	return !settings.SMSOff
 }
 
-// shouldSend reports whether a message is to be sent at all.
+// shouldSend reports whether the settings allow a message.
 func (n notice) shouldSend(r *Record, settings Settings) bool {
 	switch {
 	case n.team:

@@ -17,20 +17,19 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// OrderID names an order. It is issued by the service (UUID version 7).
+// OrderID identifies an order. The service creates it (UUID version 7).
 type OrderID struct{ uuid.UUID }
 
 // IsZero reports whether the id is the zero value.
 func (id OrderID) IsZero() bool { return id.UUID == uuid.Nil }
 
-// TransactionID names a testing journey: an order and those that came out of it.
+// TransactionID identifies a transaction: an order with its redraw and replacements.
 type TransactionID struct{ uuid.UUID }
 
-// Order is a lab order as it is published: the answer of the API and the payload of
-// its events. In JSON every field is present; what is not known is null.
+// Order is a lab order in the HTTP API and in events. In JSON every field is present; unknown values are null.
 //
-// An Order is a plain value, not safe for concurrent use. Printing or logging one
-// shows its id and status, nothing of the patient.
+// An Order is a plain value, not safe for concurrent use. Printing or logging it shows its id and status, and
+// no patient data.
 type Order struct {
 	healthlab.Private
 
@@ -43,67 +42,65 @@ type Order struct {
 	PatientDetails *people.PatientDetails `json:"patient_details"`
 	// PatientAddress is null until a registrable kit is registered.
 	PatientAddress *people.PatientAddress `json:"patient_address"`
-	// LabTest is what was ordered, as it was when it was ordered.
+	// LabTest is the ordered lab test, as it was when the order was placed.
 	LabTest catalogue.LabTest `json:"lab_test"`
-	// Details is what only orders of this collection method have.
+	// Details has the data that only orders of this collection method have.
 	Details Details `json:"details"`
-	// SampleID is the lab's id of order and specimen; for a registrable kit, the id
-	// printed on it. Null until there is one.
+	// SampleID is the lab's id of order and specimen; for a registrable kit, the id printed on the kit. Null
+	// until it is known.
 	SampleID *string `json:"sample_id"`
 	// Notes is free text about the order.
 	Notes *string `json:"notes"`
-	// ClinicalNotes is the comment on the requisition, as it was submitted.
+	// ClinicalNotes is the submitted comment on the requisition.
 	ClinicalNotes *string        `json:"clinical_notes"`
 	CreatedAt     healthlab.Time `json:"created_at"`
-	// UpdatedAt is the last change of status, activation date or registration.
+	// UpdatedAt is the time of the last change of status, activation date or registration.
 	UpdatedAt healthlab.Time `json:"updated_at"`
-	// Events is the history, ascending by id; only ever appended to.
+	// Events is the history, ascending by id. Events are only appended.
 	Events []OrderEvent `json:"events"`
-	// Status is the first part of the latest event's status. Kept for old clients.
+	// Status is the first part of the latest event's status, for old clients.
 	Status Stage `json:"status"`
 	// LastEvent equals the last of Events.
 	LastEvent OrderEvent `json:"last_event"`
-	// Physician who ordered; null when the service's own network did.
+	// Physician is the ordering physician; null if one of the service's own network ordered.
 	Physician *people.Physician `json:"physician"`
 	// HealthInsuranceID is the insurance record used for billing, or null.
 	HealthInsuranceID *uuid.UUID `json:"health_insurance_id"`
-	// RequisitionFormURL is deprecated: a signed URL of the requisition, valid for 7 days
-	// from when there was one. Null before, and where no such URLs are made.
+	// RequisitionFormURL is deprecated: a signed URL of the requisition, valid for 7 days. Null before there is
+	// a requisition, and if no URLs are configured.
 	RequisitionFormURL *string `json:"requisition_form_url"`
-	// Priority asks some labs to do it at once.
+	// Priority asks the lab for urgent processing, which some labs support.
 	Priority bool `json:"priority"`
-	// ShippingDetails is where a registrable kit goes; null for every other order.
+	// ShippingDetails is the address for a registrable kit; null for other orders.
 	ShippingDetails *people.ShippingDetails `json:"shipping_details"`
-	// ActivateBy is the day on which a scheduled order goes to the lab; null means
-	// at once.
+	// ActivateBy is the day on which a scheduled order is submitted to the lab; null means at once.
 	ActivateBy *healthlab.Date `json:"activate_by"`
 	// Passthrough is the team's own text, returned unchanged.
 	Passthrough *string               `json:"passthrough"`
 	BillingType catalogue.BillingType `json:"billing_type"`
-	// ICDCodes are diagnosis codes; null where none were given.
+	// ICDCodes are diagnosis codes; null if none were given.
 	ICDCodes []string `json:"icd_codes" wire:"nullable"`
-	// HasABN: an advance beneficiary notice exists.
+	// HasABN is true if the order has an advance beneficiary notice.
 	HasABN bool `json:"has_abn"`
-	// Interpretation is the worst of the results; null before there are any.
+	// Interpretation is the worst interpretation of the results; null without results.
 	Interpretation *labresult.Interpretation `json:"interpretation"`
-	// HasMissingResults: an expected result is not there; null before there are any.
+	// HasMissingResults is true if an expected result is missing; null without results.
 	HasMissingResults *bool `json:"has_missing_results"`
-	// ExpectedResultByDate is the day by which 95 % of such orders are finished;
-	// null until the sample was collected, or when it is not known.
+	// ExpectedResultByDate is the day by which 95 % of such orders have results; null before the collection, or
+	// if unknown.
 	ExpectedResultByDate *healthlab.Date `json:"expected_result_by_date"`
-	// WorstCaseResultByDate is the same for 99 %.
+	// WorstCaseResultByDate is the day by which 99 % of such orders have results.
 	WorstCaseResultByDate *healthlab.Date `json:"worst_case_result_by_date"`
 	Origin                Origin          `json:"origin"`
-	// OrderTransaction is the journey that the order belongs to, with all its
-	// members.
+	// OrderTransaction is the transaction of the order, with all its orders.
 	OrderTransaction OrderTransaction `json:"order_transaction"`
-	// CriticalHistory is what happened of the critical results of the order, oldest first; left out if
-	// there was none. The store draws it when the order is read.
+	// CriticalHistory is the history of the order's critical results, oldest first; left out if there is none.
+	// The store computes it when the order is read.
 	CriticalHistory []critical.OrderEntry `json:"critical_history,omitempty"`
 
-	// NextEventID is the id that the next event gets, if it is greater than the
-	// last one's. It is not published. A Store draws it, unique within the team,
-	// before it lets a change run; left at zero, ids count up from the last.
+	// NextEventID is the id of the next event, if it is greater than the last one's. It is not in the JSON. A
+	// Store sets it, unique within the team, before it calls a change; if it is zero, ids count up from the
+	// last.
 	NextEventID int64 `json:"-"`
 }
 
@@ -111,22 +108,22 @@ type Order struct {
 type OrderEvent struct {
 	// ID grows with every event of an order, and is unique within a team.
 	ID int64 `json:"id"`
-	// CreatedAt is when the status was reached.
+	// CreatedAt is the time at which the order reached the status.
 	CreatedAt healthlab.Time `json:"created_at"`
 	Status    Status         `json:"status"`
 	// StatusDetail is a finer reason; null for most events.
 	StatusDetail *StatusDetail `json:"status_detail"`
-	// CorrectedMarkers are those that a corrected report changed; left out of other events.
+	// CorrectedMarkers are the markers that a corrected report changed; left out of other events.
 	CorrectedMarkers []labresult.CorrectedMarker `json:"corrected_markers,omitempty"`
 }
 
-// Method returns how the order's sample is collected.
+// Method returns the collection method of the order.
 func (o Order) Method() catalogue.CollectionMethod { return o.Details.Type }
 
-// LowLevel returns the order's current state; empty for one that has no event yet.
+// LowLevel returns the order's present low-level status; empty without an event.
 func (o Order) LowLevel() LowLevel { return o.LastEvent.Status.LowLevel() }
 
-// Facts returns what the guards of the lifecycle look at.
+// Facts returns the facts that the transitions of the lifecycle depend on.
 func (o Order) Facts() Facts {
 	return Facts{
 		Registrable: o.ShippingDetails != nil,
@@ -135,15 +132,15 @@ func (o Order) Facts() Facts {
 	}
 }
 
-// Cancellable reports whether the team may cancel the order as it stands.
+// Cancellable reports whether the team may cancel the order in its present status.
 func (o Order) Cancellable() bool { return Cancellable(o.Method(), o.LowLevel(), o.Facts()) }
 
-// Reached reports whether the history holds a status.
+// Reached reports whether the history contains a status.
 func (o Order) Reached(l LowLevel) bool {
 	return slices.ContainsFunc(o.Events, func(e OrderEvent) bool { return e.Status.LowLevel() == l })
 }
 
-// Activation says whether the order waits for a day after today.
+// Activation returns whether the order waits for a day after today.
 func (o Order) Activation(today healthlab.Date) ActivationType {
 	if o.ActivateBy != nil && o.ActivateBy.After(today) {
 		return ActivationScheduled
@@ -151,8 +148,8 @@ func (o Order) Activation(today healthlab.Date) ActivationType {
 	return ActivationCurrent
 }
 
-// Recipient returns who receives the kit: the name on the shipping address, else the
-// one on the patient's address; empty if there is none.
+// Recipient returns the recipient of the kit: the name in the shipping address, else in the patient's address;
+// empty if there is none.
 func (o Order) Recipient() string {
 	switch {
 	case o.ShippingDetails != nil:
@@ -163,7 +160,7 @@ func (o Order) Recipient() string {
 	return ""
 }
 
-// LogValue shows the ids and the status, and nothing of the patient.
+// LogValue logs the ids and the status, and no patient data.
 func (o Order) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("id", o.ID.String()),
@@ -172,31 +169,30 @@ func (o Order) LogValue() slog.Value {
 	)
 }
 
-// OrderTransaction is one testing journey: the first order, and the redraws and
-// recreations that came out of it.
+// OrderTransaction is one transaction: the first order with its redraw and replacements.
 type OrderTransaction struct {
 	ID     TransactionID     `json:"id"`
 	Status TransactionStatus `json:"status"`
-	// Orders are the members, ascending by creation time.
+	// Orders are the orders, ascending by creation time.
 	Orders []TransactionMember `json:"orders"`
 }
 
-// TransactionMember is one order as its transaction shows it.
+// TransactionMember is one order of a transaction.
 type TransactionMember struct {
 	ID OrderID `json:"id"`
-	// LowLevelStatus is the order's latest; null if it has none yet.
+	// LowLevelStatus is the order's present low-level status; null without an event.
 	LowLevelStatus *LowLevel `json:"low_level_status"`
-	// LowLevelStatusCreatedAt is when it was reached.
+	// LowLevelStatusCreatedAt is the time at which it was reached.
 	LowLevelStatusCreatedAt *healthlab.Time `json:"low_level_status_created_at"`
 	Origin                  Origin          `json:"origin"`
-	// ParentID is the order that this one came out of; null for the first.
+	// ParentID is the order from which this one follows; null for the first.
 	ParentID  *OrderID       `json:"parent_id"`
 	CreatedAt healthlab.Time `json:"created_at"`
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// NewTransaction joins members to a transaction: sorted by creation time (ties by
-// id), with the status that follows from theirs. The slice is taken over.
+// NewTransaction returns a transaction of members: sorted by creation time, then by id, with the status that
+// follows from theirs. It keeps the slice.
 func NewTransaction(id TransactionID, members []TransactionMember) OrderTransaction {
 	slices.SortFunc(members, func(a, b TransactionMember) int {
 		if c := a.CreatedAt.Compare(b.CreatedAt.Time); c != 0 {
@@ -207,8 +203,8 @@ func NewTransaction(id TransactionID, members []TransactionMember) OrderTransact
 	return OrderTransaction{ID: id, Status: transactionStatus(members), Orders: members}
 }
 
-// transactionStatus: active while a member is in progress; else completed if one of them
-// has a final report; else cancelled.
+// transactionStatus returns active while an order is in progress; else completed if one of the orders has a
+// final report; else cancelled.
 func transactionStatus(members []TransactionMember) TransactionStatus {
 	status := TransactionCancelled
 	for _, m := range members {
@@ -223,7 +219,7 @@ func transactionStatus(members []TransactionMember) TransactionStatus {
 	return status
 }
 
-// Member returns the order as its transaction shows it.
+// Member returns the order as a member of its transaction.
 func (o Order) Member() TransactionMember {
 	m := TransactionMember{
 		ID: o.ID, Origin: o.Origin, ParentID: o.Parent(), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
@@ -235,8 +231,7 @@ func (o Order) Member() TransactionMember {
 	return m
 }
 
-// Parent returns the order that this one came out of, as its own transaction says;
-// nil for the first.
+// Parent returns the order from which this one follows, according to its transaction; nil for the first.
 func (o Order) Parent() *OrderID {
 	for _, m := range o.OrderTransaction.Orders {
 		if m.ID == o.ID {
@@ -246,7 +241,7 @@ func (o Order) Parent() *OrderID {
 	return nil
 }
 
-// RefreshTransaction puts the order, as it is now, into its own view of the transaction.
+// RefreshTransaction updates the order's own entry in its transaction.
 func (o *Order) RefreshTransaction() {
 	me := o.Member()
 	members := slices.Clone(o.OrderTransaction.Orders)
@@ -258,7 +253,7 @@ func (o *Order) RefreshTransaction() {
 	o.OrderTransaction = NewTransaction(o.OrderTransaction.ID, members)
 }
 
-// TransactionDetail is a transaction as it is read on its own.
+// TransactionDetail is a transaction as the HTTP API returns it.
 type TransactionDetail struct {
 	ID     TransactionID             `json:"id"`
 	TeamID healthlab.TeamID          `json:"team_id"`
@@ -266,7 +261,7 @@ type TransactionDetail struct {
 	Orders []TransactionDetailMember `json:"orders"`
 }
 
-// TransactionDetailMember is a member under both names that its status has had.
+// TransactionDetailMember is an order of a transaction, with its status under both names.
 type TransactionDetailMember struct {
 	TransactionMember
 	// LastStatus equals LowLevelStatus.
@@ -275,7 +270,7 @@ type TransactionDetailMember struct {
 	LastStatusCreatedAt *healthlab.Time `json:"last_status_created_at"`
 }
 
-// UnmarshalJSON reads either name of the status and of its time.
+// UnmarshalJSON reads the status and its time under either name.
 func (m *TransactionDetailMember) UnmarshalJSON(b []byte) error {
 	type plain TransactionDetailMember
 	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
@@ -287,7 +282,7 @@ func (m *TransactionDetailMember) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Detail returns the transaction as it is read on its own.
+// Detail returns the transaction in the form of the HTTP API.
 func (t OrderTransaction) Detail(team healthlab.TeamID) TransactionDetail {
 	d := TransactionDetail{ID: t.ID, TeamID: team, Status: t.Status, Orders: []TransactionDetailMember{}}
 	for _, m := range t.Orders {
@@ -299,8 +294,8 @@ func (t OrderTransaction) Detail(team healthlab.TeamID) TransactionDetail {
 // IsZero reports whether the id is the zero value.
 func (id TransactionID) IsZero() bool { return id.UUID == uuid.Nil }
 
-// Details is what only orders of one collection method have. In JSON it is
-// {"type": …, "data": …}; exactly the field that belongs to Type is set.
+// Details has the data that only orders of one collection method have. In JSON it is {"type": …, "data": …};
+// exactly the field of Type is set.
 type Details struct {
 	// Type is the collection method of the order.
 	Type    catalogue.CollectionMethod
@@ -308,13 +303,13 @@ type Details struct {
 	WalkIn  *VisitDetails
 	AtHome  *VisitDetails
 	OnSite  *OnSiteDetails
-	// Raw is the data of a type that we do not know.
+	// Raw is the data of an unknown type.
 	Raw json.RawMessage
 }
 
 // TestkitDetails is the data of a testkit order.
 type TestkitDetails struct {
-	// ID is that of this record, not of the order.
+	// ID is the id of this record, not of the order.
 	ID uuid.UUID `json:"id"`
 	// Shipment is null until there is one.
 	Shipment  *Shipment      `json:"shipment"`
@@ -324,7 +319,7 @@ type TestkitDetails struct {
 
 // VisitDetails is the data of a walk-in or at-home order.
 type VisitDetails struct {
-	// ID is that of this record, not of the order.
+	// ID is the id of this record, not of the order.
 	ID uuid.UUID `json:"id"`
 	// AppointmentID is the active appointment, or null.
 	AppointmentID *uuid.UUID     `json:"appointment_id"`
@@ -334,14 +329,14 @@ type VisitDetails struct {
 
 // OnSiteDetails is the data of an order whose sample the team draws itself.
 type OnSiteDetails struct {
-	// ID is that of this record, not of the order.
+	// ID is the id of this record, not of the order.
 	ID        uuid.UUID      `json:"id"`
 	CreatedAt healthlab.Time `json:"created_at"`
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// Shipment is a kit's way to the patient and the sample's way to the lab. Tracking is
-// null until the lab gives it: of the way back with the kit, whose label is in it.
+// Shipment has the tracking data of the kit to the patient and of the sample to the lab. Tracking is null until
+// the lab reports it; it reports that of the sample together with the kit, which contains the return label.
 type Shipment struct {
 	ID                     uuid.UUID      `json:"id"`
 	OutboundTrackingNumber *string        `json:"outbound_tracking_number"`
@@ -355,8 +350,8 @@ type Shipment struct {
 	UpdatedAt              healthlab.Time `json:"updated_at"`
 }
 
-// NewDetails returns the details of a new order. A kit gets its shipment at once,
-// without tracking; id names the record, shipment the shipment.
+// NewDetails returns the details of a new order. A kit gets its shipment at once, without tracking; id is the
+// id of the record, shipment that of the shipment.
 func NewDetails(m catalogue.CollectionMethod, id, shipment uuid.UUID, at healthlab.Time) Details {
 	d := Details{Type: m}
 	switch m {
@@ -397,8 +392,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 	}{d.Type, data})
 }
 
-// UnmarshalJSON reads the type and its data; data of a type that we do not know is
-// kept as it is.
+// UnmarshalJSON reads the type and its data; data of an unknown type is kept in Raw.
 func (d *Details) UnmarshalJSON(b []byte) error {
 	var raw struct {
 		Type catalogue.CollectionMethod `json:"type"`

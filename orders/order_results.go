@@ -15,8 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// ReportHead returns the head of a report as far as the order says it: patient, age at a
-// moment, specimen and laboratory.
+// ReportHead returns report metadata from the order: patient, age at a time, specimen and laboratory.
 func (o *Order) ReportHead(at time.Time) labresult.Metadata {
 	h := labresult.Metadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
 	if o.PatientDetails != nil {
@@ -37,7 +36,7 @@ func (r *Record) noteDraw(on Trigger, at time.Time) {
 	}
 }
 
-// NoteCollection notes when the sample was taken, and by when results are to be expected.
+// NoteCollection records the time of the collection, and computes the expected dates of the results.
 func (r *Record) NoteCollection(at time.Time) {
 	if at.IsZero() {
 		return
@@ -53,7 +52,7 @@ func (r *Record) NoteCollection(at time.Time) {
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
 }
 
-// criticalReport returns what package critical reads of the results.
+// criticalReport returns the report for package critical.
 func (r *Record) criticalReport() critical.Report {
 	rep := critical.Report{
 		Team: r.TeamID, User: r.UserID, Order: r.ID.UUID, SampleID: r.SampleID,
@@ -65,15 +64,15 @@ func (r *Record) criticalReport() critical.Report {
 	return rep
 }
 
-// TransactionResults returns the results of a whole testing journey: what a later
-// order found replaces what an earlier one did. NotFound before any result.
+// TransactionResults returns the results of all orders of a transaction: a later order's results replace those
+// of earlier ones. NotFound before any result.
 func (s *Service) TransactionResults(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, error) {
 	results, _, err := s.TransactionRecords(ctx, team, id)
 	return results, err
 }
 
-// TransactionRecords returns the results of a transaction as [Service.TransactionResults] does, and
-// the orders that have any, oldest first: at least one.
+// TransactionRecords returns the results of a transaction as [Service.TransactionResults] does, and the orders
+// with results, oldest first: at least one.
 func (s *Service) TransactionRecords(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, []Record, error) {
 	t, err := s.Transaction(ctx, team, id)
 	if err != nil {
@@ -102,18 +101,18 @@ func (s *Service) TransactionRecords(ctx context.Context, team healthlab.TeamID,
 	return OrderResults{Report: labresult.Merge(status, parts), ReportedPatient: of[len(of)-1].ReportedPatient, OrderTransaction: &transaction}, of, nil
 }
 
-// OrderResults is what came out of an order.
+// OrderResults has the results of an order.
 type OrderResults struct {
 	labresult.Report
-	// ReportedPatient is whom the latest report is about, as the laboratory wrote it; left
-	// out if it wrote nothing.
+	// ReportedPatient is the patient of the latest report, as the laboratory wrote it; left out if it wrote
+	// none.
 	ReportedPatient *ReportedPatient `json:"reported_patient,omitempty"`
-	// OrderTransaction is the journey of the order.
+	// OrderTransaction is the transaction of the order.
 	OrderTransaction *OrderTransaction `json:"order_transaction"`
 }
 
-// DecodeResults reads what came out of an order, for readers that may meet the old form in
-// which the results are an object: that is returned as it is, and Results is nil.
+// DecodeResults reads the results of an order from JSON. Results in the old form, an object, are returned as
+// they are, and Results is nil.
 func DecodeResults(b []byte) (out OrderResults, keyed json.RawMessage, err error) {
 	type plain OrderResults
 	in := struct {
@@ -132,8 +131,7 @@ func DecodeResults(b []byte) (out OrderResults, keyed json.RawMessage, err error
 	return out, nil, err
 }
 
-// Results returns what came out of an order so far, partial results included.
-// NotFound before the first report.
+// Results returns the results of an order so far, partial ones included. NotFound before the first report.
 func (s *Service) Results(ctx context.Context, team healthlab.TeamID, id OrderID) (OrderResults, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {

@@ -15,20 +15,19 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Place places an order for a patient who is known. It is stored, with its first
-// event, and handed to the lab in the background: now, or on its day of activation.
+// Place places an order for a known patient. It stores the order with its first event; the order is submitted
+// to the lab in the background, now or on its day of activation.
 //
-// Errors: Invalid lists every problem of the request itself. The rules of the business
-// are then checked one after another, and the first that is broken is the answer:
-// NotFound for a user or a lab test that the team does not have, Forbidden for what is
-// not switched on, else Precondition.
+// Errors: Invalid lists every problem of the request. Then the business rules are checked, and the first broken
+// one is returned: NotFound for a user or a lab test that the team does not have, Forbidden for a feature that
+// is not enabled, else Precondition.
 func (s *Service) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) (Order, error) {
 	return s.PlaceAs(ctx, team, OrderID{}, req)
 }
 
-// PlaceAs is [Service.Place] for a caller who chose the order's id, so that asking
-// again cannot place a second order: it returns the one that has this id, whatever is
-// asked. A zero id means a new one. Conflict if another team's order has it.
+// PlaceAs is [Service.Place] with the order's id, so that a repeated call places no second order: it returns
+// the order with this id, whatever the request. A zero id means a new one. Conflict if another team's order has
+// the id.
 func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID, req PlaceRequest) (Order, error) {
 	return s.Plans().Place(ctx, team, req).Run(ctx, id)
 }
@@ -59,17 +58,17 @@ func (s *Service) place(ctx context.Context, team healthlab.TeamID, ids planned,
 	return s.insert(ctx, r, at)
 }
 
-// placeOptions select the rules that depend on how an order was placed.
+// placeOptions select the rules that depend on the way in which an order is placed.
 type placeOptions struct {
-	// imported: it was placed outside.
+	// imported is true if the order was placed outside the service.
 	imported bool
-	// created: markers are limited to the lab of the account that is named.
+	// created limits markers to the lab of the given account.
 	created bool
-	// carried is the account of the order that this one replaces; nil for none.
+	// carried is the lab account of the order that this one replaces; nil for none.
 	carried *catalogue.LabAccountID
 }
 
-// chooseAccount finds the account that the order uses.
+// chooseAccount returns the lab account of the order.
 func (m placeOptions) chooseAccount(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts) (*catalogue.LabAccount, error) {
 	if a := m.inheritedAccount(lab, accounts); want == nil && a != nil {
 		if a.Status != catalogue.LabAccountActive {
@@ -85,8 +84,8 @@ func (m placeOptions) chooseAccount(lab *catalogue.Lab, want *catalogue.LabAccou
 	return a, err
 }
 
-// inheritedAccount returns the account of the order that is replaced, if it is of this lab and the
-// team may still use it; nil if not.
+// inheritedAccount returns the account of the replaced order, if it is at this lab and the team may still use
+// it; else nil.
 func (m placeOptions) inheritedAccount(lab *catalogue.Lab, accounts catalogue.Accounts) *catalogue.LabAccount {
 	if m.carried == nil || lab == nil {
 		return nil
@@ -102,7 +101,7 @@ func (m placeOptions) inheritedAccount(lab *catalogue.Lab, accounts catalogue.Ac
 	return nil
 }
 
-// prepare reads what the rules need to know, and applies them.
+// prepare reads the data for the rules, and applies them.
 func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planned, req PlaceRequest, from *offer, m placeOptions, at time.Time) (Record, error) {
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
@@ -168,7 +167,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planne
 	return r, nil
 }
 
-// selection returns what the request orders. RuleErrors: NO_TESTS_SELECTED and
+// selection returns the selected tests of the request. RuleErrors: NO_TESTS_SELECTED and
 // CONFLICTING_TEST_SELECTION, then those of [catalogue.OrderSet.Select].
 func (r *PlaceRequest) selection() (catalogue.Selection, error) {
 	switch {
@@ -182,8 +181,8 @@ func (r *PlaceRequest) selection() (catalogue.Selection, error) {
 	return r.OrderSet.Select(r.CollectionMethod, r.LabAccountID)
 }
 
-// checkPayment checks who pays, and returns the insurance record that does. An order that was
-// placed outside has its diagnosis there.
+// checkPayment checks the billing, and returns the insurance record of an order with insurance billing. An
+// imported order needs no diagnosis code, because the lab has it.
 func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by placeOptions, t catalogue.LabTest, a *catalogue.LabAccount, billing catalogue.BillingType) (*uuid.UUID, error) {
 	if err := catalogue.CheckBilling(a, billing, req.PatientAddress.State); err != nil {
 		return nil, err
@@ -216,8 +215,7 @@ func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req P
 	return &c.ID, nil
 }
 
-// medicalProxy fills in the medical proxy of a minor that the request leaves out, from the
-// user's demographics.
+// medicalProxy sets the medical proxy of a minor from the user's demographics, if the request has none.
 func (s *Service) medicalProxy(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p people.PatientDetailsInput, day healthlab.Date) (*people.GuarantorDetails, error) {
 	if p.MedicalProxy != nil || people.Age(p.DOB, day) >= adult || s.opts.People == nil {
 		return p.MedicalProxy.Details(), nil
@@ -232,7 +230,7 @@ func (s *Service) medicalProxy(ctx context.Context, team healthlab.TeamID, user 
 	return info.MedicalProxy, nil
 }
 
-// newRecord is an order before its first event.
+// newRecord returns an order before its first event.
 func (s *Service) newRecord(team healthlab.TeamID, ids planned, user healthlab.UserID, chosen catalogue.Chosen, a *catalogue.LabAccount, at time.Time) Record {
 	now := healthlab.At(at)
 	r := Record{Order: Order{
@@ -250,7 +248,7 @@ func (s *Service) newRecord(team healthlab.TeamID, ids planned, user healthlab.U
 	return r
 }
 
-// insert stores a new order with its first event, and those that follow at once.
+// insert stores a new order with its first event, and with those that follow at once.
 func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Trigger) (Order, error) {
 	first := s.opts.NewID()
 	steps := make([]Step, len(then))

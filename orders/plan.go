@@ -12,9 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Plan is a request that places or registers an order, with what the catalogue says about it. The
-// catalogue may be on another machine, so it is asked before the transaction in which the order is
-// stored. An error of the catalogue is returned by Run, where the rules need its answer.
+// Plan is a request that places or registers an order, with the catalogue's data for it. The catalogue may be a
+// remote service, so it is read before the transaction that stores the order. Run returns an error of the
+// catalogue if the rules need its data.
 type Plan struct {
 	s     *Service
 	ids   planned
@@ -22,22 +22,22 @@ type Plan struct {
 	run   func(context.Context, planned) (Order, error)
 }
 
-// PlanStart is a plan that begins to run.
+// PlanStart has the parameters of Plan.Run.
 type PlanStart struct {
 	Team healthlab.TeamID
-	User healthlab.UserID // zero if it is not known yet
-	// EventKey is the Key of the events of the order; empty if it is not known yet.
+	User healthlab.UserID // zero if unknown
+	// EventKey is the Key of the order's events; empty if unknown.
 	EventKey string
-	// Queries is what the plan reads in any case, with its locks.
+	// Queries are the reads of every run of the plan, with their locks.
 	Queries []store.Query
 }
 
-// ID is the id that the plan has made for a new order; zero if the order exists.
+// ID returns the id that the plan has made for a new order; zero if the order exists.
 func (p *Plan) ID() OrderID { return p.ids.order }
 
-// Run checks the rules and stores the order. It reads and writes the store alone, so it may run in a
-// transaction, and may run again. A new order gets the id, unless an order has it: then that one is
-// returned, whatever is asked. A zero id stands for ID. Conflict if another team's order has it.
+// Run checks the rules and stores the order. It uses only the store, so it may run in a transaction, and may
+// run again. A new order gets the given id. If an order with the id exists, it is returned, whatever the
+// request. A zero id stands for ID. Conflict if another team's order has the id.
 func (p *Plan) Run(ctx context.Context, id OrderID) (Order, error) {
 	if id.IsZero() || p.ids.order.IsZero() {
 		return p.run(ctx, p.ids)
@@ -47,8 +47,8 @@ func (p *Plan) Run(ctx context.Context, id OrderID) (Order, error) {
 	})
 }
 
-// Read calls Options.BeforePlan, so that a transaction reads at once what Run will read, and further
-// queries.
+// Read calls Options.BeforePlan, so that a transaction reads the rows that Run needs, and further queries, in
+// one round trip.
 func (p *Plan) Read(ctx context.Context, more ...store.Query) error {
 	if p.s.opts.BeforePlan == nil {
 		return nil
@@ -58,7 +58,7 @@ func (p *Plan) Read(ctx context.Context, more ...store.Query) error {
 	return p.s.opts.BeforePlan(ctx, start)
 }
 
-// planned are the ids of a new order, which are the same in each run of its plan.
+// planned are the ids of a new order, the same in each run of its plan.
 type planned struct {
 	order       OrderID
 	transaction TransactionID
@@ -71,13 +71,13 @@ func (s *Service) newPlan(team healthlab.TeamID, user healthlab.UserID, run func
 	}}
 }
 
-// offer is what the catalogue says about an order, or why it says nothing.
+// offer is the catalogue's data for an order, or the error of reading it.
 type offer struct {
 	catalogue.Offer
 	err error
 }
 
-// offer asks the catalogue about a selection, unless the selection or the request is refused.
+// offer reads the catalogue's data for a selection, unless the selection or the request is invalid.
 func (s *Service) offer(ctx context.Context, team healthlab.TeamID, w catalogue.Selection, refused ...error) offer {
 	if err := errors.Join(refused...); err != nil {
 		return offer{err: err}
@@ -94,11 +94,10 @@ func (o *offer) Choose(onSite bool) (catalogue.Chosen, catalogue.Accounts, error
 	return o.Offer.Choose(onSite)
 }
 
-// Plans makes plans for orders. It belongs to a [Service], with whose methods it shares rules and
-// errors.
+// Plans makes plans for orders. It shares rules and errors with the methods of its [Service].
 type Plans struct{ s *Service }
 
-// Plans returns what makes plans for orders.
+// Plans returns the Plans of the service.
 func (s *Service) Plans() Plans { return Plans{s} }
 
 // Place plans [Service.PlaceAs].

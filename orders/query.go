@@ -17,26 +17,24 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Query asks for a page of a team's orders. Filters combine with and, the values of
-// one filter with or; a filter at its zero value matches everything. The zero value,
-// but for Team, asks for the first page of 50, newest first.
+// Query selects a page of a team's orders. Filters combine with and, the values of one filter with or; a zero
+// filter matches everything. A query with only Team selects the first page of 50, newest first.
 type Query struct {
 	Team healthlab.TeamID
-	// Search matches, ignoring case: an order or user id (whole); the patient's or the
-	// recipient's name; the year (YYYY), month (YYYY-MM) or day (YYYY-MM-DD) of birth.
+	// Search matches, ignoring case: an order or user id (whole); the patient's or the recipient's name; the
+	// year (YYYY), month (YYYY-MM) or day (YYYY-MM-DD) of birth.
 	Search string
 	// CreatedFrom and UpdatedFrom are inclusive, CreatedBefore and UpdatedBefore
 	// exclusive.
 	CreatedFrom, CreatedBefore time.Time
 	UpdatedFrom, UpdatedBefore time.Time
-	// EventFrom and EventBefore bound the time of the latest event, inclusive and
-	// exclusive. No list of the API has them.
+	// EventFrom and EventBefore limit the time of the latest event, inclusive and exclusive. No list of the
+	// HTTP API has them.
 	EventFrom, EventBefore time.Time
 	// Status compares the latest status only.
 	Status  []LowLevel
 	Methods []catalogue.CollectionMethod
-	// Critical asks for orders whose interpretation is critical (true), or is
-	// anything else, none included (false).
+	// Critical selects orders whose interpretation is critical (true), or any other one or none (false).
 	Critical       *bool
 	Interpretation labresult.Interpretation
 	// Activations compares the activation date with Today.
@@ -57,10 +55,10 @@ type Query struct {
 	Page, Size int
 }
 
-// SortKey is what a list of orders is sorted by.
+// SortKey is the sort key of a list of orders.
 type SortKey string
 
-// The sort keys.
+// Sort keys of orders.
 const (
 	// SortCreatedAt is the default.
 	SortCreatedAt SortKey = "created_at"
@@ -71,8 +69,8 @@ const (
 	SortLastStatus SortKey = "last_status"
 )
 
-// Normal checks the query and fills in its defaults, so that a Store sees one form of
-// it. Invalid lists every problem.
+// Normal checks the query and sets its defaults, so that a Store gets one form of it. Invalid lists every
+// problem.
 func (q Query) Normal() (Query, error) {
 	var p healthlab.Problems
 	catalogue.CheckPage(&p, &q.Page, &q.Size)
@@ -123,8 +121,8 @@ func allLowLevels() []LowLevel {
 	return out
 }
 
-// Match reports whether an order of the query's team is one of those asked for. It is
-// the meaning of the filters; a Store may find the same orders in any way it likes.
+// Match reports whether an order of the query's team matches. It defines the filters; a Store may find the same
+// orders in another way.
 func (q *Query) Match(o *Order) bool {
 	if !q.MatchClear(o) {
 		return false
@@ -139,8 +137,8 @@ func (q *Query) MatchID(o *Order) bool {
 	return err == nil && len(q.Search) == 36 && (id == o.ID.UUID || id == o.UserID.UUID)
 }
 
-// MatchClear is Match without PatientName, Recipient and Search, which compare what a Store
-// may keep encrypted.
+// MatchClear is Match without PatientName, Recipient and Search, because a Store may encrypt the fields that
+// they compare.
 func (q *Query) MatchClear(o *Order) bool {
 	switch {
 	case o.TeamID != q.Team,
@@ -165,7 +163,7 @@ func (q *Query) MatchClear(o *Order) bool {
 	return (q.Interpretation == "" || read == q.Interpretation) && (q.Critical == nil || (read == labresult.Critical) == *q.Critical)
 }
 
-// Less orders two orders of a list as the query asks for.
+// Less compares two orders in the sort order of the query.
 func (q *Query) Less(a, b *Order) bool {
 	var c int
 	switch q.Sort {
@@ -186,8 +184,7 @@ func (q *Query) Less(a, b *Order) bool {
 	return c < 0 == (q.Direction == catalogue.Ascending)
 }
 
-// From reads the lower bound of a list: a date-time, or a day, which means its first
-// instant in UTC.
+// From parses the lower limit of a list: a date-time, or a day, which means its first instant in UTC.
 func From(text string) (time.Time, error) {
 	if d, err := healthlab.ParseDate(text); err == nil {
 		return d.At(time.UTC), nil
@@ -196,8 +193,8 @@ func From(text string) (time.Time, error) {
 	return t.Time, err
 }
 
-// CreatedTo reads the upper bound of creation times, and returns it as an exclusive
-// one: a date-time is itself included, and a day is included to its end.
+// CreatedTo parses the upper limit of creation times, and returns it as an exclusive one: the given date-time,
+// or the whole given day, is included.
 func CreatedTo(text string) (time.Time, error) {
 	if d, err := healthlab.ParseDate(text); err == nil {
 		return d.AddDays(1).At(time.UTC), nil
@@ -205,8 +202,8 @@ func CreatedTo(text string) (time.Time, error) {
 	return UpdatedTo(text)
 }
 
-// UpdatedTo reads the upper bound of times of change, and returns it as an exclusive
-// one: a date-time is itself included, and of a day only its first instant is.
+// UpdatedTo parses the upper limit of times of change, and returns it as an exclusive one: the given date-time,
+// or the first instant of the given day, is included.
 func UpdatedTo(text string) (time.Time, error) {
 	t, err := From(text)
 	if err != nil {
@@ -215,8 +212,7 @@ func UpdatedTo(text string) (time.Time, error) {
 	return t.Add(time.Microsecond), nil
 }
 
-// CheckSorted returns an error for a list of n orders that is too long to be sorted by the
-// patient's name.
+// CheckSorted returns an error if a list of n orders is too long to be sorted by the patient's name.
 func (q *Query) CheckSorted(n int) error {
 	if q.Sort != SortPatientName || n <= MaxSortedByName {
 		return nil
@@ -226,11 +222,11 @@ func (q *Query) CheckSorted(n int) error {
 	return p.Err()
 }
 
-// MaxSortedByName is how many matches a list can sort by the patient's name: a Store that
-// encrypts names decrypts and sorts those of all matches.
+// MaxSortedByName is the highest number of matches that a list can sort by the patient's name, because a Store
+// that encrypts names must decrypt those of all matches.
 const MaxSortedByName = 5000
 
-// SearchTerms returns the terms by which an order is found, each once.
+// SearchTerms returns the search terms of an order, without duplicates.
 func SearchTerms(o *Order) []string {
 	var born string
 	if o.PatientDetails != nil {
@@ -239,8 +235,8 @@ func SearchTerms(o *Order) []string {
 	return slices.Concat(terms.Of(terms.Patient, o.PatientDetails.Name()), terms.Of(terms.Recipient, o.Recipient()), terms.Born(born))
 }
 
-// Terms returns the terms of PatientName and Recipient: an order that matches has all of
-// them. Empty if the query names neither.
+// Terms returns the search terms of PatientName and Recipient: a matching order has all of them. Empty if the
+// query has neither.
 func (q *Query) Terms() []string {
 	var out []string
 	if q.PatientName != "" {
@@ -252,8 +248,8 @@ func (q *Query) Terms() []string {
 	return out
 }
 
-// SearchTerms returns lists of terms: an order that matches Search by a name or the birth date
-// has all terms of at least one list. Empty if the query has no Search.
+// SearchTerms returns lists of search terms: an order that matches Search by a name or the birth date has all
+// terms of at least one list. Empty if the query has no Search.
 func (q *Query) SearchTerms() [][]string {
 	if q.Search == "" {
 		return nil

@@ -10,30 +10,29 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// ReportedPatient is whom a result is about, as the laboratory wrote it. What it did not
-// write is empty. Printing or logging it shows nothing.
+// ReportedPatient is the patient of a result as the laboratory reported it. Unknown fields are empty. Printing
+// or logging it shows nothing.
 type ReportedPatient struct {
 	healthlab.Private
 
 	// FirstName is the given name and LastName the family name.
 	FirstName string `json:"first_name,omitempty"`
 	LastName  string `json:"last_name,omitempty"`
-	// SecondName are second and further given names, and Suffix is such as Jr.
+	// SecondName has second and further given names, and Suffix a suffix such as Jr.
 	SecondName string `json:"second_name,omitempty"`
 	Suffix     string `json:"suffix,omitempty"`
-	// FullName is the whole name, given name first, of a laboratory that does not tell its parts
-	// apart; the other names are empty then.
+	// FullName is the whole name, given name first, if the laboratory does not report its parts; the other name
+	// fields are empty then.
 	FullName string `json:"full_name,omitempty"`
-	// DOB is the birth date. DOBText is what the laboratory wrote if that is not one day: a
-	// year (YYYY), a month (YYYYMM), or text that cannot be read as a date.
+	// DOB is the birth date. DOBText is the reported text if it cannot be read as one day: a year (YYYY), a
+	// month (YYYYMM), or another text.
 	DOB     healthlab.Date `json:"dob,omitzero"`
 	DOBText string         `json:"dob_text,omitempty"`
-	// Gender is empty if the laboratory does not say.
+	// Gender is empty if the laboratory did not report it.
 	Gender people.Gender `json:"gender,omitempty"`
 }
 
-// ReportedAs returns the patient of an order as a laboratory reports it that repeats what
-// it was sent; nil for an order without a patient.
+// ReportedAs returns the patient of an order in the form of a report; nil for an order without a patient.
 func ReportedAs(p *people.PatientDetails) *ReportedPatient {
 	if p == nil {
 		return nil
@@ -41,43 +40,41 @@ func ReportedAs(p *people.PatientDetails) *ReportedPatient {
 	return &ReportedPatient{FirstName: rules.TextOf(p.FirstName), LastName: rules.TextOf(p.LastName), DOB: p.DOB, Gender: p.Gender}
 }
 
-// Matches reports whether the whole name or the birth date is reported and is that of the
-// patient, and nothing contradicts it: the rule of package exchange for results with a number
-// of the order. A backend uses it to keep the reports of one order about different people
-// apart, not to decide whose they are. It is pure.
+// Matches reports whether the reported whole name or birth date is that of the patient, and nothing contradicts
+// the patient. Package exchange uses this rule for results with a number of the order. A backend uses it to
+// separate the reports of one order about different people, not to assign reports to orders. It is pure.
 func (p ReportedPatient) Matches(of *people.PatientDetails) bool {
 	return p.compareWith(of).matches()
 }
 
-// Contradicts reports whether a reported part, a name, the birth date or the gender, is not
-// that of the patient. What either side does not have contradicts nothing. It is pure.
+// Contradicts reports whether a reported name, birth date or gender differs from that of the patient. A field
+// that either side lacks contradicts nothing. It is pure.
 func (p ReportedPatient) Contradicts(of *people.PatientDetails) bool {
 	return p.compareWith(of).differs
 }
 
-// SamePerson reports whether the whole name and the birth date are reported and are those of the patient, and
-// nothing contradicts them. It is pure.
+// SamePerson reports whether the reported whole name and birth date are both those of the patient, and nothing
+// contradicts the patient. It is pure.
 func (p ReportedPatient) SamePerson(of *people.PatientDetails) bool {
 	c := p.compareWith(of)
 	return c.name && c.born && !c.differs
 }
 
-// comparison is how a reported patient compares with that of an order.
+// comparison is the result of comparing a reported patient with that of an order.
 type comparison struct {
-	// differs: a reported part contradicts the order's.
+	// differs is true if a reported field contradicts the order's patient.
 	differs bool
-	// name and born: the whole name, and the birth date, are reported and are the order's.
+	// name and born are true if the reported whole name and birth date are those of the order.
 	name, born bool
 }
 
 func (c comparison) matches() bool { return (c.name || c.born) && !c.differs }
 
-// compareWith compares the parts of a reported patient with those of an order.
+// compareWith compares the fields of a reported patient with those of an order.
 //
-// Names are equal if they have the same letters and digits after [healthlab.FoldText]. The
-// given name is that of the order if it is, or together with the second name is, the order's.
-// Second names and suffixes beyond that, which an order does not have, contradict nothing. Of
-// genders, only female and male contradict each other.
+// Names are equal if they have the same letters and digits after [healthlab.FoldText]. The given name matches
+// if it equals the order's, alone or together with the second name. Other second names and suffixes that the
+// order does not have contradict nothing. Of genders, only female and male contradict each other.
 func (p ReportedPatient) compareWith(of *people.PatientDetails) comparison {
 	if of == nil {
 		return comparison{}
@@ -116,7 +113,7 @@ func partOfDay(text string, day healthlab.Date) bool {
 	return (len(text) == len("YYYY") || len(text) == len("YYYYMM")) && strings.HasPrefix(whole, text)
 }
 
-// plainName is a name as it is compared: its letters and digits after [healthlab.FoldText].
+// plainName returns the letters and digits of a name after [healthlab.FoldText], for comparisons.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -126,7 +123,7 @@ func plainName(name string) string {
 	}, healthlab.FoldText(name))
 }
 
-// nameWords are the words of a name, each as it is compared.
+// nameWords returns the words of a name, each in the form of plainName.
 func nameWords(name string) []string {
 	var out []string
 	for _, w := range strings.Fields(name) {

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// PlaceRequest asks for an order of a patient who is known.
+// PlaceRequest is a request to place an order for a known patient.
 type PlaceRequest struct {
 	healthlab.Private
 
@@ -28,7 +28,7 @@ type PlaceRequest struct {
 	// HealthInsurance is deprecated; create the insurance record on the user instead.
 	HealthInsurance *people.HealthInsuranceInput `json:"health_insurance"`
 	Priority        bool                         `json:"priority" wire:"opt"`
-	// BillingType is client_bill if empty.
+	// BillingType is client_bill by default.
 	BillingType     catalogue.BillingType      `json:"billing_type" wire:"opt"`
 	ICDCodes        []string                   `json:"icd_codes" wire:"opt"`
 	Consents        []people.Consent           `json:"consents" wire:"opt"`
@@ -42,7 +42,7 @@ type PlaceRequest struct {
 	PatientAddress  people.PatientAddressInput `json:"patient_address"`
 }
 
-// TestkitRequest asks for a kit whose patient is not known yet.
+// TestkitRequest is a request for a kit whose patient is not known yet.
 type TestkitRequest struct {
 	healthlab.Private
 
@@ -54,14 +54,14 @@ type TestkitRequest struct {
 	LabAccountID    *catalogue.LabAccountID     `json:"lab_account_id"`
 }
 
-// RegisterRequest binds a kit to its patient.
+// RegisterRequest is a request to register a kit for its patient.
 type RegisterRequest struct {
 	healthlab.Private
 
 	// UserID is the patient, if not the user of the order.
 	UserID *healthlab.UserID `json:"user_id"`
-	// Owner limits the request to kits that were ordered for one user; zero does not. It is no part of
-	// the JSON.
+	// Owner limits the request to kits that were ordered for one user; zero means no limit. It is not in the
+	// JSON.
 	Owner healthlab.UserID `json:"-"`
 	// SampleID is printed on the kit.
 	SampleID        string                       `json:"sample_id"`
@@ -72,7 +72,7 @@ type RegisterRequest struct {
 	Consents        []people.Consent             `json:"consents" wire:"opt"`
 }
 
-// maxActivationDays is how far ahead an order can be activated.
+// maxActivationDays is the highest number of days until the activation of an order.
 const maxActivationDays = 366
 
 func checkActivation(p *healthlab.Problems, day, today healthlab.Date) {
@@ -81,8 +81,7 @@ func checkActivation(p *healthlab.Problems, day, today healthlab.Date) {
 	}
 }
 
-// Check returns Invalid with every problem of the request itself, before anything is
-// looked up. Today is the day in UTC.
+// Check returns Invalid with every problem of the request, without reading any data. today is the day in UTC.
 func (r *PlaceRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -123,7 +122,7 @@ func (r *PlaceRequest) Check(today healthlab.Date) error {
 	return p.Err()
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *TestkitRequest) Check() error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -136,8 +135,7 @@ func (r *TestkitRequest) Check() error {
 	return p.Err()
 }
 
-// Check returns Invalid with every problem of the request itself. Today is the day in
-// UTC.
+// Check returns Invalid with every problem of the request. today is the day in UTC.
 func (r *RegisterRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -157,8 +155,8 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 	return p.Err()
 }
 
-// ordering checks who orders: a physician of the team where the account says so, else
-// the service's network, which needs the patient's consents.
+// ordering checks the ordering physician: a physician of the team if the lab account requires one, else the
+// service's network, for which the patient must have given consents.
 func ordering(a *catalogue.LabAccount, physician *people.PhysicianInput, consents []people.Consent, required []people.ConsentType) error {
 	if physician != nil {
 		return nil
@@ -174,11 +172,11 @@ func ordering(a *catalogue.LabAccount, physician *people.PhysicianInput, consent
 	return nil
 }
 
-// adult is the age, in years, from which a patient orders alone.
+// adult is the age in years from which a patient needs no medical proxy.
 const adult = 18
 
-// ofAge checks that a patient may order: 18 on the day, or a minor with a medical
-// proxy in a team that has switched minors on.
+// ofAge checks the patient's age on a day: 18 or older, or a minor with a medical proxy if the team has minors
+// enabled.
 func ofAge(p people.PatientDetailsInput, proxy *people.GuarantorDetails, day healthlab.Date, minors bool) error {
 	switch {
 	case people.Age(p.DOB, day) >= adult:
@@ -191,7 +189,7 @@ func ofAge(p people.PatientDetailsInput, proxy *people.GuarantorDetails, day hea
 	return nil
 }
 
-// comment is what the requisition says: the order's comment, then the account's.
+// comment returns the comment on the requisition: the order's, then the account's.
 func comment(order, account *string) string {
 	var parts []string
 	for _, s := range []*string{order, account} {
@@ -209,7 +207,7 @@ func notBefore(day *healthlab.Date, at time.Time) error {
 	return nil
 }
 
-// allowed checks that the team has something switched on.
+// allowed returns an error unless a feature is enabled for the team.
 func (s *Service) allowed(ctx context.Context, team healthlab.TeamID, on func(Settings) bool) error {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {

@@ -13,27 +13,26 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// ResendRequest says of which orders the latest event is to be told again: those that
-// are named and those whose latest event lies in the window; both if both are given.
+// ResendRequest selects the orders whose latest event is sent again: the given orders and those whose latest
+// event is in the time window; both if both are given.
 type ResendRequest struct {
 	OrderIDs []OrderID       `json:"order_ids" wire:"opt"`
 	StartAt  *healthlab.Time `json:"start_at"`
-	// EndAt is now if it is not given.
+	// EndAt is now by default.
 	EndAt *healthlab.Time `json:"end_at"`
 }
 
-// Names of the rules of resending.
+// Error types of resending.
 const (
 	ResendSelectionMissing = "RESEND_SELECTION_MISSING"
 	ResendWindowInvalid    = "RESEND_WINDOW_INVALID"
 )
 
-// maxResend is the widest window of a resend.
+// maxResend is the longest time window of a resend.
 const maxResend = 60 * 24 * time.Hour
 
-// Resend tells the team the latest event of some of its orders again, with the orders
-// as they are now, and returns their ids, oldest order first. Ids that the team does
-// not have are skipped.
+// Resend sends the team the latest event of some of its orders again, with the present state of the orders, and
+// returns their ids, oldest order first. Unknown ids are skipped.
 func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendRequest) ([]OrderID, error) {
 	now := s.now()
 	q, err := req.query(now)
@@ -89,7 +88,7 @@ func (r ResendRequest) query(now time.Time) (Query, error) {
 	return q, nil
 }
 
-// resendEvent writes the latest event of an order again. Nothing of the order changes.
+// resendEvent writes the latest event of an order again. The order does not change.
 func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id OrderID, event uuid.UUID, at time.Time) error {
 	_, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
 		name := EventOrderUpdated

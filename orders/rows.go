@@ -12,12 +12,12 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// StoreOptions adjusts [NewStore] and [NewReviewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore] and [NewReviewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// Events takes the events of changes. Default none: no event is written.
+	// Events stores the events of changes. Default: no event is written.
 	Events store.Events
-	// UsersElsewhere says that the host keeps its users outside of the store. Default false: a
-	// user of whom the store has no row is not found.
+	// UsersElsewhere is true if the host stores its users outside of the store. Default false: a user without a
+	// row in the store is not found.
 	UsersElsewhere bool
 }
 
@@ -30,9 +30,9 @@ func Tables() []store.Definition {
 	}, critical.Tables()...)
 }
 
-// orderTable keeps orders. Index[0] is the newest order first, ties by id, then the last status and the
-// collection method, which lists are filtered by: neither says anything of a person's health. Index[1] is
-// the transaction, then the id.
+// orderTable stores orders. Index[0] is the time of creation (newest first) and the id, then the last status
+// and the collection method, by which lists are filtered; neither reveals anything about a person's health.
+// Index[1] is the transaction, then the id.
 var orderTable = store.Table[Record]{Name: "order", Row: func(r *Record) store.Row {
 	id := store.UUID(r.ID.UUID)
 	return store.Row{
@@ -41,10 +41,10 @@ var orderTable = store.Table[Record]{Name: "order", Row: func(r *Record) store.R
 	}
 }}
 
-// statusEnd stands between the status and the method in an index value.
+// statusEnd separates the status and the method in an index value.
 const statusEnd = "\x00"
 
-// placeLength is the length of the part of Index[0] that orders.
+// placeLength is the length of the part of Index[0] that defines the order of rows.
 const placeLength = 8 + len(uuid.UUID{})
 
 func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
@@ -55,7 +55,7 @@ func orderKey(team healthlab.TeamID, id OrderID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// orderName says which team an order belongs to. No other order of any team has its id.
+// orderName has the team of an order, by the order's id, so that ids are unique over all teams.
 type orderName struct {
 	Name  string `json:"-"`
 	Team  healthlab.TeamID
@@ -69,8 +69,8 @@ var orderNames = store.Table[orderName]{Name: "order_name", Clear: true, Row: fu
 
 func nameOfID(id OrderID) string { return "id " + store.UUID(id.UUID) }
 
-// orderSample says which order of which team has a sample id that no other order of any team has. The
-// sample id, by which it is found, is not in the document.
+// orderSample has the order and team of a sample id, so that sample ids are unique over all teams. The sample
+// id is the key of the row and not in its document.
 type orderSample struct {
 	Team   healthlab.TeamID
 	User   healthlab.UserID
@@ -94,7 +94,7 @@ func digest(text string) string {
 	return string(sum[:])
 }
 
-// orderReservation says which order of a team has one of [Record.Reservations].
+// orderReservation has the order of a team with one of [Record.Reservations].
 type orderReservation struct {
 	Name  string `json:"-"`
 	Team  healthlab.TeamID
@@ -110,7 +110,7 @@ func reservationKey(team healthlab.TeamID, user healthlab.UserID, name string) s
 	return store.Key{Team: team, User: user, ID: digest(name)}
 }
 
-// transactionRow is held by each change of an order of the transaction.
+// transactionRow is locked by each change of an order of the transaction.
 type transactionRow struct {
 	Team healthlab.TeamID
 	ID   TransactionID
@@ -124,8 +124,8 @@ func transactionKey(team healthlab.TeamID, id TransactionID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// orderWork says when an order may be claimed for one kind of work: at Due, which is by the
-// caller's clock, unless it is leased by the store's.
+// orderWork is the time at which an order may be claimed for one kind of background work: Due, by the caller's
+// clock, unless a lease holds by the store's clock.
 type orderWork struct {
 	Team       healthlab.TeamID
 	User       healthlab.UserID
@@ -163,7 +163,7 @@ var (
 	allWork = [...]*workTable{labWork, notificationWork, visitWork, simulationWork}
 )
 
-// labFeed is how far the messages of a laboratory were read, and until when a process has them.
+// labFeed has the cursor in a laboratory's messages, and the lease of the process that reads them.
 type labFeed struct {
 	Lab, Cursor string
 	Until       time.Time
@@ -182,8 +182,8 @@ func (o *StoreOptions) newUser(u store.UserState, what string) error {
 	return nil
 }
 
-// PlacedFor returns the user of an order; zero if the team has no such order. Packages that keep
-// rows about an order call it in the transaction in which they write them.
+// PlacedFor returns the user of an order; zero if the team has no such order. Packages that store rows about an
+// order call it in the transaction in which they write them.
 func PlacedFor(tx store.Tx, team healthlab.TeamID, id OrderID) (healthlab.UserID, error) {
 	name, err := orderNames.Get(tx, store.Key{ID: nameOfID(id)}, store.Shared)
 	if err != nil || name == nil || name.Value.Team != team {

@@ -42,8 +42,8 @@ func (v orderRows) ClaimVisits(ctx context.Context, n int, now time.Time, lease 
 	})
 }
 
-// claim takes up to n orders that are due for a kind of work. take leases an order at an instant
-// of the store's clock; an order for which it returns false is not claimed.
+// claim claims up to n orders that are due for a kind of work. take leases an order at an instant of the
+// store's clock; an order for which it returns false is not claimed.
 func (v orderRows) claim(ctx context.Context, t *workTable, n int, now time.Time, take func(r *Record, at time.Time) bool) (out []Record, err error) {
 	if n <= 0 {
 		return nil, ctx.Err()
@@ -74,14 +74,14 @@ func (v orderRows) claim(ctx context.Context, t *workTable, n int, now time.Time
 	return out, err
 }
 
-// claimedOrder is an order that was leased, with its row of work.
+// claimedOrder is a leased order with its row of work.
 type claimedOrder struct {
 	order *store.Entry[Record]
 	work  *store.Entry[orderWork]
 }
 
-// candidates leases up to n orders, the longest due first. Orders that another process has, and
-// those that are being changed, are passed over, so it may look at more rows than n.
+// candidates leases up to n orders, the longest due first. It skips orders that another process has leased or
+// is changing, so it may read more than n rows.
 func (t *workTable) candidates(tx store.Tx, n int, now time.Time, take func(r *Record, at time.Time) bool) ([]claimedOrder, error) {
 	var out []claimedOrder
 	seen := map[OrderID]bool{}

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// eventCounter has the next id of an event of a team's orders that no block has.
+// eventCounter has the first event id of a team that no block has.
 type eventCounter struct {
 	Team healthlab.TeamID
 	Next int64
@@ -20,14 +20,15 @@ var orderCounters = store.Table[eventCounter]{Name: "order_event_counter", Clear
 func counterKey(team healthlab.TeamID) store.Key { return store.Key{Team: team, ID: "event"} }
 
 const (
-	// eventRoom is how many ids of events a change of an order may use.
+	// eventRoom is the highest number of event ids that a change of an order uses.
 	eventRoom = 100
-	// eventBlock is how many ids are taken from the row of a team at once. Only the change that takes them
-	// holds the row, so that the changes of a team's orders do not wait for each other.
+	// eventBlock is the number of event ids that a process takes from the team's row at once. Only the
+	// transaction that takes them locks the row, so that the changes of a team's orders do not wait for each
+	// other.
 	eventBlock = 10_000
 )
 
-// eventIDBlocks hands out ids of events from blocks that this process has. Safe for concurrent use.
+// eventIDBlocks returns event ids from blocks that this process has taken. Safe for concurrent use.
 type eventIDBlocks struct {
 	mu    sync.Mutex
 	teams map[healthlab.TeamID]*idBlock
@@ -42,7 +43,7 @@ type drawnIDs struct {
 	block      *idBlock
 }
 
-// draw returns n ids above after. A new block is there for others once tx has committed.
+// draw returns n ids above after. The rest of a new block can be used once tx has committed.
 func (d *eventIDBlocks) draw(tx store.Tx, team healthlab.TeamID, n, after int64) (drawnIDs, error) {
 	d.mu.Lock()
 	b := d.teams[team]
@@ -76,7 +77,7 @@ func (d *eventIDBlocks) draw(tx store.Tx, team healthlab.TeamID, n, after int64)
 	return drawnIDs{first, first + n, b}, nil
 }
 
-// giveBack returns the drawn ids from next on, unless others were drawn meanwhile.
+// giveBack returns the drawn ids from next on to the block, unless others were drawn in the meantime.
 func (d *eventIDBlocks) giveBack(of drawnIDs, next int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

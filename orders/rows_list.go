@@ -56,9 +56,9 @@ func (v orderRows) CountByStatus(ctx context.Context, team healthlab.TeamID) (ma
 	return counts, v.each(ctx, &q, ask, func(o *Order) { counts[o.LowLevel()]++ })
 }
 
-// List implements [Store]. A list in the order of creation or of the last status that is filtered by
-// ids, times of creation, statuses and methods alone decrypts the orders of its page; any other one
-// decrypts all that may match.
+// List implements [Store]. A list sorted by creation or last status that is filtered only by ids, times of
+// creation, statuses and methods decrypts the orders of its page; any other list decrypts all orders that may
+// match.
 func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	q, err := q.Normal()
 	if err != nil {
@@ -102,7 +102,7 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	return out, nil
 }
 
-// listedOrder is what a list is sorted by.
+// listedOrder has the fields that a list is sorted by.
 type listedOrder struct {
 	orderPlace
 	at      healthlab.Time
@@ -120,7 +120,7 @@ func (q *Query) isBare() bool {
 		len(q.Activations) == 0 && q.Critical == nil && q.Interpretation == ""
 }
 
-// scan returns the query for the orders that may match.
+// scan returns the store query for the orders that may match.
 func (q *Query) scan() store.Query {
 	ask := store.Query{Key: orderTable.Key(store.Key{Team: q.Team}), By: store.ByFirst}
 	switch {
@@ -140,14 +140,14 @@ func (q *Query) scan() store.Query {
 	return ask
 }
 
-// How many orders are read at once, and how many without their documents.
+// Number of orders that are read at once, with and without their documents.
 const (
 	scanPage     = 200
 	bareScanPage = 5_000
 )
 
-// each calls f with the orders that a query matches, in no order. ask is the query's scan; if it is
-// Bare, f gets orders that have no more than ids, the time of creation, the last status and the method.
+// each calls f with the orders that match a query, in no order. ask is the query's scan; if it is Bare, f gets
+// orders with only ids, the time of creation, the last status and the method.
 func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*Order)) error {
 	page := scanPage
 	if ask.Bare {
@@ -181,8 +181,8 @@ func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*
 	}
 }
 
-// position returns the value of a row that the query goes by. That of a time of creation is after every
-// status that the order may have on the next page.
+// position returns the index value at which a store query starts or ends. For a time of creation it is after
+// every status that an order may have.
 func position(ask store.Query, r *store.Row) string {
 	switch ask.By {
 	case store.ByFirst:

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// NewStore returns the orders of a store whose tables include [Tables].
+// NewStore returns a Store over a store whose tables must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) interface {
 	Store
 	VisitStore
@@ -36,7 +36,7 @@ type orderRows struct {
 	ids  *eventIDBlocks
 }
 
-// reader answers queries, in a transaction or outside of one.
+// reader runs queries, in a transaction or outside of one.
 type reader func(q ...store.Query) ([][]store.Row, error)
 
 func (v orderRows) reader(ctx context.Context) reader {
@@ -50,7 +50,7 @@ func (v orderRows) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (
 	return loadOrder(v.reader(ctx), team, id)
 }
 
-// loadOrder returns an order with what is drawn when it is read.
+// loadOrder reads an order, with the fields that are computed at each read.
 func loadOrder(read reader, team healthlab.TeamID, id OrderID) (Record, error) {
 	list, err := loadOrders(read, orderKey(team, id))
 	if err != nil {
@@ -62,8 +62,8 @@ func loadOrder(read reader, team healthlab.TeamID, id OrderID) (Record, error) {
 	return list[0], nil
 }
 
-// loadOrders returns the orders of keys, in their order and without those that are not there, with
-// what is drawn when an order is read. All orders of their transactions are from one snapshot.
+// loadOrders returns the orders with the given keys, in their order and without missing ones, with the fields
+// that are computed at each read. All orders of their transactions are from one snapshot.
 func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -83,7 +83,7 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	return loadPlaces(read, places)
 }
 
-// orderPlace is an order and what leads to all that is drawn when it is read. The user may have changed.
+// orderPlace is an order with the keys of the rows for its computed fields. The user may have changed since.
 type orderPlace struct {
 	team        healthlab.TeamID
 	id          OrderID
@@ -95,7 +95,7 @@ func transactionOf(r *store.Row) TransactionID {
 	return TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}
 }
 
-// loadPlaces is loadOrders for orders whose places are known.
+// loadPlaces is loadOrders for orders whose orderPlace is known.
 func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 	if len(places) == 0 {
 		return nil, nil
@@ -147,8 +147,8 @@ func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 	return out, nil
 }
 
-// drawOrder returns an order of a transaction with what is drawn when it is read. False if it is not
-// in the transaction.
+// drawOrder computes the fields of an order that are not stored, from its transaction. False if the transaction
+// does not have the order.
 func drawOrder(id OrderID, members []*store.Entry[Record], deleted deletedUsers) (Record, bool) {
 	at := -1
 	list := []TransactionMember{}
@@ -177,10 +177,10 @@ type teamUser struct {
 
 func userOf(r *Record) teamUser { return teamUser{r.TeamID, r.UserID} }
 
-// deletedUsers says of users whether they are deleted.
+// deletedUsers is whether users are deleted, by user.
 type deletedUsers map[teamUser]bool
 
-// unknown returns those users, each once, of whom d says nothing.
+// unknown returns the given users that d does not have, without duplicates.
 func (d deletedUsers) unknown(users []teamUser) (out []teamUser) {
 	for _, u := range users {
 		if _, known := d[u]; !known && !slices.Contains(out, u) {
@@ -205,7 +205,7 @@ func userQueries(users []teamUser) []store.Query {
 	return ask
 }
 
-// newOrderQueries returns what placing an order of a user reads, with its locks.
+// newOrderQueries returns the reads for placing an order of a user, with their locks.
 func newOrderQueries(team healthlab.TeamID, user healthlab.UserID, ids planned) []store.Query {
 	return []store.Query{
 		store.User(team, user),
@@ -317,8 +317,8 @@ func checkNewOrder(r *Record) error {
 	return nil
 }
 
-// orderWriter writes orders of one team in a transaction: load and add, then start, the change,
-// and write.
+// orderWriter writes orders of one team in a transaction. Call load and add, then start, then make the change,
+// then call write.
 type orderWriter struct {
 	tx     store.Tx
 	opts   *StoreOptions
@@ -328,7 +328,7 @@ type orderWriter struct {
 	orders []*orderEdit
 }
 
-// orderEdit is an order while it is changed.
+// orderEdit is an order during a change.
 type orderEdit struct {
 	Record
 	entry    store.Entry[Record] // as it is stored; without a revision for a new order
@@ -337,7 +337,7 @@ type orderEdit struct {
 	work     [len(allWork)]*store.Entry[orderWork]
 }
 
-// orderIdentity is what no change may change.
+// orderIdentity has the fields that no change may change.
 type orderIdentity struct {
 	team        healthlab.TeamID
 	id          OrderID
@@ -348,7 +348,7 @@ func identityOf(r *Record) orderIdentity {
 	return orderIdentity{r.TeamID, r.ID, r.OrderTransaction.ID}
 }
 
-// load reads an order that is there for a change, and holds its transaction.
+// load reads an existing order for a change, and locks its transaction.
 func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
 	key := orderKey(w.team, id)
 	ask := []store.Query{orderTable.One(key, store.Held)}
@@ -386,7 +386,7 @@ func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
 	return e, nil
 }
 
-// add makes a new order of a live user.
+// add adds a new order of a live user.
 func (w *orderWriter) add(r Record) (*orderEdit, error) {
 	e, user, err := w.open(r)
 	if err != nil {
@@ -395,8 +395,7 @@ func (w *orderWriter) add(r Record) (*orderEdit, error) {
 	return e, w.opts.newUser(user, "order")
 }
 
-// addAfter makes a new order in the transaction of another one. Its user may be deleted, as that
-// of the other one.
+// addAfter adds a new order to the transaction of another one. Its user may be deleted.
 func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, error) {
 	child.OrderTransaction = NewTransaction(parent.OrderTransaction.ID, append(slices.Clone(parent.OrderTransaction.Orders),
 		TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
@@ -407,7 +406,8 @@ func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, err
 	return e, err
 }
 
-// open reads what a new order needs, and returns the state of its user. Conflict if the id is taken.
+// open reads the rows for a new order, and returns the state of its user. Conflict if an order with the id
+// exists.
 func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
 	got, err := w.tx.Read(store.User(w.team, r.UserID), orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
 	if err != nil {
@@ -422,7 +422,7 @@ func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
 	return e, store.StateOf(got[0]), nil
 }
 
-// start draws what the change of an order sees.
+// start computes the fields that a change of an order sees.
 func (w *orderWriter) start() error {
 	last := int64(0)
 	for _, e := range w.orders {
@@ -438,7 +438,7 @@ func (w *orderWriter) start() error {
 	return nil
 }
 
-// write puts the changed orders and their events.
+// write writes the changed orders and their events.
 func (w *orderWriter) write(ctx context.Context, events []healthlab.Event) error {
 	if len(w.orders) == 0 {
 		return store.AppendEvents(ctx, w.opts.Events, w.tx, events)
@@ -508,7 +508,7 @@ func (w *orderWriter) writeOrder(e *orderEdit) error {
 	return orderTable.Put(w.tx, &store.Entry[Record]{Value: *r, Revision: e.entry.Revision})
 }
 
-// openTransaction holds the transaction of a new order.
+// openTransaction locks the transaction of a new order.
 func (w *orderWriter) openTransaction(id TransactionID) error {
 	t, err := orderTransactions.Get(w.tx, transactionKey(w.team, id), store.Held)
 	if err != nil || t != nil {
@@ -517,8 +517,7 @@ func (w *orderWriter) openTransaction(id TransactionID) error {
 	return orderTransactions.Insert(w.tx, &transactionRow{w.team, id})
 }
 
-// moveName keeps the name of an order for another user than before: that of a kit which was
-// registered for another person.
+// moveName moves the row of an order's name to another user, because a kit was registered for another person.
 func (w *orderWriter) moveName(r *Record) error {
 	got, err := w.tx.Read(store.User(w.team, r.UserID),
 		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
@@ -538,7 +537,7 @@ func (w *orderWriter) moveName(r *Record) error {
 	return orderNames.Put(w.tx, name)
 }
 
-// writeSample gives back the sample id that an order had, and takes the one that it has.
+// writeSample deletes the order's old sample id and inserts its present one.
 func (w *orderWriter) writeSample(was, r *Record) error {
 	if was.SampleID != nil && r.SampleID != nil && *was.SampleID == *r.SampleID && was.UserID == r.UserID {
 		return nil
@@ -569,7 +568,7 @@ func (w *orderWriter) writeSample(was, r *Record) error {
 	return orderSamples.Put(w.tx, e)
 }
 
-// writeReservations gives back what an order reserved before, and takes what it reserves.
+// writeReservations deletes the order's old reservations and inserts its present ones.
 func (w *orderWriter) writeReservations(before, r *Record) error {
 	was, want := before.Reservations(), r.Reservations()
 	var names []string // that change, each once
@@ -606,7 +605,7 @@ func (w *orderWriter) writeReservations(before, r *Record) error {
 	return nil
 }
 
-// write puts when an order may be claimed. stored is the row that is there, nil for none.
+// write writes the time at which an order may be claimed. stored is the existing row, nil for none.
 func (t *workTable) write(tx store.Tx, stored *store.Entry[orderWork], r *Record) error {
 	due, lease := t.times(r)
 	if due.IsZero() {

@@ -7,15 +7,14 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// Run sends messages to patients and teams until ctx ends. Then it lets what is running finish, and returns
-// nil. Any number of processes may run it: one process at a time holds the lease of an order.
+// Run sends messages to patients and teams until ctx ends. Then it waits for running work, and returns nil. Any
+// number of processes may run it: a lease gives each order to one process.
 func (s *Service) Run(ctx context.Context) error { return s.notificationLoop().Run(ctx) }
 
-// batchSize is how many orders a host that brings its own scheduler has looked at in one call.
+// batchSize is the number of orders that one call processes for a host with a scheduler of its own.
 const batchSize = 100
 
-// newLoop is background work of one kind: what is due is claimed for the time of a lease, and
-// done.
+// newLoop returns a loop of background work: it claims due orders for the time of a lease, and processes them.
 func newLoop[J any](s *Service, name string, claim func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]J, error), do func(context.Context, J) error,
 ) *work.Loop[J] {
 	return &work.Loop[J]{

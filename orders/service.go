@@ -17,27 +17,26 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/portal"
 )
 
-// Background is what the services of orders share: clock, ids, log, and the timing of background work. A
-// zero field means its default.
+// Background has the settings that the services of orders share: clock, ids, log, and the timing of background
+// work. A zero field means its default.
 type Background struct {
-	// LabTimeout is how long one call of the lab may take. Default 30 s.
+	// LabTimeout is the time limit of one call of the lab. Default 30 s.
 	LabTimeout time.Duration
-	// Lease is how long an order, or the feed of messages, is one process's to work
-	// on. Default: twice LabTimeout.
+	// Lease is the time for which one process works on an order, or on the feed of messages. Default: twice
+	// LabTimeout.
 	Lease time.Duration
-	// Retry is how long to wait after so many attempts (from 1) that failed. Default:
-	// 30 s, doubled each time, at most an hour.
+	// Retry returns the wait after a number of failed attempts (from 1). Default: 30 s, doubled each time, at
+	// most an hour.
 	Retry func(attempts int) time.Duration
-	// Idle is how long background work waits when there is nothing to do. Default
-	// 1 s.
+	// Idle is the interval at which idle background work checks for due orders. Default 1 s.
 	Idle time.Duration
-	// Workers is how many orders are handed to the lab at a time. Default 4.
+	// Workers is the number of orders that are submitted to the lab at a time. Default 4.
 	Workers int
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong in the background. Default: slog.Default().
+	// Log receives errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -67,44 +66,41 @@ func (b *Background) defaults() {
 	}
 }
 
-// Options adjusts a Service. A zero field means its default, unless it is required.
+// Options are the options of a Service. A zero field means its default, unless it is required.
 type Options struct {
 	Background
 
 	// Environment is sandbox, where orders may be simulated, or production. Required.
 	Environment healthlab.Environment
-	// Settings returns what a team has switched on. Its context may carry a transaction, so it must do
-	// nothing outside of the store. Default: nothing is.
+	// Settings returns the settings of a team. Its context may have a transaction, so it must not access other
+	// systems. Default: everything is off.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
-	// People keeps demographics, insurance records and teams' own payors. Default:
-	// there are none.
+	// People manages demographics, insurance records and payors of teams. Default: there are none.
 	People people.Store
 	// Messenger sends messages to patients. Default: they get none.
 	Messenger Messenger
-	// CentralLabs are the slugs of the labs that the compendium compares, that areas are asked for, and
-	// whose requisitions take a comment; a comment is kept with orders at other labs, and not sent. Nil
-	// means all.
+	// CentralLabs are the slugs of the labs that the compendium compares, that area queries cover, and whose
+	// requisitions have a comment; a comment on orders at other labs is stored and not sent. Nil means all.
 	CentralLabs []string
 	// Physicians returns a team's own physicians. Default: none.
 	Physicians func(ctx context.Context, team healthlab.TeamID) ([]people.Physician, error)
-	// Registry knows payors and diagnosis codes. Default: no payor is known, and of
-	// codes the form alone counts.
+	// Registry has payors and diagnosis codes. Default: there are no payors, and only the form of codes is
+	// checked.
 	Registry *people.Registry
-	// Portal is where patients see their orders. Default: there is none.
+	// Portal is the portal in which patients see their orders. Default: there is none.
 	Portal *portal.Options
-	// FastingCodes are the labs' codes of questions about fasting, which may be left without an
-	// answer. Default: FSTING.
+	// FastingCodes are the labs' codes of questions about fasting, which may have no answer. Default: FSTING.
 	FastingCodes []string
-	// Files keeps requisitions and notices as they were first printed, and the reports that
-	// laboratories print themselves. Default: nothing is kept.
+	// Files stores requisitions and notices when they are first printed, and the reports of laboratories.
+	// Default: nothing is stored.
 	Files BlobStore
-	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
+	// LabTests stores the lab tests that teams make. Default: teams cannot make lab tests.
 	LabTests catalogue.LabTestStore
 	// HoldLabTests makes new lab tests wait for [catalogue.Service.ApproveLabTest]. Default:
 	// they can be ordered at once.
 	HoldLabTests bool
-	// BeforePlan is called by [Plan.Read]. In a transaction it may read at once what the plan, and what
-	// is called in it, will read. Default: none.
+	// BeforePlan is called by [Plan.Read]. In a transaction it may read the rows that the plan will read, in
+	// one round trip. Default: none.
 	BeforePlan func(context.Context, PlanStart) error
 }
 
@@ -118,15 +114,14 @@ func (o *Options) defaults() {
 	o.Background.defaults()
 }
 
-// Service places orders and says where they are. It is safe for concurrent use.
+// Service places and changes orders. It is safe for concurrent use.
 //
-// Every method that takes a team reaches that team's orders only; those of another
-// are [healthlab.NotFound]. Input that is wrong is [healthlab.Invalid] with every
-// problem; a rule of the business that forbids something is a [healthlab.RuleError]
-// with one of the names of this package.
+// Every method with a team accesses that team's orders only; those of another team are [healthlab.NotFound].
+// Invalid input is [healthlab.Invalid] with every problem; a broken business rule is a [healthlab.RuleError]
+// with one of the types of this package.
 type Service struct {
-	store     Store // for callers: without the orders of deleted users
-	allOrders Store // for background work: with them
+	store     Store // for callers: orders of deleted users are hidden
+	allOrders Store // for background work: with orders of deleted users
 	users     people.Users
 	catalogue *catalogue.Service
 	people    *people.Service
@@ -172,16 +167,15 @@ func New(store Store, users people.Users, cat catalogue.Source, opts *Options) (
 	return s, nil
 }
 
-// People keeps demographics and insurance.
+// People returns the service of demographics and insurance.
 func (s *Service) People() *people.Service { return s.people }
 
-// Catalogue answers what the team can order.
+// Catalogue returns the service of the tests that teams can order.
 func (s *Service) Catalogue() *catalogue.Service { return s.catalogue }
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// Today is the current day in UTC, by the Service's clock: what the Check of a request
-// wants.
+// Today returns the current day in UTC by the Service's clock, for the Check methods of requests.
 func (s *Service) Today() healthlab.Date { return rules.UTCDay(s.now()) }
 
 // Get returns one order.
@@ -193,33 +187,33 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id OrderID) (O
 	return r.Order, nil
 }
 
-// Record returns one order as it is kept: for packages above this one, such as documents.
+// Record returns one order as it is stored, for other packages such as documents.
 func (s *Service) Record(ctx context.Context, team healthlab.TeamID, id OrderID) (Record, error) {
 	r, err := s.store.Get(ctx, team, id)
 	return r, rules.NotFound(err, OrderNotFound, "the team has no such order")
 }
 
-// Background returns clock, ids, log and timing, with their defaults: for the services above this one.
+// Background returns clock, ids, log and timing with their defaults, for the services of other packages.
 func (s *Service) Background() Background { return s.opts.Background }
 
-// Environment is sandbox or production.
+// Environment returns sandbox or production.
 func (s *Service) Environment() healthlab.Environment { return s.opts.Environment }
 
-// FastingCodes are the labs' codes of questions about fasting.
+// FastingCodes returns the labs' codes of questions about fasting.
 func (s *Service) FastingCodes() []string { return slices.Clone(s.opts.FastingCodes) }
 
-// CheckUser checks that a user is one of the team: USER_NOT_FOUND if not.
+// CheckUser returns USER_NOT_FOUND unless the team has the user.
 func (s *Service) CheckUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	return people.CheckUser(ctx, s.users, team, user)
 }
 
-// Draft returns an order before its first event, which is not stored, for what a laboratory has measured
-// without one. The account may be nil.
+// Draft returns an order before its first event, which is not stored, for a result without an order. The
+// account may be nil.
 func (s *Service) Draft(team healthlab.TeamID, user healthlab.UserID, chosen catalogue.Chosen, account *catalogue.LabAccount, at time.Time) Record {
 	return s.newRecord(team, planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}, user, chosen, account, at)
 }
 
-// Settings returns what the team has switched on.
+// Settings returns the settings of the team.
 func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -228,8 +222,8 @@ func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (Settings
 	return settings, nil
 }
 
-// List returns one page of the team's orders. Invalid if the query cannot be
-// understood. Today is the current day in UTC if the query does not say.
+// List returns one page of the team's orders. Invalid for an invalid query. Today is the current day in UTC by
+// default.
 func (s *Service) List(ctx context.Context, q Query) (Page, error) {
 	q, err := q.Normal()
 	if err != nil {
@@ -255,7 +249,7 @@ func (s *Service) CountByStatus(ctx context.Context, team healthlab.TeamID) (map
 	return counts, nil
 }
 
-// Transaction returns a testing journey with all its orders.
+// Transaction returns a transaction with all its orders.
 func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id TransactionID) (TransactionDetail, error) {
 	q := Query{Team: team, Transaction: id, Today: rules.UTCDay(s.now()), Page: 1, Size: 1, Sort: SortCreatedAt, Direction: catalogue.Ascending}
 	page, err := s.store.List(ctx, q)
@@ -268,9 +262,9 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 	return page.Orders[0].OrderTransaction.Detail(team), nil
 }
 
-// PortalLink makes a link to the portal for a user. Invalid if the request is wrong, or
-// the user has no demographics (DEMOGRAPHICS_MISSING); NotFound if the team has no such
-// user or order; Unimplemented without a portal.
+// PortalLink returns a link to the patient portal for a user. Invalid for an invalid request, or if the user
+// has no demographics (DEMOGRAPHICS_MISSING); NotFound if the team has no such user or order; Unimplemented
+// without a portal.
 func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req portal.Request) (portal.Link, error) {
 	if err := req.Check(); err != nil {
 		return portal.Link{}, err
@@ -295,7 +289,7 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 	return s.opts.Portal.Link(req, user, s.now()), nil
 }
 
-// Physicians returns the physicians of a team. NotFound unless it is the caller's.
+// Physicians returns the physicians of a team. NotFound unless it is the caller's team.
 func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
 	if caller != team {
 		return nil, rules.Missing(TeamNotFound, "unknown team")
@@ -310,8 +304,8 @@ func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID)
 	return rules.NonNil(found), nil
 }
 
-// RequisitionComment is what the requisition of an order says beside it; empty for a laboratory
-// that takes no comments.
+// RequisitionComment returns the comment on the requisition of an order; empty for a laboratory that accepts no
+// comments.
 func (s *Service) RequisitionComment(r *Record) string {
 	if labs := s.opts.CentralLabs; labs != nil && (r.LabTest.Lab == nil || !slices.Contains(labs, r.LabTest.Lab.Slug)) {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// PlaceTestkit orders a kit whose patient is not known yet. The lab sends the kit at once;
-// [Service.Register] binds it to its patient. Errors as [Service.Place].
+// PlaceTestkit orders a kit whose patient is not known yet. The lab sends the kit at once; [Service.Register]
+// registers it for its patient. Errors as [Service.Place].
 func (s *Service) PlaceTestkit(ctx context.Context, team healthlab.TeamID, req TestkitRequest) (Order, error) {
 	return s.PlaceTestkitAs(ctx, team, OrderID{}, req)
 }
@@ -60,8 +60,8 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, ids pla
 	return r, nil
 }
 
-// presets returns the answers to those questions of a test that need no person. A kit is
-// ordered and registered without answers to the other questions.
+// presets returns the default answers to those questions of a test that have one. A kit is ordered and
+// registered without answers to the other questions.
 func presets(t catalogue.LabTest) []catalogue.AOEAnswer {
 	var out []catalogue.AOEAnswer
 	for marker, q := range t.Questions() {
@@ -72,10 +72,10 @@ func presets(t catalogue.LabTest) []catalogue.AOEAnswer {
 	return out
 }
 
-// Register binds a kit to its patient, by the id printed on it. From then on the order
-// is the patient's: events carry their user. RuleErrors: KIT_NOT_FOUND,
-// KIT_NOT_REGISTRABLE if it was registered before or its order has ended, and those of
-// [Service.Place] about user, account, state, physician, consents and age.
+// Register registers a kit for its patient, by the id printed on the kit. From then on the order is the
+// patient's: its events have the patient's user. RuleErrors: KIT_NOT_FOUND, KIT_NOT_REGISTRABLE if it was
+// registered before or its order has ended, and those of [Service.Place] about user, account, state, physician,
+// consents and age.
 func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req RegisterRequest) (Order, error) {
 	return s.Plans().Register(ctx, team, req).Run(ctx, OrderID{})
 }
@@ -150,14 +150,14 @@ func registrableNow(o *Order) error {
 	return nil
 }
 
-// linkedAccounts are the accounts of a team, or why the catalogue does not say them.
+// linkedAccounts has the lab accounts of a team, or the error of reading them from the catalogue.
 type linkedAccounts struct {
 	catalogue.Accounts
 	err error
 }
 
-// of returns the account that an order uses, as it is now; nil for none.
-// LAB_ACCOUNT_NOT_ACTIVE if the team may not use it any more.
+// of returns the present state of an order's lab account; nil if it has none. LAB_ACCOUNT_NOT_ACTIVE if the
+// team may no longer use the account.
 func (l *linkedAccounts) of(r *Record) (*catalogue.LabAccount, error) {
 	if r.LabAccountID == nil {
 		return nil, nil

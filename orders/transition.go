@@ -13,41 +13,39 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Step is one thing that happens to an order, with all that the rules need to know
-// about it.
+// Step is a trigger of an order with the data that the rules need.
 type Step struct {
 	On Trigger
-	// At is when it happened.
+	// At is the time of the trigger.
 	At time.Time
 	// Detail is a finer reason; empty means none.
 	Detail StatusDetail
-	// EventID names the event that will tell of it.
+	// EventID is the id of the event about the step.
 	EventID uuid.UUID
-	// NotifyPartial: the team wants events of partial results.
+	// NotifyPartial is true if the team wants events about partial results.
 	NotifyPartial bool
-	// FormURL is where the requisition can be fetched once there is one; empty for
-	// nowhere.
+	// FormURL is the URL of the requisition; empty for none.
 	FormURL string
 	// Corrected are the markers that a corrected report changed.
 	Corrected []labresult.CorrectedMarker
 }
 
-// TransitionError says that a trigger makes no sense where an order stands. It
-// unwraps to [healthlab.Precondition].
+// TransitionError reports that a trigger is not allowed in the present status of an order. It unwraps to
+// [healthlab.Precondition].
 type TransitionError struct {
 	Order OrderID
 	From  Status
 	On    Trigger
-	// To is where the trigger leads from other states; empty if nowhere.
+	// To is the status to which the trigger leads from other statuses; empty if there is none.
 	To LowLevel
 }
 
-// Error names the order, its status and the trigger.
+// Error returns a text with the order, its status and the trigger.
 func (e *TransitionError) Error() string {
 	return "order " + e.Order.String() + ": " + e.Unwrap().Error()
 }
 
-// Unwrap returns the rule that it breaks.
+// Unwrap returns the broken rule.
 func (e *TransitionError) Unwrap() error {
 	return &healthlab.RuleError{
 		Type: TransitionNotAllowed,
@@ -55,8 +53,8 @@ func (e *TransitionError) Unwrap() error {
 	}
 }
 
-// Begin gives a new order its first event, ordered, and returns what its team is
-// told. It is pure apart from o, which must have no event yet.
+// Begin adds the first event, ordered, to a new order, and returns the events for the team. It changes only o,
+// which must have no event yet.
 func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error) {
 	if len(o.Events) > 0 {
 		return nil, &TransitionError{Order: o.ID, From: o.LastEvent.Status, On: "order_placed", To: lifecycle.Initial()}
@@ -65,13 +63,12 @@ func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error)
 	return appendEvent(o, lifecycle.Initial(), Step{At: at, EventID: eventID})
 }
 
-// Apply moves o along the lifecycle of its method, appends to its history, and
-// returns the events for its team: one, or none for a partial result that the
-// team did not ask for. A partial result of a kit has no status of its own and is
-// refused here like every other transition that is not in the table: with a
-// [TransitionError], leaving o as it was.
+// Apply applies a trigger to o: it changes the status by the lifecycle of o's method, appends to the history,
+// and returns the events for the team: one, or none for a partial result that the team does not want. A partial
+// result of a kit has no status and is refused, as every other transition that is not in the table, with a
+// [TransitionError]; o is then unchanged.
 //
-// Apply is pure apart from o.
+// Apply changes only o.
 func Apply(o *Order, s Step) ([]healthlab.Event, error) {
 	to, ok := lifecycle.Next(o.Method(), o.LowLevel(), s.On, o.Facts())
 	if !ok || len(o.Events) == 0 {
@@ -80,7 +77,7 @@ func Apply(o *Order, s Step) ([]healthlab.Event, error) {
 	return appendEvent(o, to, s)
 }
 
-// target returns where a trigger leads orders of a method, from wherever it does.
+// target returns the status to which a trigger leads orders of a method, from any status.
 func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 	for _, r := range lifecycle.Rows() {
 		if r.On == on && (len(r.Variants) == 0 || slices.Contains(r.Variants, m)) {
@@ -90,7 +87,7 @@ func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 	return ""
 }
 
-// appendEvent appends the event of a step, and makes the changes that follow from it.
+// appendEvent appends the event of a step, and changes the fields that follow from it.
 func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	at := healthlab.At(s.At)
 	event := OrderEvent{ID: max(o.LastEvent.ID+1, o.NextEventID), CreatedAt: at, Status: StatusOf(o.Method(), to)}
@@ -116,14 +113,14 @@ func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	return o.NewEvent(name, s.EventID, at)
 }
 
-// NewEvent returns an event of the order as it is now.
+// NewEvent returns an event with the present state of the order.
 func (o *Order) NewEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
 	return event(o, healthlab.Event{
 		ID: id, Type: name, Team: o.TeamID, User: o.UserID, Key: o.ID.String(), At: at.Time,
 	})
 }
 
-// event puts a payload into an event.
+// event sets the payload of an event.
 func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
 	data, err := json.Marshal(payload)
 	if err != nil {
@@ -133,8 +130,8 @@ func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
 	return []healthlab.Event{e}, nil
 }
 
-// detail is the finer reason of a status that a step leads to: the reported one, else that
-// of the ending. A carrier's problem is always one of fulfilment.
+// detail returns the status detail of a step: the reported one, else that of the ending. The detail of a
+// carrier's problem is always about the shipment.
 func (s Step) detail(to LowLevel) StatusDetail {
 	switch {
 	case s.Detail != "":
@@ -145,21 +142,20 @@ func (s Step) detail(to LowLevel) StatusDetail {
 	return endings[to].Detail
 }
 
-// What must have happened before what is reported, if it was not reported: a lab that tests
-// a sample has accepted the order and received the sample, and a patient who sent one
-// had the kit.
+// Steps that a reported trigger implies if they were not reported: a lab that tests a sample has accepted the
+// order and received the sample, and a patient who sent a sample had the kit.
 var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
 
-// MaxImplied bounds how many steps a message can imply before its own.
+// MaxImplied is the highest number of steps that a message can imply before its own.
 const MaxImplied = 6
 
-// Refused is the error of a trigger that leads the order nowhere.
+// Refused returns the error of a trigger that is not allowed in the order's status.
 func (r *Record) Refused(on Trigger) error {
 	return &TransitionError{Order: r.ID, From: r.LastEvent.Status, On: on, To: target(r.Method(), on)}
 }
 
-// ImpliedPath returns the shortest way from where the order stands to what is reported,
-// the report included, over steps that it implies. False if there is none.
+// ImpliedPath returns the shortest path of implied steps from the order's status to a reported trigger, which
+// is included. False if there is none.
 func (r *Record) ImpliedPath(on Trigger) ([]Trigger, bool) {
 	type way struct {
 		at   LowLevel
@@ -191,8 +187,8 @@ func (r *Record) ImpliedPath(on Trigger) ([]Trigger, bool) {
 	return nil, false
 }
 
-// TakesSilentPartial reports whether the order can have a partial result that changes no status: that of a
-// kit of a known patient.
+// TakesSilentPartial reports whether the order can have a partial result without a status: it is for a kit of a
+// known patient.
 func (r *Record) TakesSilentPartial() bool {
 	return r.Method() == catalogue.Testkit && r.Facts().PatientKnown() && !r.LowLevel().Final()
 }

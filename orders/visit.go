@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// Appointment is a visit for an order: a phlebotomist's to the patient, or the
-// patient's to a patient service center.
+// Appointment is a visit for an order: a phlebotomist's to the patient, or the patient's to a patient service
+// center.
 type Appointment struct {
 	healthlab.Private
 
@@ -22,26 +22,26 @@ type Appointment struct {
 	OrderTransactionID *TransactionID      `json:"order_transaction_id"`
 	Address            appointment.Address `json:"address"`
 	Location           appointment.LngLat  `json:"location"`
-	// StartAt and EndAt are null while a request has no time.
+	// StartAt and EndAt are null while a requested visit has no time.
 	StartAt *healthlab.Time `json:"start_at"`
 	EndAt   *healthlab.Time `json:"end_at"`
-	// IANATimezone is the zone of the place, for display.
+	// IANATimezone is the time zone of the place, for display.
 	IANATimezone *string          `json:"iana_timezone"`
 	Type         appointment.Type `json:"type"`
-	// Provider is the configured slug of who comes, or of whose center it is.
+	// Provider is the configured slug of the visiting provider, or of the lab that owns the center.
 	Provider string `json:"provider"`
 	// Status is pending, reserved, confirmed, in_progress, completed or cancelled.
 	Status appointment.Status `json:"status"`
-	// ProviderID is our reference at the provider.
+	// ProviderID is the provider's reference of the appointment.
 	ProviderID string `json:"provider_id"`
-	// ExternalID is the lab's id of the appointment, to be shown to the patient.
+	// ExternalID is the lab's id of the appointment, for the patient.
 	ExternalID *string `json:"external_id"`
-	// CanReschedule: another time may be asked for now.
+	// CanReschedule is true if the appointment can be rescheduled at present.
 	CanReschedule    bool    `json:"can_reschedule"`
 	AppointmentNotes *string `json:"appointment_notes"`
 	// EventStatus equals the status of the last of Events.
 	EventStatus appointment.EventStatus `json:"event_status"`
-	// EventData is the provider's own data of the current state.
+	// EventData is the provider's data about the present status.
 	EventData json.RawMessage `json:"event_data"`
 	// Events is the history, oldest first.
 	Events []AppointmentEvent `json:"events"`
@@ -55,78 +55,77 @@ type AppointmentEvent struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// VisitUpdate is what a provider reports of an appointment, as a part of a [Message].
+// VisitUpdate is a provider's news about an appointment, as a part of a [Message].
 type VisitUpdate struct {
 	healthlab.Private
 
 	Appointment uuid.UUID
 	On          appointment.Trigger
-	// Start and End are the new time; zero if it is the same.
+	// Start and End are the new time; zero if it is unchanged.
 	Start, End time.Time
 	ProviderID string
 	ExternalID string
-	// Data is the provider's own data of the step, a JSON object; nil for none.
+	// Data is the provider's data about the step, a JSON object; nil for none.
 	Data json.RawMessage
 }
 
-// Visit is an appointment as it is kept with its order: what is published, and what is
-// not.
+// Visit is a stored appointment of an order: the published fields, and internal ones.
 type Visit struct {
 	healthlab.Private
 
 	Appointment
-	// PatientManaged: only the patient and the lab can change it; its order does not
-	// move before it is confirmed.
+	// PatientManaged is true if only the patient and the lab can change the appointment; the order's status
+	// then changes when the lab confirms it.
 	PatientManaged bool
-	// Slot is what was chosen; empty for a visit that was only asked for.
+	// Slot is the chosen slot; empty for a requested visit.
 	Slot appointment.Slot
-	// Keys name the booking keys that were used for it, the latest last.
+	// Keys are the ids of the used booking keys, the latest last.
 	Keys []uuid.UUID
-	// Open: the provider owes an answer to the call that books.
+	// Open is true if the provider has not answered the booking call yet.
 	Open bool
-	// Released: the provider has no booking of it.
+	// Released is true if the provider has no booking of the appointment.
 	Released bool `json:"Told"`
 	// Deadline is the time until which an open booking may be confirmed; zero for no
 	// deadline.
 	Deadline time.Time
-	// Move is another slot that the provider was asked for; nil for none.
+	// Move is another slot that was requested from the provider; nil for none.
 	Move *VisitMove
 	// Next is the time of the next call to the provider; zero for none. Attempts counts
 	// the calls since the last one that settled the booking or the move.
 	Next     time.Time
 	Attempts int
-	// Reason and Remark go with a cancellation.
+	// Reason and Remark are those of a cancellation.
 	Reason, Remark string
 }
 
-// VisitMove is another slot that a provider was asked for.
+// VisitMove is another slot that was requested from a provider.
 type VisitMove struct {
 	Key  uuid.UUID
 	Slot appointment.Slot
-	// Notes are those of the visit afterwards; null for none.
+	// Notes are the new notes of the visit; null for none.
 	Notes *string
 }
 
-// Work is when something is to be done about an order.
+// Work is the time of background work on an order.
 type Work struct {
-	// Due is when; zero means never. A claim of the store looks for it.
+	// Due is the time of the work; zero means never. A claim of the store finds orders by it.
 	Due time.Time
-	// Lease is until when, on the store's clock, a process may be doing it; zero if none is.
+	// Lease is the time, on the store's clock, until which a process may be doing the work; zero if none is.
 	Lease time.Time
 }
 
-// VisitIndex returns the place of an appointment in Visits; -1 if the order has no such appointment.
+// VisitIndex returns the index of an appointment in Visits; -1 if the order has no such appointment.
 func (r *Record) VisitIndex(id uuid.UUID) int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return v.ID == id })
 }
 
-// ActiveVisit returns the place of the appointment that has not ended; -1 if every one has.
+// ActiveVisit returns the index of the appointment that has not ended; -1 if all have.
 func (r *Record) ActiveVisit() int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
 }
 
-// ShownVisit returns the place of the appointment that a team sees: the active one,
-// else the latest; -1 if there is none of this type.
+// ShownVisit returns the index of the appointment that a team sees: the active one, else the latest; -1 if
+// there is none of this type.
 func (r *Record) ShownVisit(t appointment.Type) int {
 	shown := -1
 	for i, v := range r.Visits {
@@ -137,7 +136,7 @@ func (r *Record) ShownVisit(t appointment.Type) int {
 	return shown
 }
 
-// HasRequisition reports whether the lab, or the one that placed the order, has written one.
+// HasRequisition reports whether the order has a requisition, from the lab or from outside.
 func (r *Record) HasRequisition() bool {
 	return r.Reached(RequisitionCreated) || r.Reached(RequisitionBypassed)
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Rules for appointments of orders without a requisition.
+// Limits for appointments of orders without a requisition.
 const (
-	// noRequisitionFor is how old an order without one may be, if no day was set.
+	// noRequisitionFor is the highest age of an order without a requisition, unless an activation day was set.
 	noRequisitionFor = 8 * time.Hour
-	// noRequisitionBefore is how close a visit without one may come.
+	// noRequisitionBefore is the time before a visit at which the order must have its requisition.
 	noRequisitionBefore = 2 * time.Hour
 	// tick is the precision of stored times.
 	tick = time.Microsecond
 )
 
-// Reservations returns names that no two orders of a team may have at once: of every booking
-// key that was used, and of the provider who comes to the patient's home next.
+// Reservations returns names that no two orders of a team may have at the same time: one for each used booking
+// key, and one for the provider's next home visit to the patient.
 func (r *Record) Reservations() []string {
 	var out []string
 	for _, v := range r.Visits {
@@ -48,43 +48,42 @@ func (r *Record) UsesKey(key uuid.UUID) bool {
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
-// SlotReservation is how the names of [Record.Reservations] begin that are about booking keys.
+// SlotReservation is the prefix of [Record.Reservations] for booking keys.
 const SlotReservation = "slot "
 
-// VisitReservation is how the names of [Record.Reservations] begin that are about a provider's next
-// visit to a patient; the others are about booking keys.
+// VisitReservation is the prefix of [Record.Reservations] for a provider's next visit to a patient.
 const VisitReservation = "visit "
 
-// ReservedError says that another order of the team has one of [Record.Reservations], or this one had
+// ReservedError reports that another order of the team has one of [Record.Reservations], or that this order had
 // it before. It unwraps to [healthlab.Conflict].
 type ReservedError struct{ Name string }
 
-// Error does not say which.
+// Error returns a text without the name of the reservation.
 func (e *ReservedError) Error() string { return "conflict: a slot or a visit is held already" }
 
 // Unwrap returns [healthlab.Conflict].
 func (e *ReservedError) Unwrap() error { return healthlab.Conflict }
 
-// VisitStep is one thing that happens to an appointment.
+// VisitStep is a trigger of an appointment with its data.
 type VisitStep struct {
-	// On is what happens.
+	// On is the trigger.
 	On appointment.Trigger
-	// At is when it happens.
+	// At is the time of the trigger.
 	At time.Time
-	// Data is the data of the provider, or of the service, about the step; nil for none.
+	// Data is the data of the provider or the service about the step; nil for none.
 	Data json.RawMessage
-	// Start and End are the new time; zero if it is the same.
+	// Start and End are the new time; zero if it is unchanged.
 	Start, End time.Time
 	ids        *eventIDs
 }
 
-// NewVisitStep returns a step without data. The ids of its events follow from id: a [Change] that
-// makes the step anew each time that it runs returns the same events.
+// NewVisitStep returns a step without data. The ids of its events are derived from id, so that a [Change] that
+// runs again returns the same events.
 func NewVisitStep(on appointment.Trigger, at time.Time, id uuid.UUID) VisitStep {
 	return VisitStep{On: on, At: at, ids: &eventIDs{base: id}}
 }
 
-// eventIDs makes the ids of events that follow from one step: the same every time.
+// eventIDs makes the ids of one step's events: the same ids in every run.
 type eventIDs struct {
 	base uuid.UUID
 	n    int
@@ -104,8 +103,8 @@ func VisitData(data map[string]any) json.RawMessage {
 	return b
 }
 
-// ApplyVisit applies a step to an appointment, with what follows for its order, and
-// returns the events for the team. It changes nothing but r; an error leaves r as it was.
+// ApplyVisit applies a step to an appointment, with the consequences for its order, and returns the events for
+// the team. It changes only r; after an error r is unchanged.
 func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.Start.IsZero()
@@ -153,7 +152,7 @@ func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	return events, nil
 }
 
-// effects returns what a step of an appointment means for its order.
+// effects returns the triggers of the order that follow from a step of an appointment.
 func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigger) []Trigger {
 	if !r.HasRequisition() {
 		return nil
@@ -178,8 +177,8 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 	return out
 }
 
-// applyToOrder applies a step of an appointment to the order, unless the order has moved on
-// without it.
+// applyToOrder applies the consequences of an appointment's step to the order, unless the order's status has
+// advanced without it.
 func (r *Record) applyToOrder(on Trigger, s VisitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
 		return nil, nil
@@ -188,7 +187,7 @@ func (r *Record) applyToOrder(on Trigger, s VisitStep) ([]healthlab.Event, error
 	return Apply(&r.Order, Step{On: on, At: s.At, EventID: s.ids.next()})
 }
 
-// showActiveVisit puts the active appointment into the details of the order.
+// showActiveVisit stores the active appointment in the details of the order.
 func (r *Record) showActiveVisit() {
 	var active *uuid.UUID
 	if i := r.ActiveVisit(); i >= 0 && r.Visits[i].Status.Published() {
@@ -198,7 +197,7 @@ func (r *Record) showActiveVisit() {
 	r.showVisit(active)
 }
 
-// showVisit puts an appointment into the details of the order; nil for none.
+// showVisit stores an appointment in the details of the order; nil for none.
 func (r *Record) showVisit(active *uuid.UUID) {
 	for _, d := range []**VisitDetails{&r.Details.WalkIn, &r.Details.AtHome} {
 		if *d != nil {
@@ -209,7 +208,7 @@ func (r *Record) showVisit(active *uuid.UUID) {
 	}
 }
 
-// followOrder lets the appointment of an order follow a step of the order.
+// followOrder changes the appointment of an order after a step of the order.
 func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 	i := r.ActiveVisit()
 	if i < 0 {
@@ -225,7 +224,7 @@ func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 	return events, err
 }
 
-// onRequisition: what waited for the requisition goes on.
+// onRequisition confirms an appointment that waited for the requisition.
 func (r *Record) onRequisition(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // for the patient and the lab
@@ -250,8 +249,8 @@ func (r *Record) onRequisition(i int, s VisitStep) ([]healthlab.Event, error) {
 	return append(events, agreed...), err
 }
 
-// AutoCancelAt is when an appointment of an order without requisition is cancelled;
-// zero means never.
+// AutoCancelAt returns the time at which an appointment of an order without a requisition is cancelled; zero
+// means never.
 func (r *Record) AutoCancelAt(v *Visit) time.Time {
 	low := r.LowLevel()
 	if r.HasRequisition() || endings[low].TakeBack || v.Status.Final() || !v.Status.Published() {
@@ -274,7 +273,7 @@ func (v *Visit) Agreed() bool {
 	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
 }
 
-// NeedsCall reports whether the provider has to be told something, or owes an answer.
+// NeedsCall reports whether the provider must be called, or has not answered yet.
 func (v *Visit) NeedsCall() bool {
 	if v.Status.Final() {
 		return v.Status != appointment.VisitCompleted && !v.Released
@@ -282,8 +281,8 @@ func (v *Visit) NeedsCall() bool {
 	return v.Open || v.Move != nil
 }
 
-// PlanVisits sets when something is to be done next. A process that is talking to a provider
-// has a lease, so a cancellation does not overtake its booking.
+// PlanVisits sets the time of the next work on appointments. A process that is calling a provider has a lease,
+// so a cancellation does not overtake its booking.
 func (r *Record) PlanVisits() {
 	var due time.Time
 	sooner := func(t time.Time) {
@@ -304,7 +303,7 @@ func (r *Record) PlanVisits() {
 	r.VisitWork.Due = due
 }
 
-// SetProviderIDs notes what the provider calls an appointment; empty text is no news.
+// SetProviderIDs stores the provider's ids of an appointment; an empty text leaves an id unchanged.
 func (v *Visit) SetProviderIDs(providerID, externalID string) {
 	if providerID != "" {
 		v.ProviderID = providerID
@@ -334,8 +333,8 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 	return r.ApplyVisit(i, s)
 }
 
-// endsVisit returns the trigger that ends the active appointment when its order reaches a
-// status; empty if the appointment goes on, or if there is none.
+// endsVisit returns the trigger that ends the active appointment when its order reaches a status; empty if the
+// appointment continues, or if there is none.
 func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
 	i := r.ActiveVisit()
 	if i < 0 {
@@ -356,8 +355,8 @@ func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
 	return appointment.VisitCalledOff
 }
 
-// ReceiveVisitUpdate takes in what a provider reports of an appointment. It is pure apart from r; an
-// error leaves r as it was.
+// ReceiveVisitUpdate processes a provider's news about an appointment. It changes only r; after an error r is
+// unchanged.
 func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	was, visits := *r, slices.Clone(r.Visits)
 	events, err := r.applyVisitUpdate(n, at, base)
@@ -368,7 +367,7 @@ func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID
 	return events, nil
 }
 
-// applyVisitUpdate lets the steps happen that news are about; an error may come between two.
+// applyVisitUpdate applies the steps of a provider's news; an error may occur between two.
 func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.VisitIndex(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// Ahead returns a context for a use case that reads, with the queries that it is going to ask. The first
-// Read of a [ReadAhead] store with the context asks all of them in its trip, from the same snapshot; later
-// ones whose queries are all among them cost no trip. Locks do not count. A query that is missing here costs
-// a trip. queries is called until a Read succeeds, and by no other store.
+// Ahead returns a context for a use case that reads, with the queries that it will ask. The first Read of a
+// [ReadAhead] store with the context asks all of them in one round trip, from the same snapshot; later reads of
+// these queries cost no round trip. Locks are ignored. A query that is missing here costs a round trip of its
+// own. queries is called until a Read succeeds, and by one store only.
 //
 // The answers are those of one instant until the context is used for an Update. Use the context for one use
-// case, and [Fresh] to find out whether something has changed since.
+// case, and [Fresh] for reads that must see later changes.
 func Ahead(ctx context.Context, queries func() []Query) context.Context {
 	return context.WithValue(ctx, aheadKey{}, &ahead{queries: queries})
 }
 
-// Fresh returns a context whose reads are not answered by what [Ahead] has asked.
+// Fresh returns a context whose reads do not use the answers of [Ahead].
 func Fresh(ctx context.Context) context.Context {
 	if ctx.Value(aheadKey{}) == nil {
 		return ctx
@@ -26,15 +26,15 @@ func Fresh(ctx context.Context) context.Context {
 
 type aheadKey struct{}
 
-// ahead is what a use case is going to ask, and the answers of one snapshot of one store.
+// ahead has the queries that a use case will ask, and the answers of one snapshot of one store.
 type ahead struct {
 	mu      sync.Mutex
-	queries func() []Query  // nil after the first trip
-	known   map[Query][]Row // nil before it
-	of      *readAhead      // that has made it
+	queries func() []Query  // nil after the first round trip
+	known   map[Query][]Row // nil before the first round trip
+	of      *readAhead      // the store that has made it
 }
 
-// ReadAhead returns s with reads that ask what [Ahead] has announced about these tables.
+// ReadAhead returns s with reads that use the queries of [Ahead] about these tables.
 func ReadAhead(s Store, tables []Definition) Store {
 	r := &readAhead{Store: s, tables: map[string]bool{}}
 	for _, d := range tables {
@@ -70,7 +70,8 @@ func (r *readAhead) Read(ctx context.Context, q ...Query) ([][]Row, error) {
 	return r.Store.Read(ctx, q...)
 }
 
-// read answers queries from what was asked ahead, which it asks if that was not done. False if it cannot.
+// read answers queries from the answers of Ahead, which it asks for if that was not done. False if it cannot
+// answer them.
 func (a *ahead) read(ctx context.Context, r *readAhead, q []Query) (out [][]Row, ok bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +101,7 @@ func (a *ahead) read(ctx context.Context, r *readAhead, q []Query) (out [][]Row,
 	return got[:len(q)], true, nil
 }
 
-// answer answers queries if it knows all of them.
+// answer answers queries if it has the answers of all of them.
 func (a *ahead) answer(r *readAhead, q []Query) ([][]Row, bool) {
 	if a.of != r {
 		return nil, false
@@ -116,7 +117,7 @@ func (a *ahead) answer(r *readAhead, q []Query) ([][]Row, bool) {
 	return out, true
 }
 
-// aheadQuery returns the query by which an answer is found.
+// aheadQuery returns the form of a query by which its answer is found.
 func aheadQuery(q Query) Query {
 	q.Lock = Plain
 	if q.By == ByKey {

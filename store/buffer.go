@@ -17,35 +17,35 @@ import (
 type Write struct {
 	Row
 	Gone bool
-	// Was is the revision that the stored row must have; 0 for a row that must be new. It has no
-	// meaning if Gone is set.
+	// Was is the required revision of the stored row; 0 for a row that must be new. It is ignored if Gone is
+	// set.
 	Was int64
 }
 
-// Buffer is the part of a transaction that is the same for every engine: a [Tx] that keeps what
-// was read and what waits for the commit, and checks the rules of locks. An engine makes one for
-// each run of an Update, passes it to [Buffer.Run], and commits [Buffer.Writes].
+// Buffer is the part of a transaction that is the same for every engine: a [Tx] that stores rows that were read
+// and writes that wait for the commit, and checks the rules of locks. An engine makes one for each run of an
+// Update, passes it to [Buffer.Run], and commits [Buffer.Writes].
 type Buffer struct {
 	fetch func([]Query) ([][]Row, error)
 	now   time.Time
 
 	seen   map[ident]seenRow
-	ranges map[Query][]Row  // of the engine, without what waits
-	writes map[ident]*Write // what they lead to is not changed
+	ranges map[Query][]Row  // answers of ranges from the engine, without waiting writes
+	writes map[ident]*Write // waiting writes; the pointed-to values do not change
 	broken error            // the first broken rule
 	after  []func()
 }
 
-// ident is what makes a key unique.
+// ident is a key without the User, which is unique.
 type ident struct {
 	table, id string
 	team      uuid.UUID
 }
 
-// seenRow is what the transaction knows of a row. It is small, because a transaction may read many rows
-// that are absent.
+// seenRow is the state of a row in the transaction. It is small, because a transaction may read many missing
+// rows.
 type seenRow struct {
-	row   *Row // if known is present
+	row   *Row // the row, if known is present
 	known known
 	lock  Lock
 }
@@ -53,13 +53,13 @@ type seenRow struct {
 type known uint8
 
 const (
-	nothing known = iota // but the lock: the row was read without its document
+	nothing known = iota // only the lock is known: the row was read without its document
 	absent
 	present
 )
 
-// NewBuffer returns the transaction of one run. now is the store's clock. fetch asks the engine;
-// it gets queries that the Buffer cannot answer, and returns the answers in their order.
+// NewBuffer returns the transaction of one run. now is the store's clock. fetch asks the engine the queries
+// that the Buffer cannot answer, and returns the answers in their order.
 func NewBuffer(now time.Time, fetch func([]Query) ([][]Row, error)) *Buffer {
 	return &Buffer{
 		fetch: fetch, now: now.UTC().Truncate(time.Microsecond),
@@ -67,8 +67,8 @@ func NewBuffer(now time.Time, fetch func([]Query) ([][]Row, error)) *Buffer {
 	}
 }
 
-// Run calls run with a context that carries the transaction, as [Join] finds it. The error is
-// that of run, or a broken rule of the contract.
+// Run calls run with a context that has the transaction for [Join]. The error is that of run, or a broken rule
+// of the contract.
 func (b *Buffer) Run(ctx context.Context, engine Store, run func(context.Context, Tx) error) error {
 	if err := run(context.WithValue(ctx, running{engine}, b), b); err != nil {
 		return err
@@ -76,11 +76,11 @@ func (b *Buffer) Run(ctx context.Context, engine Store, run func(context.Context
 	return b.broken
 }
 
-// running is the key of the transaction of an engine in a context.
+// running is the context key of the transaction of an engine.
 type running struct{ engine Store }
 
-// Join runs run in the transaction that ctx carries, if that is one of the engine. An engine
-// calls it first in Update. If run fails, what it put is undone.
+// Join runs run in the transaction of ctx, if that is one of the engine. An engine calls it first in Update. If
+// run fails, its writes are undone.
 func Join(ctx context.Context, engine Store, run func(context.Context, Tx) error) (joined bool, err error) {
 	b, ok := ctx.Value(running{engine}).(*Buffer)
 	if !ok {
@@ -97,8 +97,8 @@ func Join(ctx context.Context, engine Store, run func(context.Context, Tx) error
 	return true, b.broken
 }
 
-// JoinRead answers queries in the transaction that ctx carries, if that is one of the engine. An
-// engine calls it first in Read.
+// JoinRead answers queries in the transaction of ctx, if that is one of the engine. An engine calls it first in
+// Read.
 func JoinRead(ctx context.Context, engine Store, q []Query) (rows [][]Row, joined bool, err error) {
 	b, ok := ctx.Value(running{engine}).(*Buffer)
 	if !ok {
@@ -112,20 +112,20 @@ func JoinRead(ctx context.Context, engine Store, q []Query) (rows [][]Row, joine
 	return rows, true, err
 }
 
-// Now returns the store's clock at the begin.
+// Now returns the store's clock at the start of the transaction.
 func (b *Buffer) Now() time.Time { return b.now }
 
-// AfterCommit keeps f for [Buffer.Committed].
+// AfterCommit stores f for [Buffer.Committed].
 func (b *Buffer) AfterCommit(f func()) { b.after = append(b.after, f) }
 
-// Committed calls what AfterCommit was given. An engine calls it after the commit.
+// Committed calls the functions of AfterCommit. An engine calls it after the commit.
 func (b *Buffer) Committed() {
 	for _, f := range b.after {
 		f()
 	}
 }
 
-// Writes returns what is to be committed, in the order of table, team and ID.
+// Writes returns the rows to commit, in the order of table, team and ID.
 func (b *Buffer) Writes() []Write {
 	out := make([]Write, 0, len(b.writes))
 	for _, w := range b.writes {
@@ -140,7 +140,7 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(a.Table, b.Table), bytes.Compare(a.Team.UUID[:], b.Team.UUID[:]), strings.Compare(a.ID, b.ID))
 }
 
-// Read answers queries, from memory where it can.
+// Read answers queries, from memory if possible.
 func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
 	var ask []Query
 	asked := map[Query]bool{}
@@ -168,8 +168,8 @@ func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
 	return out, nil
 }
 
-// widened returns the query that the engine is asked: a range with a limit asks for as many rows
-// more as the transaction wrote in the table, because they may take the place of what is found.
+// widened returns the query for the engine: a range with a limit is widened by the number of rows that the
+// transaction wrote in the table, because they may replace found rows.
 func (b *Buffer) widened(q Query) Query {
 	q.Until = q.Until.UTC().Truncate(time.Microsecond)
 	if q.By == ByKey {
@@ -187,7 +187,7 @@ func (b *Buffer) widened(q Query) Query {
 	return q
 }
 
-// learn keeps what the engine answered.
+// learn stores the answers of the engine.
 func (b *Buffer) learn(q Query, rows []Row) {
 	if q.By != ByKey {
 		b.ranges[q] = rows
@@ -203,7 +203,7 @@ func (b *Buffer) learn(q Query, rows []Row) {
 	}
 }
 
-// see adds what was learned about a row. The strongest lock stays.
+// see stores the state of a row that was read. The strongest lock stays.
 func (b *Buffer) see(k Key, s seenRow) {
 	was, ok := b.seen[identOf(k)]
 	if ok && strength(was.lock) > strength(s.lock) {
@@ -217,7 +217,7 @@ func (b *Buffer) see(k Key, s seenRow) {
 
 func identOf(k Key) ident { return ident{k.Table, k.ID, k.Team.UUID} }
 
-// strength orders locks. Skip is as strong as Held.
+// strength returns the rank of a lock. Skip is as strong as Held.
 func strength(l Lock) int {
 	switch l {
 	case Plain:
@@ -229,7 +229,7 @@ func strength(l Lock) int {
 	}
 }
 
-// knows reports whether answer needs no engine.
+// knows reports whether answer can answer a query without the engine.
 func (b *Buffer) knows(q Query) bool {
 	if q.By != ByKey {
 		_, ok := b.ranges[b.widened(q)]
@@ -281,7 +281,7 @@ func (b *Buffer) answerKey(q Query) ([]Row, bool) {
 	return CopyRows([]Row{*s.row}, q.Bare), true
 }
 
-// CopyRows returns rows that share no memory with these; without documents if bare.
+// CopyRows returns deep copies of rows; without documents if bare.
 func CopyRows(rows []Row, bare bool) []Row {
 	out := slices.Clone(rows)
 	for i := range out {
@@ -316,7 +316,7 @@ func matches(q *Query, r *Row) bool {
 	}
 }
 
-// compareFor orders two rows as the answer of a query.
+// compareFor compares two rows in the order of a query's answer.
 func compareFor(q *Query, x, y *Row) int {
 	c := 0
 	switch q.By {
@@ -337,7 +337,7 @@ func compareFor(q *Query, x, y *Row) int {
 	return c
 }
 
-// Put keeps rows for the commit.
+// Put stores rows to write at the commit.
 func (b *Buffer) Put(rows ...Row) {
 	for _, r := range rows {
 		if err := b.put(r); err != nil && b.broken == nil {
@@ -382,8 +382,8 @@ func (b *Buffer) put(r Row) error {
 	return nil
 }
 
-// mayAdd reports whether the row of the user of a new row is locked, or put by the transaction. A
-// row without a team is about a user of any team.
+// mayAdd reports whether the transaction has locked or put the user's row of a new row. For a row without a
+// team, a user row of any team counts.
 func (b *Buffer) mayAdd(k Key) bool {
 	if k.User.IsZero() || k.Table == UserTable {
 		return true
@@ -408,7 +408,7 @@ func (b *Buffer) mayAdd(k Key) bool {
 	return false
 }
 
-// Delete keeps keys of rows to delete for the commit.
+// Delete stores keys of rows to delete at the commit.
 func (b *Buffer) Delete(keys ...Key) {
 	for _, key := range keys {
 		k := identOf(key)

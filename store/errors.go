@@ -6,9 +6,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// TakenError says that a commit failed because another row has the key or a unique index value.
-// It unwraps to healthlab.Conflict. An engine runs the transaction again before it returns a
-// TakenError, if another transaction may have written the row meanwhile.
+// TakenError reports that a commit failed because another row has the key or a unique index value. It unwraps
+// to healthlab.Conflict. If another transaction may have written the row meanwhile, an engine runs the
+// transaction again before it returns a TakenError.
 type TakenError struct {
 	// Table is the table of the row.
 	Table string
@@ -16,7 +16,7 @@ type TakenError struct {
 	Index int
 }
 
-// Error names the table.
+// Error returns a text with the table.
 func (e *TakenError) Error() string {
 	if e.Index < 0 {
 		return "table " + e.Table + ": the key is taken"
@@ -27,8 +27,8 @@ func (e *TakenError) Error() string {
 // Unwrap returns healthlab.Conflict.
 func (e *TakenError) Unwrap() error { return healthlab.Conflict }
 
-// ErrStale says that a row has another revision than the transaction read. An engine runs the
-// transaction again, and returns it only if it gave up. It is a healthlab.Unavailable.
+// ErrStale reports that a row has another revision than the transaction read. An engine runs the transaction
+// again, and returns the error only if it gave up. It is a healthlab.Unavailable.
 var ErrStale = fmt.Errorf("%w: a row was changed by another transaction", healthlab.Unavailable)
 
 func rule(table, msg string) error {

@@ -8,21 +8,21 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// KV is an ordered map of rows and one of marks, inside a transaction of a database whose
-// transactions run one after another, or of a snapshot of it. [ReadKV] and [WriteKV] make an
-// engine of it. A mark leads from a value by which a row is found to the key of the row.
+// KV is a key-value view of a database, with an ordered map of rows and one of marks, inside a transaction
+// (transactions must run one after another) or a snapshot. [ReadKV] and [WriteKV] implement an engine with it.
+// A mark maps an index value of a row to the row's key.
 type KV interface {
 	// Get returns the row of a key. False if there is none.
 	Get(key string) (Row, bool, error)
 	Set(key string, r Row) error
 	Remove(key string) error
-	// Mark sets the key to which a mark leads.
+	// Mark stores a mark, which maps an index value to a row's key.
 	Mark(mark, key string) error
 	Unmark(mark string) error
-	// Walk calls each with rows of from <= key < to, ascending or descending, until it returns
-	// false. An empty to sets no bound.
+	// Walk calls each with the rows of from <= key < to, ascending or descending, until it returns false. An
+	// empty to means no limit.
 	Walk(from, to string, desc bool, each func(Row) bool) error
-	// WalkMarks is Walk over marks; each gets the mark and the key to which it leads.
+	// WalkMarks is Walk over marks; each gets the mark and the row's key.
 	WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error
 }
 
@@ -30,7 +30,7 @@ func rowKey(table string, team healthlab.TeamID, id string) string {
 	return Text(table) + UUID(team.UUID) + id
 }
 
-// The beginnings of marks, by what they go by.
+// Prefixes of marks, by the index that they belong to.
 const (
 	markDue    = "\x01"
 	markUser   = "\x02"
@@ -40,7 +40,7 @@ const (
 
 func dueMark(table string, due time.Time) string { return markDue + Text(table) + Time(due) }
 
-// marks returns the marks of a row, and whether each is unique.
+// marks returns the marks of a row, and whether each must be unique.
 func marks(r *Row, def Definition) (out []string, unique []bool) {
 	add := func(mark string, one bool) { out, unique = append(out, mark), append(unique, one) }
 	if !r.Due.IsZero() {
@@ -125,7 +125,7 @@ func bounds(prefix, from, to string) (string, string) {
 	return prefix + from, prefix + to
 }
 
-// markRange returns the range of marks of a query.
+// markRange returns the range of marks for a query.
 func markRange(q *Query) (from, to string) {
 	switch q.By {
 	case ByDue:
@@ -151,7 +151,7 @@ func markRange(q *Query) (from, to string) {
 
 func open(s string) string { return strings.TrimSuffix(Text(s), "\x00\x01") }
 
-// idWithin reports whether the id in the key of a row is in the range of a query.
+// idWithin reports whether the id in a row's key is in the range of a query.
 func idWithin(key string, q *Query) bool {
 	_, rest, ok := CutText(key)
 	if !ok || len(rest) < 16 {
@@ -161,7 +161,7 @@ func idWithin(key string, q *Query) bool {
 	return q.From <= id && (q.To == "" || id < q.To)
 }
 
-// WriteKV writes what a transaction put and deleted. After an error the caller rolls back.
+// WriteKV writes and deletes the rows of a transaction. After an error the caller must roll back.
 func WriteKV(kv KV, defs map[string]Definition, writes []Write) error {
 	set := make([]Write, 0, len(writes))
 	for _, w := range writes { // old marks go first, so that a value can move from one row to another
@@ -234,7 +234,7 @@ func setKV(kv KV, def Definition, r Row) error {
 	return kv.Set(key, r)
 }
 
-// Definitions returns definitions by name. It fails if two have one name.
+// Definitions returns definitions by name. It fails if two have the same name.
 func Definitions(defs []Definition) (map[string]Definition, error) {
 	out := make(map[string]Definition, len(defs))
 	for _, d := range defs {

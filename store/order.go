@@ -8,11 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Text returns s as ordered bytes that may be followed by further values: texts compare as
-// before, and none is the beginning of another. A zero byte becomes 00 FF, and 00 01 ends it.
+// Text encodes s as ordered bytes that may be followed by further values: the encodings sort as the texts, and
+// none is a prefix of another. A zero byte becomes 00 FF, and 00 01 ends the text.
 func Text(s string) string { return strings.ReplaceAll(s, "\x00", "\x00\xff") + "\x00\x01" }
 
-// CutText returns the text at the begin of what [Text] made, and the rest. False if there is none.
+// CutText decodes the text at the start of s, which [Text] encoded, and returns the rest. False if there is
+// none.
 func CutText(s string) (text, rest string, ok bool) {
 	var b strings.Builder
 	for {
@@ -29,32 +30,32 @@ func CutText(s string) (text, rest string, ok bool) {
 	}
 }
 
-// Int returns n as 8 bytes in the order of the numbers, negative ones included.
+// Int encodes n as 8 bytes that sort as the numbers, negative ones included.
 func Int(n int64) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63))
 }
 
-// ParseInt returns the number that [Int] made. s has at least 8 bytes.
+// ParseInt decodes a number of [Int]. s must have at least 8 bytes.
 func ParseInt(s string) int64 {
 	return int64(binary.BigEndian.Uint64([]byte(s[:8])) ^ 1<<63)
 }
 
-// Time returns t as 8 bytes in the order of time, to the microsecond.
+// Time encodes t as 8 bytes that sort by time, to the microsecond.
 func Time(t time.Time) string { return Int(t.UnixMicro()) }
 
-// ParseTime returns the instant that [Time] made, in UTC. s has at least 8 bytes.
+// ParseTime decodes an instant of [Time], in UTC. s must have at least 8 bytes.
 func ParseTime(s string) time.Time { return time.UnixMicro(ParseInt(s)).UTC() }
 
 // UUID returns the 16 bytes of an id.
 func UUID(id uuid.UUID) string { return string(id[:]) }
 
-// ParseUUID returns the id that [UUID] made. s has at least 16 bytes.
+// ParseUUID decodes an id of [UUID]. s must have at least 16 bytes.
 func ParseUUID(s string) (id uuid.UUID) {
 	copy(id[:], s)
 	return id
 }
 
-// Reverse returns the complement of ordered bytes of a fixed length, which sorts the other way.
+// Reverse returns the complement of ordered bytes of a fixed length, which sorts in the opposite order.
 func Reverse(s string) string {
 	b := []byte(s)
 	for i := range b {
@@ -63,8 +64,8 @@ func Reverse(s string) string {
 	return string(b)
 }
 
-// End returns the lowest value above all values that begin with prefix; "" if there is none.
-// From prefix To End(prefix) is the range of the values with that beginning.
+// End returns the lowest value above all values with the prefix; "" if there is none. The range from prefix to
+// End(prefix) has all values with the prefix.
 func End(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

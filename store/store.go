@@ -7,63 +7,62 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Store keeps rows in transactions. A host implements it for a database of its own; the suite
-// of package storetest says whether an implementation keeps these promises.
+// Store stores rows in transactions. A host can implement it for its own database; the suite of package
+// storetest tests an implementation.
 //
-// Both methods are safe for concurrent use. Once ctx has ended, a call returns the context's
-// error and commits nothing. Rows that go in or come out share no memory with what is stored.
-// Times are kept in UTC to the microsecond.
+// Both methods are safe for concurrent use. Once ctx has ended, a call returns the context's error and commits
+// nothing. Arguments and results share no memory with stored rows. Times are kept in UTC to the microsecond.
 type Store interface {
-	// Update runs run and commits what it put and deleted: all of it, or, if run or the commit
-	// fails, nothing. An error of run is returned unchanged. An error of the connection during
-	// the commit leaves the outcome unknown.
+	// Update calls run and commits its writes: all of them, or, if run or the commit fails, none. An error of
+	// run is returned unchanged. After an error of the connection during the commit the outcome is unknown.
 	//
-	// Update may run run again after a conflict with another transaction, so run is pure: no I/O
-	// and no effect other than on the Tx and on variables that each run sets anew.
+	// Update may call run again after a conflict with another transaction, so run must be pure: no I/O and no
+	// effect other than on the Tx and on variables that each run sets anew.
 	//
-	// The context that run gets carries the transaction. An Update or a Read of the same Store
-	// with that context joins it: its rows commit with those of the outer Update. If the inner
-	// run fails, what it put is undone, and the outer run decides whether it goes on.
+	// The context of run has the transaction. An Update or a Read of the same Store with that context joins it:
+	// its rows commit with those of the outer Update. If the inner run fails, its writes are undone, and the
+	// outer run decides whether to continue.
 	Update(ctx context.Context, run func(context.Context, Tx) error) error
 
-	// Read answers queries from one snapshot, without locks and in one trip. The answers are in
-	// the order of the queries. Locks of the queries are ignored.
+	// Read answers queries from one snapshot, without locks and in one round trip. The answers are in the order
+	// of the queries. Locks of the queries are ignored.
 	Read(ctx context.Context, q ...Query) ([][]Row, error)
 }
 
-// Tx is a transaction. It belongs to one goroutine and ends with the run that got it.
+// Tx is a transaction. It must be used by one goroutine and ends with its run.
 //
-// A rule that is about a row that the transaction does not write reads that row with the lock
-// [Shared]. A rule about a range (a count, a free name that no unique index holds) is safe only
-// if the transaction reads the row that names the range, such as the user or the team, with the
-// lock [Held], and each transaction that writes in the range reads that row at least Shared.
+// Two rules make business rules safe under concurrency. A rule about a row that the transaction does not write
+// must read that row with the lock [Shared]. A rule about a range (a count, a free name without a unique index)
+// must read the row that stands for the range, such as the user or the team, with the lock [Held], and each
+// transaction that writes in the range must read that row at least Shared.
 //
-// The lock of the row of a user (see [User]) holds where there is no such row, too, so that these
-// rules work for a host that keeps its users elsewhere. Other rows that do not exist are not locked.
+// The row of a user (see [User]) can be locked even if it does not exist, so that these rules work for a host
+// that stores its users elsewhere. Other missing rows are not locked.
 type Tx interface {
-	// Now returns the store's clock at the begin of the transaction, in UTC to the microsecond.
-	// Leases and due times count from it.
+	// Now returns the store's clock at the start of the transaction, in UTC to the microsecond. Leases and due
+	// times count from it.
 	Now() time.Time
 
-	// Read answers queries in one trip to the engine, in the order of the queries. Rows that the
-	// transaction put or deleted before are answered as it left them. A query that was answered
-	// before under the same or a stronger lock costs no trip.
+	// Read answers queries in one round trip to the engine, in the order of the queries. The answers include
+	// the transaction's own writes. A query that was answered before under the same or a stronger lock costs no
+	// round trip.
 	Read(q ...Query) ([][]Row, error)
 
-	// Put writes rows at the commit. A row with Revision 0 must be new; any other must have the
-	// stored revision, and is stored with the next one. Put once more, it has the next one already.
+	// Put writes rows at the commit. A row with Revision 0 must be new; any other must have the stored
+	// revision, and is stored with the next one. A row that is put twice has the next revision after the first
+	// Put.
 	//
-	// The commit fails if a rule of locks was broken: a row was read and is put without the lock
-	// [Held], or a new row of a user is put and the row of the user (table [UserTable]) was not
-	// read as Shared or Held. So no row of a person is added beside the erasure of the person.
+	// The commit fails if a rule of locks was broken: a row was read and is put without the lock [Held], or a
+	// new row of a user is put and the row of the user (table [UserTable]) was not read as Shared or Held. So
+	// no row of a person can be added during the erasure of the person.
 	Put(r ...Row)
 
-	// Delete removes rows at the commit. Deleting a row that does not exist is a no-op. The rule
-	// for rows that were read is that of Put.
+	// Delete removes rows at the commit. Deleting a missing row is a no-op. The rule of Put for rows that were
+	// read applies here too.
 	Delete(k ...Key)
 
-	// AfterCommit has f called once the transaction has committed, the outermost one if it was
-	// joined. f must not block.
+	// AfterCommit calls f after the transaction has committed; after the outermost commit if it was joined. f
+	// must not block.
 	AfterCommit(f func())
 }
 
@@ -75,34 +74,34 @@ func UserKey(team healthlab.TeamID, user healthlab.UserID) Key {
 	return Key{Table: UserTable, Team: team, User: user, ID: UUID(user.UUID)}
 }
 
-// Key names a row. Table, Team and ID are unique together.
+// Key identifies a row. Table, Team and ID are unique together.
 type Key struct {
 	// Table is the name of a declared table.
 	Table string
-	// Team is whose row it is; zero for a row that is looked up before the team is known.
+	// Team is the team of the row; zero for a row that is looked up before the team is known.
 	Team healthlab.TeamID
-	// User is the person whom the row is about; zero for none. The erasure of the user deletes
-	// the row. A query for a row may leave it zero.
+	// User is the person that the row is about; zero for none. The erasure of the user deletes the row. A query
+	// for a row may leave it zero.
 	User healthlab.UserID
 	// ID is 1 to [MaxID] bytes of any value. Rows are ordered by the bytes; see [Text], [Int],
 	// [Time] and [UUID].
 	ID string
 }
 
-// MaxID is the greatest length of an ID and of an index value in bytes.
+// MaxID is the highest length of an ID and of an index value in bytes.
 const MaxID = 1024
 
-// Row is a value under its key. An engine does not look into Doc.
+// Row is a value with its key. An engine does not read Doc.
 type Row struct {
 	Key
-	// Due is when background work looks at the row; zero for never.
+	// Due is the time at which background work processes the row; zero for never.
 	Due time.Time
 	// Index are two more values by which the row is found within its table and team, ordered by
 	// bytes; "" for none. The declaration of the table says whether a value is unique.
 	Index [2]string
-	// Revision counts the writes of the row; 0 for a row that is not stored yet.
+	// Revision is the number of writes of the row; 0 for a row that is not stored yet.
 	Revision int64
-	// Doc is the value. It is encrypted above the engine where the value is personal.
+	// Doc is the value. A layer above the engine encrypts personal values.
 	Doc []byte
 }
 
@@ -110,27 +109,27 @@ type Row struct {
 type Definition struct {
 	// Name is lower_snake and unique among the tables of a store.
 	Name string
-	// Unique says which values of Row.Index no two rows of one team share.
+	// Unique selects the values of Row.Index that no two rows of one team may share.
 	Unique [2]bool
-	// Clear says that new documents of the table are not encrypted. Encrypted ones are read, too.
+	// Clear is true if new documents of the table are not encrypted. Encrypted ones can be read too.
 	Clear bool
-	// Sealed says which rows of a table that is Clear are encrypted all the same, by their ID. Nil: none.
+	// Sealed selects rows of a Clear table that are encrypted all the same, by their ID. Nil: none.
 	Sealed func(id string) bool
-	// ReadClear says that documents of a table that is not Clear are read, too, if they are not
-	// encrypted, because the table was Clear before.
+	// ReadClear is true if unencrypted documents of a table that is not Clear can be read, because the table
+	// was Clear before.
 	ReadClear bool
-	// PerUser says that every row has a User, with which its ID begins (see [UUID]), and neither a Due
-	// nor unique values; and that queries for a row or a range of ids name the user and are about the
-	// IDs of that user. An engine may keep the rows of a user together, on a machine of their own, and
-	// refuse a row or a query that breaks the rule.
+	// PerUser is true if every row has a User, with which its ID begins (see [UUID]), and neither a Due nor
+	// unique values; and if queries for a row or a range of ids have the user and are about the IDs of that
+	// user. An engine may store the rows of a user together, on one machine, and refuse a row or a query that
+	// breaks the rule.
 	PerUser bool
-	// Secret says which values of Row.Index are personal. Above the engine they are replaced by a
-	// digest under the key of the team, so rows are found by equality alone (see [Query.Equal]),
-	// and Row.Index of an answer has the digest.
+	// Secret selects the values of Row.Index that are personal. A layer above the engine replaces them by
+	// digests under the key of the team. So such rows can be found by equality only (see [Query.Equal]), and
+	// Row.Index of an answer has the digest.
 	Secret [2]bool
 }
 
-// By says what a query goes by.
+// By is the index that a query uses.
 type By uint8
 
 const (
@@ -151,33 +150,33 @@ const (
 	ByDue
 )
 
-// Lock says what other transactions may do to the rows of an answer before the end of this one.
+// Lock is the restriction on other transactions for the rows of an answer until the end of this one.
 type Lock uint8
 
 const (
-	// Shared rows are changed by none. It is the default.
+	// Shared: no other transaction can change the rows. It is the default.
 	Shared Lock = iota
-	// Held rows are changed by none and read as Shared or Held by none. A transaction holds what
-	// it will put or delete.
+	// Held: no other transaction can change the rows, or read them as Shared or Held. A transaction must hold
+	// the rows that it will put or delete.
 	Held
-	// Plain rows are not locked.
+	// Plain: the rows are not locked.
 	Plain
 	// Skip is Held without waiting: rows that another transaction has locked are left out.
 	Skip
 )
 
-// Query asks for one row or for a range of rows. It is comparable.
+// Query selects one row or a range of rows. It is comparable.
 type Query struct {
 	Key
 	By By
-	// From (inclusive) and To (exclusive) bound the values in the order of their bytes. An empty
-	// From is the lowest value; an empty To sets no bound.
+	// From (inclusive) and To (exclusive) are the limits of the values in byte order. An empty From is the
+	// lowest value; an empty To means no limit.
 	From, To string
-	// Until bounds Due, inclusive.
+	// Until is the upper limit of Due, inclusive.
 	Until time.Time
-	// Desc turns the order of the answer around.
+	// Desc reverses the order of the answer.
 	Desc bool
-	// Limit is the greatest number of rows; 0 for all.
+	// Limit is the highest number of rows; 0 for all.
 	Limit int
 	Lock  Lock
 	// Bare leaves out the documents: Doc is nil.
@@ -193,7 +192,7 @@ func (q Query) Unlocked() Query { q.Lock = Plain; return q }
 // WithoutDocs returns the query with Bare.
 func (q Query) WithoutDocs() Query { q.Bare = true; return q }
 
-// After returns the query for at most n rows, without rows whose value is at or below last.
+// After returns the query for at most n rows with values above last.
 func (q Query) After(last string, n int) Query {
 	if last != "" {
 		q.From = last + "\x00"

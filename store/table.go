@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Table describes how values of type T are kept. It is immutable and safe for concurrent use.
+// Table describes how values of type T are stored. It is immutable and safe for concurrent use.
 type Table[T any] struct {
 	// Name, Unique, Clear, PerUser and Secret are those of the [Definition].
 	Name    string
@@ -17,8 +17,8 @@ type Table[T any] struct {
 	Clear   bool
 	PerUser bool
 	Secret  [2]bool
-	// Row returns the key, the due time and the index values of a value. Table, Revision and Doc
-	// of the answer are ignored.
+	// Row returns the key, the due time and the index values of a value. Table, Revision and Doc of the result
+	// are ignored.
 	Row func(*T) Row
 	// Encode and Decode convert between a value and its document. The default is JSON, in which
 	// text that is not UTF-8 or has NUL is healthlab.Invalid. Decode gets the row as well, for
@@ -27,8 +27,8 @@ type Table[T any] struct {
 	Decode func(Row, *T) error
 }
 
-// Entry is a stored value and the revision that was read. A zero Revision means that the value is
-// not stored yet.
+// Entry is a stored value with the revision that was read. A zero Revision means that the value is not stored
+// yet.
 type Entry[T any] struct {
 	Value    T
 	Revision int64
@@ -48,13 +48,13 @@ func (t *Table[T]) Key(k Key) Key {
 // One returns the query for the row of a key.
 func (t *Table[T]) One(k Key, lock Lock) Query { return Query{Key: t.Key(k), Lock: lock} }
 
-// Get returns the value of a key, read under a lock; nil if there is none.
+// Get returns the value of a key, read with a lock; nil if there is none.
 func (t *Table[T]) Get(tx Tx, k Key, lock Lock) (*Entry[T], error) {
 	return first(t.Find(tx, t.One(k, lock)))
 }
 
-// Bare returns the row of a key without its document, read under a lock; nil if there is none. It finds
-// a row whose document cannot be decrypted any more, which Get leaves out.
+// Bare returns the row of a key without its document, read with a lock; nil if there is none. It also finds a
+// row whose document cannot be decrypted, which Get leaves out.
 func (t *Table[T]) Bare(tx Tx, k Key, lock Lock) (*Row, error) {
 	q := t.One(k, lock)
 	q.Bare = true
@@ -65,7 +65,7 @@ func (t *Table[T]) Bare(tx Tx, k Key, lock Lock) (*Row, error) {
 	return &got[0][0], nil
 }
 
-// Find returns the values that a query finds. The query's table is that of t.
+// Find returns the values that match a query. The query's table is that of t.
 func (t *Table[T]) Find(tx Tx, q Query) ([]*Entry[T], error) {
 	q.Table = t.Name
 	got, err := tx.Read(q)
@@ -75,8 +75,8 @@ func (t *Table[T]) Find(tx Tx, q Query) ([]*Entry[T], error) {
 	return t.Decoded(got[0])
 }
 
-// Look returns the values that a query finds, outside of a transaction or in that of ctx, without
-// locks. The query's table is that of t.
+// Look returns the values that match a query, outside of a transaction or in that of ctx, without locks. The
+// query's table is that of t.
 func (t *Table[T]) Look(ctx context.Context, s Store, q Query) ([]*Entry[T], error) {
 	q.Table = t.Name
 	got, err := s.Read(ctx, q)
@@ -86,7 +86,7 @@ func (t *Table[T]) Look(ctx context.Context, s Store, q Query) ([]*Entry[T], err
 	return t.Decoded(got[0])
 }
 
-// LookOne is as Look, and returns the value of one key; nil if there is none.
+// LookOne is Look for the value of one key; nil if there is none.
 func (t *Table[T]) LookOne(ctx context.Context, s Store, k Key) (*Entry[T], error) {
 	return first(t.Look(ctx, s, Query{Key: k}))
 }
@@ -118,7 +118,7 @@ func (t *Table[T]) Decoded(rows []Row) ([]*Entry[T], error) {
 // DecodedOne is Decoded for the rows of a query for a key; nil if there is none.
 func (t *Table[T]) DecodedOne(rows []Row) (*Entry[T], error) { return first(t.Decoded(rows)) }
 
-// Copy returns the value as it is kept, which shares no memory with v.
+// Copy returns a deep copy of v in its stored form.
 func (t *Table[T]) Copy(v *T) (T, error) {
 	r, err := t.row(v)
 	if err != nil {
@@ -134,8 +134,8 @@ func (t *Table[T]) Copy(v *T) (T, error) {
 // Insert puts a new value.
 func (t *Table[T]) Insert(tx Tx, v *T) error { return t.put(tx, v, 0) }
 
-// Put writes a value back that was read as Held, or a new one. The Revision of the entry is then
-// the one that the commit stores.
+// Put writes a new value, or one that was read as Held. It sets the Revision of the entry to the one that the
+// commit stores.
 func (t *Table[T]) Put(tx Tx, e *Entry[T]) error {
 	if err := t.put(tx, &e.Value, e.Revision); err != nil {
 		return err

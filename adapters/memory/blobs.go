@@ -22,10 +22,10 @@ type blobs struct {
 
 func newBlobs(keys *personkey.Keys) *blobs { return &blobs{keys: keys, kept: map[string][]byte{}} }
 
-// reBlobKey are the keys of files.
+// reBlobKey matches the keys of files.
 var reBlobKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
 
-// check returns the error of the context, or of a key.
+// check returns the error of an ended context, or of an invalid key.
 func (b *blobs) check(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err

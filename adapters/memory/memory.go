@@ -28,7 +28,7 @@ type Options struct {
 	// Events receives the events of changes: see stores.Options. Default: stores.Outbox, whose events stay until a
 	// webhook.Dispatcher sends them. A program without a dispatcher should set stores.NoEvents.
 	Events store.Events
-	// Pipelines makes changes mark their persons for the team's FHIR servers: see stores.Options.
+	// Pipelines marks changed users' data for pushing to the team's FHIR servers: see stores.Options.
 	Pipelines bool
 	// Envelope builds the bodies of webhook messages.
 	Envelope webhook.Envelope

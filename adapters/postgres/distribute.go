@@ -12,12 +12,12 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Distribute spreads the tables per user (see [store.Definition]) over the machines of a Citus cluster, in as
-// many shards as given; all rows of a user are on one machine. Other tables stay on the coordinator, to which
-// db is connected. [Migrate] must have made the tables. They may hold rows, which are moved; writers wait
-// meanwhile. A table that is spread already is left alone, so the call can be repeated.
+// Distribute distributes the tables per user (see [store.Definition]) over the machines of a Citus cluster, in
+// the given number of shards; all rows of a user are on one machine. Other tables stay on the coordinator, to
+// which db is connected. [Migrate] must have made the tables. Existing rows are moved; writers wait meanwhile.
+// A table that is distributed already is skipped, so the call can be repeated.
 //
-// A Store that was made before the call does not know of it: restart the processes.
+// A Store that was made before the call does not know about it: restart the processes.
 //
 // healthlab.Invalid if shards is below 1; healthlab.Precondition if the database lacks the extension citus or a
 // table.

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// How long connections to a server that does not answer are waited for.
+// Time limits for a server that does not answer.
 const (
 	// dialTime is the longest time to open a TCP connection.
 	dialTime = 2 * time.Second

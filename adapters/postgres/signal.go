@@ -34,7 +34,7 @@ func (e *Store) Signal() webhook.Signal {
 // signal is the [webhook.Signal] of one dispatcher.
 type signal struct {
 	pool  *pgxpool.Pool
-	name  string // of who sends
+	name  string // name of the sender
 	quiet time.Duration
 }
 

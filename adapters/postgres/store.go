@@ -18,36 +18,36 @@ import (
 )
 
 const (
-	// maxTries is how often a transaction is run, the first time included.
+	// maxTries is the highest number of runs of a transaction.
 	maxTries = 4
 	// maxTaken is the number of tries if a key or unique value is taken.
 	maxTaken = 3
-	// firstPause is about how long to wait before the second try; the pauses double.
+	// firstPause is the approximate wait before the second try; later waits double.
 	firstPause = 10 * time.Millisecond
 	// clockAge is how long the difference between the database's clock and the process's is used
 	// before it is measured again.
 	clockAge = 10 * time.Second
 )
 
-// Store is a [store.Store] in PostgreSQL (15 or later): one table for each declared table, made by
-// [Migrate]. Safe for concurrent use.
+// Store is a [store.Store] in PostgreSQL (15 or later): one table for each declared table, made by [Migrate].
+// Safe for concurrent use.
 //
-// Transactions are READ COMMITTED and lock the rows that they read, as [store.Tx] says. An Update
-// takes a trip to the database for each of its reads, the first of which begins it, and one for all
-// its writes and the commit. It is run again, a few times at most, when it lost against another
-// transaction, or when its connection broke before the commit. A user without a row is locked by an
-// advisory lock of the transaction.
+// Transactions are READ COMMITTED and lock the rows that they read, as [store.Tx] says. An Update makes one
+// round trip to the database for each of its reads, the first of which begins the transaction, and one for all
+// its writes and the commit. An Update that loses a conflict with another transaction, or whose connection
+// breaks before the commit, runs again, a few times at most. A user without a row is locked by an advisory lock
+// of the transaction.
 //
-// What the database is to blame for is healthlab.Unavailable: a lost connection, a full disk, a
-// timeout, a server that only reads, contention that did not end. If the connection is lost during
-// the commit, it is unknown whether it arrived. No text of an error holds a value.
+// Errors of the database are healthlab.Unavailable: a lost connection, a full disk, a timeout, a read-only
+// server, contention that does not end. If the connection is lost during the commit, it is unknown whether the
+// commit succeeded. No text of an error contains a value.
 type Store struct {
 	pool   *pgxpool.Pool
 	opts   Options
 	tables map[string]*table
 	names  []string // of tables, sorted
 	clock  atomic.Pointer[clockReading]
-	spread bool // tables per user are spread over the machines of a cluster
+	spread bool // tables per user are distributed over the machines of a cluster
 	// commitBoth is a statement that makes a transaction on a distributed table commit on all its machines or on none.
 	commitBoth string
 
@@ -85,14 +85,13 @@ func (e *Store) Ping(ctx context.Context) error {
 	}))
 }
 
-// hostTx is the key of a host's transaction for an engine in a context.
+// hostTx is the context key of a host's transaction.
 type hostTx struct{ engine *Store }
 
-// WithTx returns a context with which calls of this Store are part of a host's transaction: an
-// Update is a savepoint in it, and the host's commit or rollback decides. Functions that were given
-// to AfterCommit are not called. A Read sees what the isolation of tx lets it see. Other engines, such
-// as that of the keys of persons, are not part of it. The context is used by one goroutine at a time,
-// and not after the end of tx.
+// WithTx returns a context with which calls of this Store are part of a host's transaction: an Update is a
+// savepoint in it, and the host's commit or rollback decides. Functions of AfterCommit are not called. A Read
+// sees the rows that the isolation of tx allows. Other engines, such as that of the keys of persons, are not
+// part of it. The context must be used by one goroutine at a time, and not after the end of tx.
 func (e *Store) WithTx(ctx context.Context, tx pgx.Tx) context.Context {
 	return context.WithValue(ctx, hostTx{e}, tx)
 }
@@ -112,8 +111,8 @@ func (e *Store) connect(ctx context.Context) (conn connection, host bool, releas
 // clockReading holds the readings of two clocks at one instant.
 type clockReading struct{ local, server time.Time }
 
-// now returns the time of the database. It measures the difference of the clocks from time to time, and when the local
-// clock was set.
+// now returns the time of the database. It measures the difference of the clocks from time to time, and after a
+// change of the local clock.
 func (e *Store) now(ctx context.Context) (time.Time, error) {
 	if e.opts.Now != nil {
 		return e.opts.Now(), nil
@@ -201,8 +200,8 @@ func (e *Store) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, e
 	return rows, err
 }
 
-// repeat calls once until it succeeds, says that calling it again makes no sense, or was called
-// [maxTries] times. It pauses before it calls once again, unless the other transaction has ended.
+// repeat calls once until it succeeds, returns that another call makes no sense, or was called [maxTries]
+// times. It waits before it calls once again, unless the other transaction has ended.
 func repeat(ctx context.Context, once func() (again bool, err error)) error {
 	for try := 1; ; try++ {
 		again, err := once()

@@ -20,7 +20,7 @@ type databaseError struct {
 	cause error
 }
 
-// Error names the kind, and the code of the error.
+// Error returns the kind, and the code of the database error.
 func (e *databaseError) Error() string {
 	var pg *pgconn.PgError
 	switch {

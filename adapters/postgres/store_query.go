@@ -22,18 +22,18 @@ const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', tr
 // planEach makes the server plan each statement for its values.
 const planEach = `select set_config('plan_cache_mode', 'auto', true)`
 
-// reading describes how queries are answered.
+// reading describes the way in which queries are answered.
 type reading struct {
 	locked bool // with the locks of the queries
 	absent bool // users without a row are locked, too
-	host   bool // in a host's transaction, which keeps its settings
+	host   bool // in a host's transaction, whose settings stay unchanged
 }
 
-// queueQueries adds queries to a batch. The rows that it returns are there once the batch was sent.
+// queueQueries adds queries to a batch. The returned rows are filled when the batch was sent.
 //
-// Rows with a lock come first, those of single keys before those of ranges, so that what follows
-// sees what the locks waited for; the row of a user comes before all others, because erasures and
-// additions meet there.
+// Queries with a lock come first, those of single keys before those of ranges, so that later queries see the
+// rows for which the locks waited. The row of a user comes before all others, because erasures and insertions
+// conflict there.
 func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]store.Row {
 	order := make([]int, len(q))
 	for i := range order {
@@ -90,8 +90,8 @@ func rank(q *store.Query) int {
 	return 0
 }
 
-// groupOf returns the query that represents a group of queries which one statement answers: single rows of a user in a
-// table per user, without locks.
+// groupOf returns the query that represents a group of queries which one statement answers: single rows of a
+// user in a table per user, without locks.
 func (e *Store) groupOf(q *store.Query, how reading) (store.Query, bool) {
 	t := e.tables[q.Table]
 	if t == nil || !t.def.PerUser || q.By != store.ByKey || how.locked && q.Lock != store.Plain {
@@ -121,7 +121,8 @@ func (t *table) queueKeys(b *pgx.Batch, group *store.Query, q []store.Query, whi
 	})
 }
 
-// lockUser maps a lock to the advisory lock of a user who may have no row. Adding the row requires the lock of Held.
+// lockUser maps a lock to the advisory lock of a user who may have no row. Inserting the row requires the lock
+// of Held.
 var lockUser = map[store.Lock]string{
 	store.Shared: "select pg_advisory_xact_lock_shared($1)",
 	store.Held:   "select pg_advisory_xact_lock($1)",

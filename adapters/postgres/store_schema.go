@@ -20,7 +20,8 @@ const (
 	versionTable = "schema_version"
 	// engineLock is the advisory lock that serialises migrations.
 	engineLock = 0x686c6162726f7773
-	// teamSetting names the team of a transaction to the policies of row-level security.
+	// teamSetting is the database setting with the team of a transaction, which row-level security policies
+	// read.
 	teamSetting = "healthlab.team"
 	// allTeams is the value by which row security policies allow all teams.
 	allTeams = "all"
@@ -29,15 +30,15 @@ const (
 	commitTable = "commit_both"
 )
 
-// table is a declared table and its statements. The statement update divides by zero if the stored
-// revision is not $9: then the commit that follows in the same trip does not happen. The statement
-// free lets another row of the transaction have the values of a row that is then updated.
+// table is a declared table with its statements. The statement update divides by zero if the stored revision is
+// not $9, so that the commit in the same round trip does not happen. The statement free clears the unique
+// values of a row that is updated later, so that another row of the transaction can have them.
 type table struct {
 	def                          store.Definition
-	sql                          string // its quoted name
+	sql                          string // quoted name of the table
 	insert, update, free, delete string
 	relations                    []relation
-	spread                       bool // over the machines of a cluster, by user
+	spread                       bool // distributed over the machines of a cluster, by user
 }
 
 // relation is a table or an index with its create statement.

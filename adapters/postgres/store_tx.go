@@ -24,26 +24,26 @@ type connection interface {
 type transaction struct {
 	engine *Store
 	ctx    context.Context //nolint:containedctx // that of the Update; store.Tx has no other
-	taken  bool            // the run before failed because a key or a value was taken
+	taken  bool            // the previous run failed because a key or a value existed
 	absent bool            // users without a row are locked, too
 
-	conn    connection // nil until the first trip
+	conn    connection // nil until the first round trip
 	host    bool
 	frame   *frame
 	release func()
 
 	done   bool  // committed
-	failed error // of the first trip that failed
-	again  bool  // another run may succeed where a trip failed
+	failed error // error of the first round trip that failed
+	again  bool  // another run may succeed after a failed round trip
 }
 
-// frame holds the statements that start, configure, end and undo a transaction.
+// frame has the statements that start, configure, end and undo a transaction.
 type frame struct{ start, settings, end, undo string }
 
 var (
-	// locking is the transaction of an Update on a connection of the pool.
+	// locking is the frame of an Update on a connection of the pool.
 	locking = frame{"begin isolation level read committed", keepPlans, "commit", "rollback"}
-	// snapshot is the frame of a Read.
+	// snapshot is the frame of a Read: it starts and ends a read-only transaction on one snapshot.
 	snapshot = frame{"begin isolation level repeatable read read only", keepPlans, "commit", "rollback"}
 	// savepoint is the frame of an Update in a host's transaction. It does not change settings.
 	savepoint = frame{"savepoint healthlab", "", "release savepoint healthlab", "rollback to savepoint healthlab; release savepoint healthlab"}
@@ -145,10 +145,10 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	return rows, nil
 }
 
-// errAbsent is the error of locking a user without a row. The next run takes another lock first.
+// errAbsent is returned for locking a user without a row. The next run takes the advisory lock first.
 var errAbsent = fmt.Errorf("%w: a user that the transaction locks must exist", store.ErrStale)
 
-// commit writes and commits in one round trip.
+// commit writes the rows and commits in one round trip.
 func (t *transaction) commit(writes []store.Write) error {
 	if len(writes) == 0 && t.conn == nil {
 		return nil
@@ -211,10 +211,10 @@ func (t *transaction) end() {
 	t.release()
 }
 
-// guardFailed is the code of a division by zero, by which the update of a row fails.
+// guardFailed is the SQLSTATE of a division by zero, which the statement update causes for a changed row.
 const guardFailed = "22012"
 
-// uniqueViolation is the SQLSTATE of a taken key or unique value.
+// uniqueViolation is the SQLSTATE of an existing key or unique value.
 const uniqueViolation = "23505"
 
 func isUniqueViolation(err error) bool {
@@ -222,10 +222,10 @@ func isUniqueViolation(err error) bool {
 	return errors.As(err, &pg) && pg.Code == uniqueViolation
 }
 
-// queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of
-// keys, so that a unique value can move from one row to another. Where a value moves between
-// changed rows, this takes a second run, with free: it frees all values first. In a transaction of the
-// host there may be rows of the host beside these.
+// queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of keys, so that
+// a unique value can move from one row to another. If a value moves between changed rows, a second run is
+// needed, in which the statement free clears all values first. In a transaction of the host there may be other
+// rows of the host.
 func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool) {
 	e.nameTeam(b, teamOfWrites(writes))
 	for i := range writes {
@@ -310,7 +310,7 @@ func indexValue(v string) any {
 	return []byte(v)
 }
 
-// meaning converts the error of a commit.
+// meaning converts the error of a commit to that of the store.
 func (e *Store) meaning(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// inFolder calls run with a folder that it removes at the end.
+// inFolder calls run with a temporary folder.
 func inFolder(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "customstore")
 	if err != nil {
@@ -75,9 +75,8 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 	})
 }
 
-// withStore opens the files of a folder, calls do with the store of users, and closes them. Rows are
-// encrypted with keys of persons, which stand in a file of their own: a backup of the rows then does
-// not hold the keys.
+// withStore opens the files of a folder, calls do with the store of users, and closes them. Rows are encrypted
+// with keys of persons, which are in a file of their own, so that a backup of the rows does not have the keys.
 func withStore(dir string, sealer healthlab.Sealer, do func(store.Store) error) (err error) {
 	keyRows, err := boltstore.Open(filepath.Join(dir, "keys.db"), personkey.Tables(), nil)
 	if err != nil {

@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return server.Shutdown(grace)
 }
 
-// customer is a customer's service.
+// customer is a customer's own web service.
 type customer struct {
 	api      *url.URL
 	key, url string
@@ -122,8 +122,8 @@ func (c *customer) handler() http.Handler {
 	return mux
 }
 
-// begin makes a link token for the person who is signed in here. In this example that is
-// a new person each time.
+// begin makes a link token for the person who is signed in to the customer's service. In this example that is a
+// new person each time.
 func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		http.Error(w, "this request must come from the page of the same origin", http.StatusForbidden)
@@ -148,7 +148,7 @@ func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"link_token": token.Token})
 }
 
-// call asks the service as the team.
+// call calls healthlab with the team's API key.
 func (c *customer) call(ctx context.Context, path string, in, out any) error {
 	b, err := json.Marshal(in)
 	if err != nil {

@@ -48,7 +48,7 @@ func main() {
 	must("", httpserver.New(s.Handler(), nil).Serve(listener)) // or put the handler into a mux of your own
 }
 
-// must ends the program with an error; a program that is killed loses nothing that it acknowledged.
+// must ends the program with an error. A killed program loses no acknowledged data.
 func must[T any](v T, err error) T {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "embed:", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// signInTime is how long a person may take to sign in.
+// signInTime is the time that a person has for signing in.
 const signInTime = 10 * time.Minute
 
 // browser signs a person in: it prints an address, and waits for the callback.

@@ -29,7 +29,7 @@ type check struct {
 	failed int
 }
 
-// Words at the beginning of lines.
+// First words of printed lines.
 const (
 	right   = "ok"
 	notice  = "note"
@@ -68,7 +68,7 @@ func (k *check) run(ctx context.Context) error {
 	return nil
 }
 
-// signIn gets tokens: those of the file, or those of a sign-in in a browser.
+// signIn gets tokens: from the token file, or from a sign-in in a browser.
 func (k *check) signIn(ctx context.Context) (err error) {
 	if k.config.token != "" {
 		t, err := readToken(k.config.token)
@@ -101,7 +101,7 @@ func lasts(until, now time.Time) string {
 	return "a token came, which works for " + until.Sub(now).Round(time.Minute).String()
 }
 
-// wanted are the scopes of all kinds.
+// wanted returns the scopes for all kinds of data.
 func (k *check) wanted() []string {
 	out := slices.Clone(k.connector.OAuth.Minimum)
 	for _, s := range k.record.Scopes {
@@ -171,13 +171,13 @@ func (k *check) revocation(ctx context.Context) {
 }
 
 const (
-	// tries bounds how often a request is made.
+	// tries is the highest number of attempts at a request.
 	tries = 4
-	// pause is the wait after an answer that says nothing of one.
+	// pause is the wait after an answer that states none.
 	pause = 2 * time.Second
 )
 
-// patiently calls do until the provider is there and takes the request.
+// patiently repeats do while the provider is down or refuses the request as one too many.
 func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	for range tries {
 		err = do()
@@ -199,7 +199,7 @@ func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	return err
 }
 
-// kind asks for one page of a kind. Its error ends the program.
+// kind requests one page of a kind of data. An error ends the program.
 func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	now := k.now()
 	request := linking.PullRequest{From: now.AddDate(0, 0, -k.config.days), To: now.Add(24 * time.Hour), Zone: time.UTC}
@@ -256,7 +256,7 @@ func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	return nil
 }
 
-// gave says what a page gave, and which resources of the kind it did not give.
+// gave returns a text about the number of items in a page, and about resources of the kind without data.
 func gave(p *rest.Probe) string {
 	var parts, none []string
 	for _, resource := range p.Resources {

@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	slug     string
 	clients  string
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return k.run(ctx)
 }
 
-// connect makes the connector as the client of the file, if there is one.
+// connect makes the connector with the OAuth client in the file, if there is one.
 func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 	opts := &rest.Options{Origin: c.origin, Now: now}
 	if c.origin != "" {

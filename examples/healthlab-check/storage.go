@@ -18,7 +18,7 @@ import (
 
 var team = healthlab.TeamID{UUID: uuid.MustParse("2d1f7c3a-0000-4000-8000-000000000001")}
 
-// storage takes what was read as a service does, in memory, to learn what it refuses.
+// storage stores pulled data in memory as the service does, to find items that the service refuses.
 type storage struct {
 	health  *healthdata.Service
 	slug    string

@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// What the clinic can order: a file in a real deployment.
+// The tests that the clinic can order. A real deployment reads them from a file.
 const cat = `{
 	"labs":         [{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["walk_in_test"]}],
 	"markers":      [{"id": 11, "lab_id": 1, "name": "Ferritin", "slug": "ferritin", "provider_id": "4598", "unit": "ug/L"},
@@ -64,7 +64,7 @@ const cat = `{
 	                  "status": "active", "lab_id": 1, "marker_ids": [11, 12], "price": 39.50}],
 	"lab_accounts": [{"lab": "northlab", "status": "active", "allowed_billing": {"client_bill": ["AZ"]}}]}`
 
-// run plays everything, and stops what it started.
+// run runs the laboratory and the clinic, and stops both at the end.
 func run(ctx context.Context, out io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()

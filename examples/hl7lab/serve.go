@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/mllp"
 )
 
-// serveOptions say how the laboratory is reached and what it sends.
+// serveOptions are the laboratory's addresses and what it sends.
 type serveOptions struct {
 	target  string        // where orders come in: host:port, or a folder
 	results string        // host:port that results go to, if orders come in over MLLP
@@ -37,7 +37,7 @@ type labServer struct {
 	running    sync.WaitGroup
 }
 
-// serveLab plays the laboratory until ctx ends.
+// serveLab runs the laboratory until ctx ends.
 func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 	l := &labServer{serveOptions: o, out: out, accessions: map[string]string{}, cancelled: map[string]bool{}}
 	defer l.running.Wait()
@@ -77,8 +77,8 @@ func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 	})
 }
 
-// take takes an order or a cancellation, and returns the answer. An order that comes again
-// is answered again, and reported once. The results follow while ctx lasts.
+// take processes an order or a cancellation, and returns the answer. A repeated order is answered again, and
+// reported once. The results follow until ctx ends.
 func (l *labServer) take(ctx context.Context, order *er7.Message) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Backend is an [exchange.LabBackend] of an invented laboratory with a JSON API. The laboratory
-// knows an order by our id, so that an order that is sent twice is taken once. It keeps
-// nothing, so it is safe for concurrent use.
+// Backend is an [exchange.LabBackend] of an invented laboratory with a JSON API. The laboratory identifies an
+// order by the order id, so that a repeated order is accepted once. Backend has no state and is safe for
+// concurrent use.
 type Backend struct {
 	url    string
 	client *http.Client
@@ -31,21 +31,21 @@ var _ exchange.LabBackend = (*Backend)(nil)
 // NewBackend returns the backend of an API at url.
 func NewBackend(url string) *Backend { return &Backend{url, &http.Client{Timeout: 20 * time.Second}} }
 
-// requisition is an order as the laboratory takes it.
+// requisition is an order in the JSON of the laboratory.
 type requisition struct {
 	Team  healthlab.TeamID `json:"team"`
 	Tests []string         `json:"tests"`
 	patient
 }
 
-// patient is whom an order or a report is about.
+// patient is the patient of an order or a report.
 type patient struct {
 	First string         `json:"first"`
 	Last  string         `json:"last"`
 	Born  healthlab.Date `json:"born,omitzero"`
 }
 
-// head names a report and its order. Every report has it, also one that cannot be read otherwise.
+// head identifies a report and its order. Every report has it, also one whose content cannot be read.
 type head struct {
 	ID    string           `json:"id"`
 	Order orders.OrderID   `json:"order"`
@@ -53,7 +53,8 @@ type head struct {
 	At    time.Time        `json:"at"`
 }
 
-// report is news of the laboratory. Kind is partial, final or corrected; there may be others.
+// report is a message of the laboratory about an order. Kind is partial, final or corrected; there may be
+// others.
 type report struct {
 	head
 	Kind  string `json:"kind"`
@@ -73,7 +74,7 @@ type line struct {
 	Note  string `json:"note"`
 }
 
-// refused is an answer that is not 200 or 204.
+// refused is an answer with another status than 200 or 204.
 type refused struct{ status int }
 
 func (e *refused) Error() string { return fmt.Sprintf("the laboratory answered %d", e.status) }
@@ -107,7 +108,7 @@ func (b *Backend) call(ctx context.Context, method, path string, in, out any) er
 	return &refused{answer.StatusCode}
 }
 
-// status is the HTTP status in an error; 0 if it has none.
+// status returns the HTTP status in an error; 0 if it has none.
 func status(err error) int {
 	var r *refused
 	if errors.As(err, &r) {
@@ -152,7 +153,7 @@ func (b *Backend) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.Orde
 	return nil
 }
 
-// states are what happens to an order by the kind of a report.
+// states are the triggers of an order by the kind of a report.
 var states = map[string]struct {
 	on     orders.Trigger
 	status labresult.Status
@@ -162,9 +163,9 @@ var states = map[string]struct {
 	"corrected": {orders.CorrectedResult, labresult.Corrected},
 }
 
-// Updates implements [exchange.LabBackend]. The cursor is the number of reports that were read. A
-// report that cannot be read is a comment without a patient, which waits for review: it stops no
-// other report, and is not lost.
+// Updates implements [exchange.LabBackend]. The cursor is the number of reports that were read. A report that
+// cannot be read becomes a comment without a patient, which waits for review; later reports are still
+// processed.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	after, err := strconv.Atoi("0" + cursor)
 	if err != nil {
@@ -189,9 +190,9 @@ func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.B
 	return out, nil
 }
 
-// message translates a report. What it leaves out, the service fills in: the type, the number and
-// the interpretation of a result from its text and range, the rest from the catalogue. A state that
-// the backend does not know does not complete the order.
+// message converts a report. The service fills in the rest: the type, the number and the interpretation of a
+// result from its text and range, other fields from the catalogue. An unknown state does not complete the
+// order.
 func message(r report) exchange.Message {
 	state, ok := states[r.Kind]
 	if !ok {

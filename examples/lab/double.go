@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// double answers as the laboratory does. Work lets each order make one step: a
-// partial report, then a final one.
+// double is a test server with the laboratory's API. Work advances each order by one step: a partial report,
+// then a final one.
 type double struct {
 	mu      sync.Mutex
 	taken   []*job
@@ -22,7 +22,7 @@ type double struct {
 	down    bool
 }
 
-// job is an order that the laboratory has taken.
+// job is an order that the laboratory has accepted.
 type job struct {
 	id        orders.OrderID
 	number    string
@@ -58,7 +58,7 @@ func (d *double) head(id orders.OrderID) head {
 	return head{ID: fmt.Sprintf("report-%d", len(d.reports)+1), Order: id, Team: d.taken[i].in.Team, At: d.at}
 }
 
-// Report sends a report of an order, as edit makes it of a good one.
+// Report sends a report of an order: a good report that edit has changed.
 func (d *double) Report(id orders.OrderID, edit func(*report) any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,7 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// find returns the order of a request; nil if it was never taken.
+// find returns the order of a request; nil if the laboratory has not accepted it.
 func (d *double) find(r *http.Request) *job {
 	i := slices.IndexFunc(d.taken, func(j *job) bool { return j.id.String() == r.PathValue("id") })
 	if i < 0 {
@@ -99,7 +99,7 @@ func (d *double) find(r *http.Request) *job {
 	return d.taken[i]
 }
 
-// take takes an order; one that was taken before is the same order.
+// take accepts an order; a repeated order is the same order.
 func (d *double) take(w http.ResponseWriter, r *http.Request) {
 	j := d.find(r)
 	if j == nil {

@@ -20,15 +20,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// bareWork is what the plain handler does with rows for an operation. Rows are those of the user, the
-// newest ones, in copies of the server's tables.
+// bareWork lists the rows that the plain handler reads and writes for an operation. Rows are the newest ones of
+// the user, in copies of the server's tables.
 type bareWork struct {
-	read   []string // in the first flight; of the team where the table has no users
-	update []string // read for update in the first flight, written in the last one
-	insert []string // in the last flight
+	read   []string // tables read in the first round trip; rows of the team for tables without users
+	update []string // tables whose rows are read with a lock in the first round trip and written in the last one
+	insert []string // tables with inserted rows in the last round trip
 }
 
-// bareWorks are in the order of operations.
+// bareWorks has the work of each operation, in the order of operations.
 var bareWorks = []bareWork{
 	{[]string{"user", "team_settings", "continuous_query"}, []string{"pull_task", "series", "series_header", "webhook_key"}, []string{"webhook_event", "access_line"}},
 	{[]string{"user", "series_header", "series"}, nil, []string{"access_line"}},
@@ -41,20 +41,20 @@ var bareWorks = []bareWork{
 	{[]string{"user", "team_settings"}, nil, []string{"order", "order_lab_work", "order_name", "order_transaction", "webhook_key", "webhook_event", "access_line"}},
 }
 
-// ofTeam are tables whose rows belong to no user.
+// ofTeam are the tables whose rows belong to no user.
 var ofTeam = []string{"team_settings", "continuous_query"}
 
-// mostRead is how many rows of a table the plain handler reads: a week of samples has fewer.
+// mostRead is the highest number of rows of a table that the plain handler reads: a week of samples has fewer.
 const mostRead = 16
 
-// bare is a plain handler of the mix: net/http and pgx, two flights to PostgreSQL in one transaction, the
-// rows that the server reads and writes, with an event and an access line; no checks, no merging. It sends
-// what the server has answered to such a request before.
+// bare is a plain handler for comparison with the server: net/http and pgx, two round trips to PostgreSQL in
+// one transaction, and the same rows as the server reads and writes, with an event and an access line; no
+// checks, no merging. It sends recorded answers of the server.
 type bare struct {
 	pool    *pgxpool.Pool
 	team    uuid.UUID
-	docs    map[string][]byte // of a row of each table
-	answers [][]byte          // by operation
+	docs    map[string][]byte // documents of a row of each table
+	answers [][]byte          // recorded answers by operation
 	server  *http.Server
 	url     string
 }
@@ -114,7 +114,7 @@ func (b *bare) copyRows(ctx context.Context) error {
 	return b.pool.QueryRow(ctx, `select team from bare."user" limit 1`).Scan(&b.team)
 }
 
-// learnAnswers sends each request once to the server.
+// learnAnswers sends each request once to the server and records the answer.
 func (b *bare) learnAnswers(ctx context.Context, m *mix) error {
 	for i, op := range operations {
 		var err error
@@ -148,7 +148,7 @@ func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b.answers[i])
 }
 
-// run makes the two flights of an operation.
+// run makes the two round trips of an operation.
 func (b *bare) run(ctx context.Context, conn *pgx.Conn, work *bareWork, user uuid.UUID) error {
 	first := &pgx.Batch{}
 	first.Queue("begin")
@@ -217,8 +217,8 @@ func (b *bare) args(table string, user uuid.UUID, args ...any) []any {
 	return append(args, user)
 }
 
-// compareBare sends the mix to the server and to the plain handler by turns, as fast as they answer, and
-// prints what each of them did.
+// compareBare sends the mix to the server and to the plain handler in turn, as fast as they answer, and prints
+// the rates of both.
 func compareBare(ctx context.Context, c config, s *server, address string, out io.Writer) error {
 	m := newMix(c, func() *server { return s })
 	fmt.Fprintf(out, "%d users of one team with a week of data …\n", c.users)

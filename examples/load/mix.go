@@ -26,11 +26,11 @@ type operation struct {
 	make   func(m *mix, user *person, n int) request
 }
 
-// request is what is sent.
+// request is one HTTP request of the mix.
 type request struct {
 	method, path string
 	body         any
-	key          string // makes it one request, however often it is sent; empty for none
+	key          string // idempotency key, with which a repeated request takes effect once; empty for none
 }
 
 func get(path string) request { return request{method: http.MethodGet, path: path} }
@@ -61,7 +61,7 @@ var operations = []operation{
 // mix sends requests at a rate.
 type mix struct {
 	config
-	target func() *server // where the next request goes
+	target func() *server // address for the next request
 	// do sends a request. The default sends it once.
 	do     func(ctx context.Context, d due) error
 	client *http.Client
@@ -74,7 +74,7 @@ type mix struct {
 type person struct {
 	id, order string
 	name      string
-	at        time.Time // of the next sample
+	at        time.Time // time of the next sample
 }
 
 func newMix(c config, target func() *server) *mix {
@@ -199,7 +199,7 @@ func (m *mix) seedOne(ctx context.Context, i int) error {
 	return err
 }
 
-// due is a request with the instant at which it must be sent.
+// due is a request with the time at which it must be sent.
 type due struct {
 	op   int
 	user *person
@@ -210,13 +210,12 @@ type due struct {
 // sample is one measured request.
 type sample struct {
 	op      int
-	at      time.Duration // when it was due, from the start
-	latency time.Duration // from then to the last byte of the answer
+	at      time.Duration // due time, from the start
+	latency time.Duration // time from due to the last byte of the answer
 	failed  bool
 }
 
-// send sends the mix for as long as is given, and returns what it measured. Requests of one user go
-// into one queue.
+// send sends the mix for a duration, and returns the measurements. Requests of one user go into one queue.
 func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
 	queues := make([]chan due, m.queues)
 	for i := range queues {
@@ -312,7 +311,7 @@ func (m *mix) answerOf(ctx context.Context, to *server, r request) ([]byte, erro
 	return b, nil
 }
 
-// statusError is an answer that is no success.
+// statusError is an answer with an error status.
 type statusError struct {
 	status int
 	text   string

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// result is what a run measured.
+// result has the measurements of a run.
 type result struct {
 	config
 	samples  []sample
@@ -96,7 +96,7 @@ func (r *result) table(out io.Writer) {
 	_ = w.Flush()
 }
 
-// facts are the sentences of the report.
+// facts returns the sentences of the report.
 func (r *result) facts() []string {
 	cores := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()/r.took.Seconds()) }
 	out := []string{
@@ -114,7 +114,7 @@ func (r *result) facts() []string {
 //go:embed report.html
 var page string
 
-// reportPage is what the page of a report shows.
+// reportPage has the data of a report's HTML page.
 type reportPage struct {
 	Title  string
 	Facts  []string

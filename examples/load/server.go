@@ -177,7 +177,7 @@ func (s *server) usage() (u usage) {
 	return u
 }
 
-// receiver receives events and notes when.
+// receiver receives events and records the times of their arrival.
 type receiver struct {
 	url    string
 	server *http.Server
@@ -185,7 +185,7 @@ type receiver struct {
 	at     []time.Time
 }
 
-// newReceiver starts a receiver. Each event goes to take before it is answered; nil takes none.
+// newReceiver starts a receiver. take is called with each event before the answer; nil ignores events.
 func newReceiver(take func(id string, body []byte)) (*receiver, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with close
 	if err != nil {
@@ -218,7 +218,7 @@ func (r *receiver) count() int {
 	return len(r.at)
 }
 
-// since returns when events came, from an instant on.
+// since returns the arrival times of events from an instant on.
 func (r *receiver) since(began time.Time) (out []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

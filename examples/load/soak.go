@@ -32,26 +32,26 @@ type soak struct {
 	hook      *receiver
 	truth     truth
 	inbox     inbox
-	began     atomic.Pointer[time.Time] // when the measured load began; nil before
+	began     atomic.Pointer[time.Time] // start of the measured load; nil before it
 
-	aside sync.WaitGroup // orders whose keys are held
+	aside sync.WaitGroup // orders whose idempotency keys a killed server holds
 
 	mu       sync.Mutex
 	servers  [2]*server // nil while it is killed; the first one is never killed
 	logs     [2]*os.File
 	kills    []time.Duration // from the start of the load
-	failures map[string]int  // of single tries, by what the answer was
-	wrong    []string        // answers that no outage explains
+	failures map[string]int  // failures of single tries, by kind of answer
+	wrong    []string        // wrong answers that no outage explains
 }
 
 const (
-	// patience is how long a request is tried.
+	// patience is the time for which a request is retried.
 	patience = 2 * time.Minute
 	// slowEvery and slowFor say when the receiver is slow, and slowBy by how much.
 	slowEvery, slowFor, slowBy = time.Minute, 15 * time.Second, time.Second
 	// walLimit is max_wal_size.
 	walLimit = 256 << 20
-	// uploadsPerUser keeps the times of samples in the past.
+	// uploadsPerUser is the highest number of uploads of a user, so that the times of samples stay in the past.
 	uploadsPerUser = 2000
 )
 
@@ -200,7 +200,7 @@ func (s *soak) any() *server {
 	return cmp.Or(s.servers[rand.N(len(s.servers))], s.servers[0])
 }
 
-// disturb kills the second server and PostgreSQL in turn, and starts them, until ctx ends.
+// disturb kills and restarts the second server and PostgreSQL in turn, until ctx ends.
 func (s *soak) disturb(ctx context.Context) error {
 	for n := 0; ; n++ {
 		select {
@@ -230,8 +230,8 @@ func (s *soak) disturb(ctx context.Context) error {
 	}
 }
 
-// do sends a request until it succeeds, as a device or a program of a customer does. An order whose
-// idempotency key a killed server holds is tried aside, because that takes up to a minute.
+// do sends a request until it succeeds, as a device or a customer's program does. If a killed server holds the
+// idempotency key of an order, a separate goroutine retries it, because that takes up to a minute.
 func (s *soak) do(ctx context.Context, m *mix, d due) error {
 	if operations[d.op].name == placeOrder {
 		d.key = uuid.NewString()
@@ -250,11 +250,10 @@ func (s *soak) do(ctx context.Context, m *mix, d due) error {
 	return err
 }
 
-// errHeld says that a server has the idempotency key of a request.
+// errHeld is returned if a server holds the idempotency key of a request.
 var errHeld = errors.New("the server still holds the idempotency key")
 
-// try sends a request until it succeeds, its key is held, or its time is over, and notes what was
-// acknowledged.
+// try sends a request until it succeeds, its key is held, or its time is over, and records acknowledged writes.
 func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
 	var placed struct {
 		Order struct {

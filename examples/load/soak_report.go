@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// soakResult is what a run under kills found.
+// soakResult has the results of a run with kills.
 type soakResult struct {
 	result
 	soak     *soak

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// pause is between two tries, and between the kill of a server and its start.
+// pause is the wait between two tries, and between the kill of a server and its restart.
 const pause = 250 * time.Millisecond
 
-// truth is what the servers acknowledged.
+// truth has the writes that the servers acknowledged.
 type truth struct {
 	mu      sync.Mutex
 	samples map[string]map[int64]float64 // heart rates by user and second
@@ -68,11 +68,11 @@ func (t *truth) count() int {
 	return t.writes
 }
 
-// inbox is what the receiver got.
+// inbox has the messages that the receiver got.
 type inbox struct {
 	mu       sync.Mutex
 	ids      map[string]bool
-	repeated int                         // messages that came once more with their id
+	repeated int                         // number of messages that came again with the same id
 	samples  map[string]map[int64]string // ids of messages by user and second
 	last     map[string]int64            // the latest second of a user
 	orders   map[string]map[int]string   // ids of messages by order and number of events
@@ -158,7 +158,7 @@ func (b *inbox) takeOrder(id string, data []byte) error {
 	return nil
 }
 
-// missing counts the acknowledged samples and the events of orders that no message is about.
+// missing counts the acknowledged samples and the events of orders without a message.
 func (b *inbox) missing(samples map[string]map[int64]float64, lengths map[string]int) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +179,7 @@ func (b *inbox) missing(samples map[string]map[int64]float64, lengths map[string
 	return n
 }
 
-// check is one promise, and what breaks it.
+// check is one promise with its violations.
 type check struct {
 	Name, Found string
 	Wrong       []string
@@ -188,8 +188,8 @@ type check struct {
 // arrivalTime is how long the last events may take after the load.
 const arrivalTime = 3 * time.Minute
 
-// check compares the servers and the receiver with what was acknowledged. It returns how long the
-// last event took to arrive.
+// check compares the data of the servers and the receiver with the acknowledged writes. It returns the time
+// until the last event arrived.
 func (s *soak) check(ctx context.Context, m *mix) ([]check, time.Duration, error) {
 	began := time.Now()
 	stored, placed := check{Name: "Each acknowledged upload is read back with its values"}, check{Name: "Each acknowledged order exists, once"}

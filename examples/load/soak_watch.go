@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// reading is what was measured at one instant.
+// reading has the measurements at one instant.
 type reading struct {
 	at      time.Duration // from the start of the load
 	writes  int           // acknowledged
@@ -106,18 +106,18 @@ func handles(pid int) int {
 	return len(files)
 }
 
-// queues are the tables whose rows go when the work is done. The others grow with what is stored.
+// queues are the tables whose rows are deleted when the work is done. Other tables grow with the stored data.
 var queues = []string{"webhook_pending", "webhook_delivery", "segment", "pull_task", "bulk_item", "continuous_task", "order_hold"}
 
 // judged is how long a run must be for its growth to be judged.
 const judged = 2 * time.Minute
 
-// growth compares the last third of a run with the third before it; the first third warms up.
+// growth compares the last third of a run with the third before it; the first third is for warming up.
 //
-// What must not grow may be a fifth larger: the median of the memory and of the open files of the
-// server that was never killed, and the largest size of each queue. What grows with the data may grow
-// half as fast again: other tables for each acknowledged write, logs for each minute. A slack allows
-// for what comes in steps, such as collections of garbage, extents of files and runs of vacuum.
+// The median of the memory and of the open files of the server that was never killed, and the largest size of
+// each queue, may be a fifth larger. What grows with the data may grow half as fast again: other tables for
+// each acknowledged write, logs for each minute. A slack allows for changes in steps, such as garbage
+// collections, file extents and vacuum runs.
 func growth(all []reading, long time.Duration) []check {
 	if long < judged {
 		return nil
@@ -172,7 +172,7 @@ func growth(all []reading, long time.Duration) []check {
 	return []check{memory, files, queued, kept, wal, text}
 }
 
-// The factors by which a level and a speed may be larger at the end than in the middle.
+// Factors by which a level and a speed may be larger at the end than in the middle.
 const level, speed = 1.2, 1.5
 
 // compare refuses a value at the end that is larger than in the middle by more than a factor and a

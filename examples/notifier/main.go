@@ -27,7 +27,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Scheme is that of the URLs of endpoints: files://name.
+// Scheme is the URL scheme of endpoints: files://name.
 const Scheme = "files"
 
 // Message is a line of a file.
@@ -48,8 +48,8 @@ var _ webhook.Notifier = (*Files)(nil)
 // NewFiles returns a notifier for a folder.
 func NewFiles(folder string) *Files { return &Files{folder: folder} }
 
-// Notify appends one message to the file that the URL names. The file must exist: its reader
-// makes it. See [webhook.Notifier].
+// Notify appends one message to the file that the URL names. The file must exist; the program that reads it
+// creates it. See [webhook.Notifier].
 func (f *Files) Notify(ctx context.Context, n webhook.Notification) webhook.Result {
 	began := time.Now()
 	class := f.append(ctx, n)

@@ -25,8 +25,8 @@ func Record() healthdata.Provider {
 	}
 }
 
-// Connector speaks the API of an invented maker of scales: a person signs in with a name and a
-// password, and weighings come in pages. It keeps nothing, so it is safe for concurrent use.
+// Connector is the connector of an invented maker of scales: a person signs in with a name and a password, and
+// weighings come in pages. It has no state and is safe for concurrent use.
 type Connector struct {
 	url    string
 	client *http.Client
@@ -37,21 +37,20 @@ func NewConnector(url string) *Connector {
 	return &Connector{url, &http.Client{Timeout: 20 * time.Second}}
 }
 
-// Flows returns what the connector can do. Tokens of this provider do not expire, so there is
-// no Refresher.
+// Flows returns the connector. Tokens of this provider do not expire, so it has no Refresher.
 func (c *Connector) Flows() linking.ProviderConnector {
 	return linking.ProviderConnector{Password: c, Revoker: c, Puller: c}
 }
 
-// refused is an answer that is not 200 or 204.
+// refused is an answer with another status than 200 or 204.
 type refused struct {
 	status int
-	wait   time.Duration // what the answer asks for; 0 if it does not say
+	wait   time.Duration // wait that the answer demands; 0 if it states none
 }
 
 func (e *refused) Error() string { return fmt.Sprintf("the provider answered %d", e.status) }
 
-// call makes one request. Its errors have no address and no token.
+// call makes one request. Its errors contain neither an address nor a token.
 func (c *Connector) call(ctx context.Context, method, path, token string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *Connector) call(ctx context.Context, method, path, token string, in, ou
 	return nil
 }
 
-// answerOf is the answer in an error; zero if it has none.
+// answerOf returns the answer in an error; zero if it has none.
 func answerOf(err error) refused {
 	var r *refused
 	if errors.As(err, &r) {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// double answers as the provider does. It knows one person, ann, who weighs herself at 7:00
-// each day.
+// double is a test server with the provider's API. It has one person, ann, with a weighing at 7:00 each day.
 type double struct {
 	mu     sync.Mutex
 	tokens map[string]bool
@@ -67,7 +66,7 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// weighings are those from an instant to another one.
+// weighings returns the weighings in a time range.
 func weighings(from, to time.Time) []map[string]any {
 	out := []map[string]any{}
 	for at := from.Truncate(24 * time.Hour).Add(7 * time.Hour); at.Before(to); at = at.AddDate(0, 0, 1) {

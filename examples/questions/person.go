@@ -25,7 +25,8 @@ import (
 // apiKey opens the API of this program. It is no secret: the person is invented.
 const apiKey = "sk_questions"
 
-// person is an invented person with three months of invented data, and what answers questions about it.
+// person is an invented person with three months of invented data, and the services that answer questions about
+// it.
 type person struct {
 	team      healthlab.TeamID
 	user      healthlab.UserID
@@ -65,7 +66,7 @@ func newPerson(ctx context.Context) (*person, error) {
 	return p, p.serve()
 }
 
-// serve makes the handler.
+// serve returns the HTTP handler.
 func (p *person) serve() error {
 	known := func(r *http.Request) bool {
 		key := r.Header.Get("x-service-api-key")
@@ -105,7 +106,7 @@ func (p *person) serve() error {
 	return nil
 }
 
-// measure stores three months of days and nights, and two weeks of glucose. Nothing is weighed.
+// measure stores three months of days and nights, and two weeks of glucose, without weights.
 func (p *person) measure(ctx context.Context) error {
 	from := healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}}
 	first := healthlab.Date{Year: 2026, Month: 1, Day: 1}
@@ -142,7 +143,7 @@ type laboratory struct{ p *person }
 
 var labIDs = []orders.OrderID{{UUID: uuid.MustParse("0199a000-0000-7000-8000-000000000001")}, {UUID: uuid.MustParse("0199a000-0000-7000-8000-000000000002")}}
 
-// List returns the orders.
+// List returns the laboratory's two orders.
 func (l laboratory) List(context.Context, orders.Query) (page orders.Page, err error) {
 	known := labresult.Normal
 	for _, id := range labIDs {
@@ -154,7 +155,7 @@ func (l laboratory) List(context.Context, orders.Query) (page orders.Page, err e
 	return page, nil
 }
 
-// Results returns those of an order: one in winter in mg/dL, one in spring in mmol/L.
+// Results returns the results of an order: that in winter in mg/dL, that in spring in mmol/L.
 func (laboratory) Results(_ context.Context, _ healthlab.TeamID, id orders.OrderID) (out orders.OrderResults, err error) {
 	day, ldl := "2025-12-10", numeric("LDL cholesterol", "2089-1", "160", "mg/dL", "<130")
 	if id == labIDs[1] {

@@ -22,8 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// signingSecret is known to the sender and the receiver. Leave it out, and the service makes
-// one.
+// signingSecret is the shared secret of sender and receiver. If it is left out, the service generates one.
 const signingSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 func main() {
@@ -116,8 +115,8 @@ func run(ctx context.Context, out io.Writer) error {
 	return dispatcher.Run(ctx) // until the event has come
 }
 
-// newDispatcher registers an endpoint of the team and returns what sends its events. In
-// production the default guard refuses private addresses and plain http.
+// newDispatcher registers an endpoint of the team and returns the dispatcher of its events. In production the
+// default guard refuses private addresses and plain http.
 func newDispatcher(ctx context.Context, store *memory.Store, team healthlab.TeamID, url string) (*webhook.Dispatcher, error) {
 	local := &webhook.Guard{Plain: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	key := make([]byte, 32)

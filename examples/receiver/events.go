@@ -16,8 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// newReceiver makes the kit: one function for each type of payload that this program wants. A program that matters
-// stores it, by the id of the thing. What it has handled is remembered in a file; without one, until it ends.
+// newReceiver returns a receiver with a function for each type of payload that this program prints. A real
+// program stores the payload by the id of its object. The ids of handled messages are stored in a file; without
+// one, in memory.
 func newReceiver(ctx context.Context, secrets []webhook.Secret, file string, out io.Writer) (*receiver.Receiver, error) {
 	d := &reporter{out: out}
 	seen := memory.NewSeen(nil)
@@ -80,7 +81,7 @@ func (d *reporter) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// observe prints what did not reach a function.
+// observe prints messages that reached no function.
 func (d *reporter) observe(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 	switch {
 	case err != nil:

@@ -19,10 +19,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/operations/mcp"
 )
 
-// assistantsPath is where assistants connect.
+// assistantsPath is the path at which assistants connect.
 const assistantsPath = "/mcp"
 
-// withAssistants answers the Model Context Protocol beside the API, with the keys of the API.
+// withAssistants adds the Model Context Protocol to the API, with the keys of the API.
 func (s *host) withAssistants(next http.Handler) (http.Handler, error) {
 	name := s.keyHeader
 	if name == "" {
@@ -94,7 +94,7 @@ func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdo
 	return nil
 }
 
-// pass passes messages on until one side ends.
+// pass copies messages in both directions until one side ends.
 func pass(ctx context.Context, from, to sdk.Connection) error {
 	for {
 		m, err := from.Read(ctx)

@@ -35,7 +35,7 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 }
 
-// onHost calls do with the host that the flags of the server describe, which serves nothing.
+// onHost calls do with the host that the flags describe; the host serves no requests.
 func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host) error) (err error) {
 	c, _, err := flags(args, stderr)
 	if err != nil {
@@ -63,7 +63,7 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	return do(s)
 }
 
-// keptAnchors takes -anchor FILE from the begin of the arguments and reads the file.
+// keptAnchors removes -anchor FILE from the start of the arguments and reads the file.
 func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	if len(args) == 0 || args[0] != "-anchor" {
 		return nil, args, nil
@@ -97,7 +97,7 @@ func (s *host) printAnchors(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// verifyAccess checks the chains of all teams before it fails.
+// verifyAccess checks the access logs of all teams before it returns an error.
 func (s *host) verifyAccess(ctx context.Context, kept []accesslog.Anchor, stdout io.Writer) error {
 	return s.Access.VerifyAll(ctx, kept, func(team healthlab.TeamID, v accesslog.Verification, err error) {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// command is what the first argument names. Without one the program serves.
+// command is a command of the program, selected by the first argument. Without one the program serves.
 type command struct {
 	name, does, example string
 	run                 func(ctx context.Context, args []string, stdout, stderr io.Writer) error
@@ -47,7 +47,7 @@ func findCommand(args []string) (command, []string, error) {
 	return command{}, nil, fmt.Errorf("%q is no command; the nearest one is %s, and server help lists all", args[0], nearestOf(args[0], names))
 }
 
-// The commit that was built and its date (RFC 3339), where the linker is told (make release).
+// The commit of the build and its date (RFC 3339), if the linker sets them (make release).
 var commit, commitDate string
 
 // runVersion prints a name and a value a line.

@@ -21,8 +21,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// guard is the wall between us and the addresses that strangers choose. A sandbox may
-// reach programs on the same machine.
+// guard returns the guard that keeps requests to URLs from teams out of private networks. In a sandbox,
+// addresses of this machine are allowed.
 func (c *config) guard() *webhook.Guard {
 	if c.environment != healthlab.Sandbox {
 		return &webhook.Guard{}
@@ -32,7 +32,7 @@ func (c *config) guard() *webhook.Guard {
 	}}
 }
 
-// sources are the providers, and how to reach those that exist.
+// sources has the configured providers, with their connectors.
 type sources struct {
 	providers  *healthdata.Providers
 	connectors map[string]linking.ProviderConnector
@@ -77,8 +77,8 @@ func existing(list *healthdata.Providers) (*healthdata.Providers, error) {
 	}))
 }
 
-// read adds the providers of a folder: NAME.json says how one is reached, and NAME.client
-// as whom.
+// read adds the providers of a folder: NAME.json describes a provider's API, and NAME.client has the OAuth
+// client.
 func (s *sources) read(dir string, guard *webhook.Guard) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// connect adds the providers that a file has a client for.
+// connect adds the providers for which a file has an OAuth client.
 func (s *sources) connect(file string, guard *webhook.Guard) error {
 	clients, err := registry.ReadFile(file, os.LookupEnv)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *sources) connect(file string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// add puts providers in place of those of the list with their slugs.
+// add replaces providers of the list by those with the same slugs.
 func (s *sources) add(found []connected) (err error) {
 	records, replaced := []healthdata.Provider{}, map[string]bool{}
 	for _, x := range found {

@@ -32,7 +32,7 @@ func (s *host) withConsole(api http.Handler) (http.Handler, error) {
 	}), nil
 }
 
-// printConsoleLink prints an address that signs the reader in to the console and opens a page.
+// printConsoleLink prints an address that signs in to the console and opens a page.
 func (s *host) printConsoleLink(out io.Writer, page string) {
 	key := s.managementKey
 	if key == "" && len(s.teamKeys) > 0 {

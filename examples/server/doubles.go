@@ -23,17 +23,17 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// connected is a provider and how it is reached.
+// connected is a provider with its connector.
 type connected struct {
 	record healthdata.Provider
 	flows  linking.ProviderConnector
-	origin string // of a double: where it is served
+	origin string // address of a double's server
 }
 
 const (
 	doublePeople = 3
 	doubleDays   = 90
-	// doubleWord proves the messages of doubles.
+	// doubleWord is the secret that proves messages of doubles.
 	doubleWord = "double"
 )
 
@@ -60,8 +60,8 @@ func handlerOf[S http.Handler](create func(double.Options) (S, func(*double.Pers
 	}
 }
 
-// startDoubles serves a double of each provider on a port of this machine until ctx ends.
-// url is where this service is reached.
+// startDoubles serves a double (a test server) of each provider on a port of this machine until ctx ends. url
+// is the address of this service.
 func (c *config) startDoubles(ctx context.Context, url string) error {
 	var people []*double.Person
 	for i := range doublePeople {

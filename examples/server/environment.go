@@ -10,12 +10,12 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// variablePrefix begins the names of environment variables that are settings. Those of tests and
-// tools begin with HEALTHLABTEST_.
+// variablePrefix is the prefix of environment variables that are settings. Those of tests and tools begin with
+// HEALTHLABTEST_.
 const variablePrefix = "HEALTHLAB"
 
-// checkVariables refuses environment variables, each NAME=VALUE, that begin as settings do and are
-// none, and values that are not of the type of the setting.
+// checkVariables refuses environment variables (NAME=VALUE) with the prefix of settings that are no setting,
+// and values that are not of the type of the setting.
 func checkVariables(environment []string, f *flag.FlagSet) error {
 	known := map[string]*flag.Flag{}
 	f.VisitAll(func(one *flag.Flag) {

@@ -101,11 +101,11 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	return exportSamples(ctx, kept.Data(), team, user, *resource, &exported{to: json.NewEncoder(stdout), progress: stderr})
 }
 
-// exported writes lines, and how far it is beside them.
+// exported writes lines of an export, and prints the progress to another writer.
 type exported struct {
 	to            *json.Encoder
 	progress      io.Writer
-	samples, size int // written, and of all series
+	samples, size int // number of written samples, and of all series
 	began, shown  time.Time
 }
 

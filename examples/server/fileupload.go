@@ -7,10 +7,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/devices/fileupload"
 )
 
-// fileUploadPath is where files of devices and phones are taken, with the id of a user behind it.
+// fileUploadPath is the path for uploading files of devices and phones; a user id follows.
 const fileUploadPath = "/v2/import"
 
-// withFileUpload takes files beside the API, under the same rules.
+// withFileUpload adds the upload of files to the API, with the same authentication and limits.
 func (s *host) withFileUpload(next http.Handler) (http.Handler, error) {
 	h, err := fileupload.Handler(fileupload.Config{API: s.API(), Health: s.Health})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	version, printConfig bool
 	addr                 string
@@ -36,18 +36,18 @@ type config struct {
 	invented             []string
 	labCatalogue         string
 	apiKey               string
-	apiKeyMade           bool // of the secret
+	apiKeyMade           bool // the API key is derived from the secret
 	managementKey        string
-	teamKeyTexts         []string // read after parsing: the flags would quote what is wrong
+	teamKeyTexts         []string // parsed later: the flag package would quote an invalid value in its error
 	teamKeys             []teamKey
 	smartClients         string
 	providers            string
 	connectors           string
 	clientsFile          string
 	doubles              bool
-	served               []connected // doubles that are served
+	served               []connected // the doubles to serve
 	dataDir              string
-	freshDir             bool // dataDir is made for this process and removed at its end
+	freshDir             bool // dataDir is created for this process and removed at its end
 	databaseURL          string
 	store                string
 	secretFile           string
@@ -57,8 +57,8 @@ type config struct {
 	encryptSamples       bool
 	ehrPipelines         bool
 	shards               int
-	sealer               healthlab.Sealer // of -sealing-keys and -secret-file
-	signing              master           // of -signing-key or -secret-file
+	sealer               healthlab.Sealer // sealer from -sealing-keys and -secret-file
+	signing              master           // key from -signing-key or -secret-file
 	webhookURL           string
 	webhookSecret        string
 	proxyURL             string
@@ -96,10 +96,10 @@ type config struct {
 	brandColor           string
 	log                  *slog.Logger
 	logPath              string
-	logFile              *os.File // of logPath
+	logFile              *os.File // the file of logPath
 }
 
-// flagGroup is flags that belong together.
+// flagGroup is a group of related flags.
 type flagGroup struct {
 	name, about, example string
 	add                  func(*flag.FlagSet)
@@ -178,13 +178,13 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 // logName is the log of a tour, in the folder of the data.
 const logName = "server.log"
 
-// logOutput is where a log goes. to must not change while others write.
+// logOutput is the destination of a log. to must not change while others write.
 type logOutput struct{ to io.Writer }
 
-// Write writes to where the log goes.
+// Write writes to the destination of the log.
 func (o *logOutput) Write(b []byte) (int, error) { return o.to.Write(b) }
 
-// openLog makes the log go to its file, if it has one.
+// openLog opens the log file, if there is one.
 func (c *config) openLog(output *logOutput) (err error) {
 	if c.logPath == "" && c.tour && c.dataDir != "" {
 		c.logPath = filepath.Join(c.dataDir, logName)
@@ -332,7 +332,7 @@ func (c *config) linkFlags(f *flag.FlagSet) {
 	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
 }
 
-// checkEnvironment checks the environment, and what only one of the two has.
+// checkEnvironment checks -env, and the flags that are for the sandbox or for production only.
 func (c *config) checkEnvironment() error {
 	if c.environment.Check() != nil {
 		return errors.New("-env must be sandbox or production")
@@ -354,8 +354,8 @@ func (c *config) checkEnvironment() error {
 	return nil
 }
 
-// checkStore checks where everything is kept. Production has no default: data that ends with the
-// process must be asked for.
+// checkStore checks the flags of the store. Production has no default: a store in memory must be requested
+// explicitly.
 func (c *config) checkStore() error {
 	if c.store != "" && c.store != storeMemory {
 		return errors.New("-store must be memory")
@@ -391,7 +391,7 @@ const (
 	defaultDataDir = "healthlab-data"
 )
 
-// managementKeyLength is how many characters a management key of production has at least.
+// managementKeyLength is the minimum number of characters of a management key in production.
 const managementKeyLength = 32
 
 // checkManagementKeys checks the length of the management keys.
@@ -410,7 +410,7 @@ func (c *config) checkManagementKeys() error {
 	return nil
 }
 
-// checkOrders checks what lab orders need.
+// checkOrders checks the flags of lab orders.
 func (c *config) checkOrders() error {
 	if c.paper != orders.Letter && c.paper != orders.A4 {
 		return errors.New("-paper must be letter or a4")
@@ -421,7 +421,7 @@ func (c *config) checkOrders() error {
 	return nil
 }
 
-// checkEvents checks how events are sent.
+// checkEvents checks the flags of webhooks.
 func (c *config) checkEvents() error {
 	if c.lease < time.Second {
 		return errors.New("-lease must be a second or more")
@@ -440,7 +440,7 @@ func (c *config) checkEvents() error {
 	return nil
 }
 
-// apiFlags are the flags of the API's shapes and limits.
+// apiFlags declares the flags of the API's form and limits.
 func (c *config) apiFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
 	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
@@ -452,7 +452,7 @@ func (c *config) apiFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
 }
 
-// checkAPI checks them, and settles the limits.
+// checkAPI checks the flags of the API, and sets the defaults of the limits.
 func (c *config) checkAPI() error {
 	for _, limit := range []struct {
 		rate     *float64
@@ -483,7 +483,7 @@ func (c *config) checkAPI() error {
 	return nil
 }
 
-// checkPortal checks where the portal is, if there is one.
+// checkPortal checks the address of the patient portal, if there is one.
 func (c *config) checkPortal() error {
 	if u, err := url.Parse(c.portalURL); c.portalURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return errors.New("-portal-url must be an http:// or https:// URL") // err quotes it
@@ -496,7 +496,7 @@ func (c *config) uses(part string) bool {
 	return c.environment == healthlab.Sandbox || slices.Contains(c.invented, part)
 }
 
-// checkNetwork checks where the service is reached.
+// checkNetwork checks the addresses of the service.
 func (c *config) checkNetwork() error {
 	if u, err := url.Parse(c.publicURL); c.publicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "") {
 		return errors.New("-public-url must be http:// or https:// and a host")
@@ -511,8 +511,8 @@ func (c *config) checkNetwork() error {
 	return nil
 }
 
-// readSecrets reads or makes what seals, what signs, and the API key. Each has a flag of its own;
-// those that are not set are made of the secret.
+// readSecrets reads or creates the sealing keys, the signing key and the API key. Each has a flag; those
+// without a value are derived from the secret.
 func (c *config) readSecrets() error {
 	if err := c.makeDataDir(); err != nil {
 		return fmt.Errorf("-data: %w", err)
@@ -539,7 +539,7 @@ func (c *config) readSecrets() error {
 	return err
 }
 
-// placeSecrets decides where the secret and the files are, if they need a place.
+// placeSecrets sets the places of the secret and the files, if they are needed.
 func (c *config) placeSecrets() error {
 	apart := c.sealingFile != "" && c.signingFile != "" && c.apiKey != "" // nothing is made of the secret
 	if c.dataDir != "" {
@@ -564,7 +564,7 @@ func (c *config) placeSecrets() error {
 	return nil
 }
 
-// makeDataDir makes the folder of the data, if there is one. Its owner alone can read it.
+// makeDataDir creates the folder of the data, if there is one, readable by its owner only.
 func (c *config) makeDataDir() error {
 	if c.freshDir {
 		var err error
@@ -579,8 +579,8 @@ func (c *config) makeDataDir() error {
 	return os.MkdirAll(c.dataDir, 0o700)
 }
 
-// printSettings prints each setting, one a line, in the form of the file of -config. Of a
-// secret, and of the address of a database that is no URL, it prints whether it is set.
+// printSettings prints each setting as a line in the form of the file of -config. For a secret, and for a
+// database address that is no URL, it prints only whether it is set.
 func printSettings(out io.Writer, f *flag.FlagSet) error {
 	secret := []string{"api-key", "management-key", "team-management-key", "webhook-secret"}
 	address := []string{"database-url", "keys-url"}
@@ -603,7 +603,7 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 	return err
 }
 
-// redacted is a URL without a password, in its query too.
+// redacted returns a URL without a password, in its user info and query.
 func redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// healthTime is how long the server may take to say that it is ready.
+// healthTime is the time limit for the server's answer.
 const healthTime = 5 * time.Second
 
 // runHealth is server health: it asks /readyz of the server on this machine that has the same
@@ -60,7 +60,7 @@ func runHealth(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// trustCertificate trusts the first certificate of a file and no other, by a name that it has.
+// trustCertificate trusts only the first certificate of a file, by one of its names.
 func trustCertificate(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

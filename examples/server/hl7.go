@@ -20,10 +20,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// hl7Lab is how a laboratory that speaks HL7 is reached.
+// hl7Lab has the addresses of a laboratory that uses HL7.
 type hl7Lab struct {
-	target string // host:port, or a folder; empty for none
-	listen string // where results come in over MLLP
+	target string // host:port, or a folder, for orders; empty for none
+	listen string // address that receives results over MLLP
 }
 
 func (l *hl7Lab) address() (string, bool) {
@@ -31,8 +31,7 @@ func (l *hl7Lab) address() (string, bool) {
 	return l.target, err == nil && host != "" && port != "" && !strings.ContainsRune(l.target, os.PathSeparator)
 }
 
-// laboratory returns the laboratory that the flags name: one that speaks HL7, else the
-// sandbox's.
+// laboratory returns the laboratory of the flags: one that uses HL7, else the simulated one of the sandbox.
 func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (exchange.LabBackend, error) {
 	if s.hl7.target == "" {
 		return own, nil

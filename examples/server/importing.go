@@ -29,8 +29,7 @@ func runImport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	})
 }
 
-// importFiles reads the file or folder that the flags name, for the user that they
-// name, and says what it found.
+// importFiles reads the file or folder of the flags, for the user of the flags, and prints what was imported.
 func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 	user, _, err := s.Health.CreateOrGet(ctx, s.team, healthdata.NewUser{ClientUserID: s.importUser})
 	if err != nil {
@@ -79,7 +78,7 @@ func readFiles(ctx context.Context, path string, sink fileimport.Sink, opts *fil
 	return []fileimport.Report{r}, nil
 }
 
-// intake stores what files hold, as one user's data.
+// intake stores the data in files as one user's data.
 type intake struct {
 	*host
 	user      healthlab.UserID
@@ -87,12 +86,12 @@ type intake struct {
 
 	out    io.Writer
 	stored int     // items
-	done   float64 // the part of the files that is read, from 0 to 1
+	done   float64 // read part of the files, from 0 to 1
 	began  time.Time
 	shown  time.Time // when the progress was last printed
 }
 
-// progressEvery is how often long work prints how far it is.
+// progressEvery is the interval at which long work prints its progress.
 const progressEvery = 2 * time.Second
 
 // count prints how far the import is, every few seconds.
@@ -104,8 +103,8 @@ func (in *intake) count(n int) {
 	}
 }
 
-// progressOf says the percent that is done, from 0 to 1, and how long the rest takes if it is as fast as what is
-// done, which took so long.
+// progressOf returns the percentage of the part done (0 to 1), and the remaining time at the same speed after
+// the time so far.
 func progressOf(done float64, took time.Duration) string {
 	percent := fmt.Sprintf("%.0f %%", math.Floor(100*done))
 	if done <= 0 || done >= 1 {
@@ -118,7 +117,7 @@ func progressOf(done float64, took time.Duration) string {
 	return fmt.Sprintf("%s, %d min left", percent, int(math.Ceil(left.Minutes())))
 }
 
-// upload connects a source on first sight, and says how its data was recorded.
+// upload connects a source when it is first seen, and returns the way in which its data was recorded.
 func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata.Upload, error) {
 	if !in.connected[src.Provider] {
 		if _, err := in.Health.Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {

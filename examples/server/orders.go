@@ -71,7 +71,7 @@ func (s *host) addOrders(ctx context.Context, c *service.Config) error {
 	return nil
 }
 
-// catalogue is what can be ordered: the file of the flags, else an invented one.
+// catalogue returns the catalogue of lab tests: the file of the flags, else an invented one.
 func (c *config) catalogue() (*catalogue.StaticCatalog, error) {
 	text := exampleLab
 	if c.labCatalogue != "" {

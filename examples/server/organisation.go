@@ -21,7 +21,7 @@ type teamKey struct {
 	role  httpapi.Role
 }
 
-// String shows no key.
+// String returns a text without the key.
 func (teamKey) String() string { return "management key" }
 
 func (c *config) readTeamKeys() error {
@@ -56,8 +56,7 @@ func organisationOf(team healthlab.TeamID) uuid.UUID {
 	return uuid.NewSHA1(team.UUID, []byte("organisation"))
 }
 
-// admitFirstTeam sees to it that the first team is there, with the key of the flags: after
-// a start, that key works.
+// admitFirstTeam creates the first team, if it does not exist, with the API key of the flags.
 func (s *host) admitFirstTeam(ctx context.Context) error {
 	org := organisationOf(s.team)
 	_, err := s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
@@ -73,7 +72,7 @@ func (s *host) admitFirstTeam(ctx context.Context) error {
 	return nil
 }
 
-// addManagement opens the management to the keys of the flags.
+// addManagement allows the keys of the flags to use the management API.
 func (s *host) addManagement(c *service.Config) error {
 	var keys []httpapi.ManagementKey
 	org := organisationOf(s.team)

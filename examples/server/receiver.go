@@ -14,11 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// randomReader is where secrets come from.
+// randomReader is the source of random secrets.
 var randomReader = rand.Reader
 
-// receiver is a customer's own server: it takes events, checks who sent them, and
-// keeps them once.
+// receiver is a customer's own server: it receives events, checks their signatures, and stores each once.
 type receiver struct {
 	url    string
 	secret webhook.Secret
@@ -29,7 +28,7 @@ type receiver struct {
 	known  map[string]bool
 	forged int
 	more   chan struct{}
-	// passing: events are answered and not kept.
+	// passing is true if events are acknowledged and not stored.
 	passing bool
 }
 
@@ -95,10 +94,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// patience is how long the tour waits while nothing happens.
+// patience is the time for which the tour waits for the next event.
 const patience = 30 * time.Second
 
-// take waits until there are enough events, and takes all that have arrived. It gives up when none arrives for
+// take waits for a number of events, and returns all that have arrived. It gives up when none arrives for
 // patience.
 func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]received, error) {
 	for {

@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// addReports adds what reads lab reports. Pictures need tesseract; without it they
-// fail with a reason, and PDFs with text are read all the same.
+// addReports adds the reading of lab reports. Pictures need tesseract; without it they are refused with the
+// reason, and PDFs with text can still be read.
 func (s *host) addReports(c *service.Config) error {
 	reader := labreport.NewReader(nil)
 	extractors, renderers := labreport.Extractors{}, labreport.Renderers{}

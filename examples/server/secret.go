@@ -16,11 +16,11 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// master is a secret of which others are made: of -signing-key what signs, of -secret-file all
-// that the flags name no file for. Processes on one database have the same.
+// master is a secret from which others are derived: the one of -signing-key for signatures, the one of
+// -secret-file for all secrets without a flag. All processes on one database must have the same.
 type master []byte
 
-// masterBytes is how many random bytes it has.
+// masterBytes is the length of a master secret in random bytes.
 const masterBytes = 32
 
 // LogValue and String show nothing.
@@ -35,8 +35,8 @@ func (m master) reader(purpose string) (io.Reader, error) {
 	return bytes.NewReader(b), err
 }
 
-// sealer makes what encrypts keys of persons and secrets: with the first key of a file, if there
-// is one, else with a key of the secret. It opens with any key of the file, and with that of the
+// sealer returns the sealer of personal keys and secrets. It encrypts with the first key of a file, if there is
+// one, else with a key derived from the secret. It decrypts with any key of the file, and with that of the
 // secret if it is kept.
 func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 	const own = "secret-file"
@@ -75,8 +75,8 @@ func (c *config) secretPlace() string {
 	return "made of " + c.secretFile
 }
 
-// newMaster returns the secret in a file, and makes the file if it is not there. Without
-// a file the secret lives as long as the process.
+// newMaster returns the secret in a file, and creates a missing file. Without a file the secret exists as long
+// as the process.
 func newMaster(file string) (master, error) {
 	drawn := make([]byte, masterBytes)
 	if _, err := rand.Read(drawn); err != nil {
@@ -99,8 +99,8 @@ func newMaster(file string) (master, error) {
 	return kept, nil
 }
 
-// keepNew writes a file that its owner alone can read, unless it is there. The
-// file is whole, also where several processes write it.
+// keepNew writes a file that only its owner can read, unless it exists. The file is complete, also if several
+// processes write it.
 func keepNew(file, text string) error {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		return err

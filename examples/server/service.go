@@ -40,7 +40,7 @@ import (
 
 const consolePath = "/console"
 
-// region is where this service's data stays. It is part of the names of keys.
+// region is the region in which this service stores data. It is a part of API keys.
 const region = httpapi.US
 
 //go:embed providers.json
@@ -52,7 +52,7 @@ var exampleLab []byte
 //go:embed centers.csv
 var exampleCenters []byte
 
-// host is the assembled service, with what the flags ask for beside it.
+// host is the assembled service with the other parts that the flags ask for.
 type host struct {
 	config
 	*service.Service
@@ -63,15 +63,14 @@ type host struct {
 	handler http.Handler
 	console *console.Console // nil without a management key
 	*telemetry
-	// receiveResults receives what an HL7 laboratory sends; nil for the sandbox's.
+	// receiveResults receives the messages of an HL7 laboratory; nil for the simulated one.
 	receiveResults func(context.Context) error
-	closers        []func() error // at the end
-	// loops make the background work that is added to the service's.
+	closers        []func() error // functions to call at the end
+	// loops are the background work besides that of the service.
 	loops []func(*service.Service) (service.Loop, error)
 }
 
-// build makes the service, which will answer at url, out of the parts. It starts
-// nothing.
+// build assembles the service, which will be reached at url. It starts no goroutine.
 func build(ctx context.Context, c config, kept *storage, t *telemetry, url string) (*host, error) {
 	s := &host{config: c, team: teamOf(c.apiKey), url: url, store: kept, telemetry: t}
 	if s.tour && s.managementKey == "" && len(s.teamKeys) == 0 {
@@ -168,7 +167,7 @@ func (s *host) labName() string {
 	return "" // the default
 }
 
-// portal is where the flags say that patients see their orders; nil for nowhere.
+// portal returns the options of the patient portal; nil if the flags name none.
 func (s *host) portal() (*portal.Options, error) {
 	if s.portalURL == "" {
 		return nil, nil
@@ -185,8 +184,8 @@ func teamDefaults() teamsettings.Choices {
 	return teamsettings.Choices{PartialWebhooks: &on, Minors: &on, Texts: &on}
 }
 
-// brandOf is the brand of a team that has chosen none: the flags name that of the first
-// team, and the others have their names.
+// brandOf returns the brand of a team that has chosen none: for the first team from the flags, for others with
+// the team's name.
 func (s *host) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if team == s.team {
 		return teamsettings.Brand{CompanyName: s.brand, Color: s.brandColor}, nil
@@ -201,7 +200,7 @@ func (s *host) orderSettings(ctx context.Context, team healthlab.TeamID) (orders
 	return set, err
 }
 
-// linkSettings are a team's; the first team owns all credentials of this service.
+// linkSettings returns the link settings of a team; the first team owns all OAuth credentials of this service.
 func (s *host) linkSettings(providers *healthdata.Providers) func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 	var own []string
 	for _, p := range providers.List("") {
@@ -218,8 +217,8 @@ func (s *host) linkSettings(providers *healthdata.Providers) func(context.Contex
 	}
 }
 
-// signInPath is where the sandbox's providers let people sign in, and controlPath where the
-// team makes something happen there.
+// signInPath is the path of the sandbox providers' sign-in pages, and controlPath that at which a team controls
+// these providers.
 const (
 	signInPath  = "/sandbox/sign-in"
 	controlPath = "/sandbox/provider"
@@ -236,7 +235,7 @@ func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
 	return c.Team, err
 }
 
-// withProviders puts the providers beside the service: in a sandbox they are one program.
+// withProviders serves the sandbox's simulated providers in the same program.
 func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healthlab.TeamID, error), connectors map[string]linking.ProviderConnector) http.Handler {
 	if s.environment != healthlab.Sandbox {
 		return next
@@ -312,7 +311,7 @@ func readProviders(file string) (*healthdata.Providers, error) {
 	return healthdata.ReadProviders(f)
 }
 
-// serve does what the flags ask for, and serves until ctx ends.
+// serve starts the parts that the flags ask for, and serves until ctx ends.
 func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Writer) error {
 	stopMetrics, err := s.serveMetrics(ctx)
 	if err != nil {
@@ -398,7 +397,7 @@ func (c *config) maxUsers() int {
 	return c.sandboxUsers
 }
 
-// labStep is how long a step of an order takes at the sandbox's laboratory.
+// labStep returns the duration of an order's step at the simulated laboratory.
 func (c *config) labStep() time.Duration {
 	if c.sandboxSpeed == 0 {
 		return 0 // its default
@@ -426,11 +425,11 @@ func (s *host) withTransportSecurity(next http.Handler) http.Handler {
 	})
 }
 
-// requestTimeout is the longest that a request may take. A refresh waits for a minute at most.
+// requestTimeout is the time limit of a request. A refresh waits for a minute at most.
 const requestTimeout = 2 * time.Minute
 
-// limits are those of callers. Connections to the database and from a laboratory need file handles,
-// too.
+// limits returns the limits of concurrent connections. Connections to the database and from a laboratory need
+// file handles, too.
 func (s *host) limits() *httpserver.Options {
 	const others, laboratory = 64, 100 // others: files, pipes, the log, and requests to receivers and providers
 	reserve := others + keyConnections + metricsConnections
@@ -446,18 +445,18 @@ func (s *host) limits() *httpserver.Options {
 	}
 }
 
-// stopGrace is how long a stop may take to answer requests and send events, and answerGrace how
-// much of it requests may take.
+// stopGrace is the time that a stop has for answering requests and sending events, and answerGrace the part of
+// it for requests.
 const (
 	stopGrace   = 15 * time.Second
 	answerGrace = 10 * time.Second
 )
 
-// storageGrace is how long the storage may take after that: a private server writes out
-// what it holds in memory, and the disk may be slow.
+// storageGrace is the time for closing the store after that: a private server writes its memory to the disk,
+// which may be slow.
 const storageGrace = time.Minute
 
-// start does once what the flags ask for.
+// start does the one-time work that the flags ask for.
 func (s *host) start(ctx context.Context, stdout io.Writer) error {
 	if s.importPath != "" {
 		if err := s.importFiles(ctx, stdout); err != nil {
@@ -477,8 +476,8 @@ func (s *host) start(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// register makes the endpoint that the flags name, unless a process before made it or
-// another one does. It returns the secret, unless the flags name that too.
+// register creates the endpoint of the flags, unless a process did so before. It returns the secret, unless the
+// flags have it.
 func (s *host) register(ctx context.Context) (secret string, err error) {
 	if s.webhookURL == "" {
 		return "", nil
@@ -533,8 +532,8 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	}
 }
 
-// handOver waits until every event is with its receivers, as long as grace allows, and
-// says what is left. What is in a store that lasts waits there.
+// handOver waits until every event is delivered, for grace at most, and prints the number of remaining events.
+// Events in a durable store wait there.
 func (s *host) handOver(grace context.Context, stdout io.Writer) {
 	if !s.store.volatile {
 		if s.freshDir {

@@ -23,37 +23,36 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// storage is the store that the flags name, with what comes with it.
+// storage is the store of the flags, with the parts that depend on it.
 type storage struct {
 	*stores.Stores
 	// place says where the data is, for people.
 	place string
-	// blobs keeps files where the flags name no folder; nil with a store that lasts, which needs
-	// one.
+	// blobs stores files if the flags name no folder; nil with a durable store, which needs a folder.
 	blobs labreport.BlobStore
-	// volatile says that what is not delivered would be lost with this process.
+	// volatile is true if undelivered events are lost at the end of this process.
 	volatile bool
 	// pool is that of the database; nil for none.
 	pool *pgxpool.Pool
-	// close gives everything back.
+	// close closes all parts.
 	close func(context.Context) error
 }
 
-// keysAt says where the keys of persons are, and what seals them. Without a sealer personal
-// data is neither encrypted nor read.
+// keysAt is the place of the keys of persons, with their sealer. Without a sealer personal data is neither
+// encrypted nor decrypted.
 type keysAt struct {
 	sealer  healthlab.Sealer
-	address string // of another database; empty for the schema healthlab_keys of that of the data
+	address string // address of another database; empty for the schema healthlab_keys of the data's database
 	samples bool   // samples that are written are encrypted too
 }
 
-// storeAt says where everything is kept: in a folder, in a database, or if both are empty in memory.
+// storeAt is the place of the data: a folder, a database, or if both are empty, memory.
 type storeAt struct {
 	dir      string
 	database string // an address of PostgreSQL
-	shards   int    // of the data of users on a cluster; 0 to leave it as it is
+	shards   int    // number of shards of users' data on a cluster; 0 leaves it unchanged
 	keys     keysAt
-	// pipelines says that changes mark persons for FHIR servers of their team.
+	// pipelines is true if changes are marked for pushing to FHIR servers of their team.
 	pipelines bool
 	log       *slog.Logger // nil for none
 }
@@ -98,7 +97,7 @@ const (
 	secretName = "secret"
 )
 
-// openFolder opens the store in a folder, and makes it if it is not there.
+// openFolder opens the store in a folder, and creates a missing folder.
 func openFolder(ctx context.Context, at storeAt) (*storage, error) {
 	dir := at.dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -131,7 +130,7 @@ func openFolder(ctx context.Context, at storeAt) (*storage, error) {
 	}, nil
 }
 
-// connections is how many connections a process has where the address does not say.
+// connections is the number of database connections of a process, unless the address sets it.
 const connections = 16
 
 func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
@@ -166,7 +165,7 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 	}, nil
 }
 
-// openEngine opens the store in a database, and spreads the data of users if there are shards.
+// openEngine opens the store in a database, and distributes the data of users if there are shards.
 func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int, opts *postgres.Options) (*postgres.Store, error) {
 	tables := stores.Tables()
 	if shards == 0 {
@@ -182,8 +181,8 @@ func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int, opts *postg
 	return postgres.New(ctx, pool, tables, opts)
 }
 
-// poolGrace is how long the end of the program waits for its connections. A server that does
-// not answer keeps a pool open for longer, and the end of the process closes them, too.
+// poolGrace is the time for closing connections at the end of the program. A server that does not answer keeps
+// a pool open for longer; the end of the process then closes its connections.
 const poolGrace = 2 * time.Second
 
 func closePools(closers ...func()) {
@@ -202,11 +201,11 @@ func closePools(closers ...func()) {
 	}
 }
 
-// keyConnections is how many connections a process has for keys of persons, apart from those
-// for data. Opened keys are kept in memory, so that few are read.
+// keyConnections is the number of connections of a process for keys of persons, apart from those for data. It
+// is small, because decrypted keys are cached in memory.
 const keyConnections = 4
 
-// openKeys opens the keys of persons beside a database, or in one of their own.
+// openKeys opens the keys of persons in the data's database, or in one of their own.
 func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, func(), error) {
 	if at.sealer == nil {
 		return nil, func() {}, nil

@@ -23,27 +23,27 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// tour plays the main job against the running service, as a customer's program would:
-// over HTTP, with a key, and with a receiver of its own.
+// tour runs a demonstration against the running service, as a customer's program would: over HTTP, with a key,
+// and with a receiver of its own.
 type tour struct {
 	out io.Writer
 	url string
 	key string
-	// keyHeader and linkHeader name the headers with the key and a link token.
+	// keyHeader and linkHeader are the names of the headers with the API key and the link token.
 	keyHeader, linkHeader string
 	seen                  *receiver
 	// days are the local days of the tour's week in loc, the last one being yesterday.
 	days []healthlab.Date
 	loc  *time.Location
-	// person is whom the devices of the tour measure.
+	// person is the invented person whose devices send data.
 	person healthlab.UserID
 }
 
-// tourLabTest is the kit that the tour orders, in lab.json.
+// tourLabTest is the test kit that the tour orders, in lab.json.
 const tourLabTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
 
-// tourZone is where the tour's person lives, tourDays is how long they are watched, and tourSports how many
-// sports they do in that time.
+// tourZone is the time zone of the tour's person, tourDays the number of days with data, and tourSports the
+// number of sports in these days.
 const (
 	tourZone   = "America/New_York"
 	tourDays   = 7
@@ -53,7 +53,7 @@ const (
 // tourEndpoint describes the webhook endpoint of the tour.
 const tourEndpoint = "receiver of the tour"
 
-// playTour plays the main job and prints it. The receiver takes events until the server stops.
+// playTour runs the demonstration and prints it. The receiver takes events until the server stops.
 func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 	seen, err := s.receiveTour(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// receiveTour starts the receiver of the tour and registers its endpoint, in place of those of tours before
-// on the same store. When the server stops, the endpoint is disabled.
+// receiveTour starts the receiver of the tour and registers its endpoint, in place of endpoints of earlier
+// tours on the same store. When the server stops, the endpoint is disabled.
 func (s *host) receiveTour(ctx context.Context) (*receiver, error) {
 	secret, err := webhook.GenerateSecret(randomReader)
 	if err != nil {
@@ -133,7 +133,7 @@ func lastDays(now time.Time) (list []healthlab.Date) {
 	return list
 }
 
-// sportyPerson is a person who does not exist, and who does tourSports sports in these days.
+// sportyPerson returns an invented person who does tourSports sports in these days.
 func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
 	for i := 0; ; i++ {
 		person := healthlab.UserID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "healthlab:tour:%d", i))}
@@ -150,7 +150,7 @@ func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
 	}
 }
 
-// play returns the user whose data it made.
+// play runs the tour and returns the user whose data it made.
 func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	user, err := t.createUser(ctx)
 	if err != nil {
@@ -202,14 +202,14 @@ func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
 // tourWatch and tourPhone are what the tour's person wears and carries.
 var tourWatch, tourPhone = sandbox.Provider{Slug: "watch"}, sandbox.Provider{Slug: "phone"}
 
-// tourUpload is what the tour uploads of one resource.
+// tourUpload is the tour's upload of one resource.
 type tourUpload struct {
 	kind, resource string
 	device         sandbox.Provider
 	source         healthdata.SourceType
 }
 
-// bringData uploads a week of a person who does not exist.
+// bringData uploads a week of data of an invented person.
 func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team sends a week of the person's watch, and of the phone")
 	uploads := []tourUpload{
@@ -251,7 +251,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	return t.printEvents(ctx, events)
 }
 
-// dataOf is the data of an upload.
+// dataOf returns the data of an upload.
 func (t *tour) dataOf(up tourUpload) (data []any, err error) {
 	for _, date := range t.days {
 		day := up.device.Day(t.person, date, t.loc)
@@ -274,7 +274,7 @@ func (t *tour) dataOf(up tourUpload) (data []any, err error) {
 	return data, nil
 }
 
-// withoutHead returns a summary as it is uploaded: without what the service fills in.
+// withoutHead returns a summary in the form of an upload: without fields that the service fills in.
 func withoutHead(item any) (map[string]any, error) {
 	b, err := json.Marshal(item)
 	if err != nil {
@@ -291,8 +291,8 @@ func withoutHead(item any) (map[string]any, error) {
 	return out, nil
 }
 
-// printEvents waits for so many events of each kind, which is how their types begin, and prints all that have
-// arrived, one line for each type.
+// printEvents waits for the given numbers of events by prefix of their type, and prints all that have arrived,
+// one line for each type.
 func (t *tour) printEvents(ctx context.Context, least map[string]int) error {
 	events, err := t.seen.take(ctx, func(all []received) bool {
 		for kind, missing := range least {
@@ -414,7 +414,7 @@ func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source hea
 	return a, nil
 }
 
-// merge shows what two devices count, and what the service makes of them.
+// merge prints the steps that two devices count, and those of the service.
 func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team asks for the steps of each day")
 	var of [3]stepsAnswer
@@ -439,7 +439,7 @@ func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
 	return nil
 }
 
-// tourSource is what the tour's person connects, with five kinds of data.
+// tourSource is the provider that the tour's person connects, with five kinds of data.
 const tourSource, tourKinds = "fern_diary", 5
 
 // connect links a source at the sign-in page of its provider, as the person's browser
@@ -495,7 +495,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	return nil
 }
 
-// order sends for a kit, and lets the simulated laboratory finish it.
+// order orders a test kit, and lets the simulated laboratory complete the order.
 func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team orders a test kit, and a simulated laboratory brings it to its result")
 	var placed struct {
@@ -560,7 +560,7 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	return t.printEvents(ctx, map[string]int{"labtest.order.": len(order.Events)})
 }
 
-// documents reads what there is on paper of an order.
+// documents downloads the documents of an order.
 func (t *tour) documents(ctx context.Context, path string) error {
 	for _, name := range []string{"requisition/pdf", "labels/pdf?collection_date=2026-03-02T08:30:00-06:00", "collection_instruction_pdf", "result/pdf"} {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+path+"/"+name, nil)

@@ -106,10 +106,9 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 	return <-work
 }
 
-// newKeys returns the keys that encrypt personal data: one for each member, in a schema of the
-// database that its backups leave out, sealed by the key of the host. This key is a random one,
-// so the next start cannot read what this one encrypted. A real program keeps its key apart from
-// the database, or asks a KMS by a Sealer of its own.
+// newKeys returns the keys that encrypt personal data: one for each member, in a schema of the database that
+// its backups leave out, encrypted by the key of the host. This key is random, so the next start cannot decrypt
+// the data. A real program stores its key apart from the database, or uses a Sealer that calls a KMS.
 func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 	kept, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.Options{Schema: "healthlab_keys"})
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// most is how far a module may be behind its newest release.
+// most is the highest age of a module relative to its newest release.
 const most = 365 * 24 * time.Hour
 
-// module holds the used fields of go list.
+// module has the used fields of the output of go list.
 type module struct {
 	Path     string
 	Version  string

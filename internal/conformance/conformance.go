@@ -46,7 +46,7 @@ func Ended(t testing.TB) context.Context {
 	return ctx
 }
 
-// Together runs n calls at the same time and returns their errors, in the order of i.
+// Together runs n calls concurrently and returns their errors, in the order of i.
 func Together(n int, call func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -75,8 +75,8 @@ func Successes(errs []error) (n int) {
 // ErrOf returns the error of a call with one result: ErrOf(store.Get(ctx, id)).
 func ErrOf[T any](_ T, err error) error { return err }
 
-// JSON returns v as JSON. Times that are equal but differ in their zone compare as unequal
-// with require.Equal, and as equal here if both are in UTC.
+// JSON returns v as JSON, for comparisons. Times in UTC that are equal instants are equal in JSON, whereas
+// require.Equal may treat them as unequal.
 func JSON(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

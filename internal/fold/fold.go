@@ -15,8 +15,8 @@ var typographic = strings.NewReplacer("ß", "ss", "ẞ", "SS", "æ", "ae", "Æ",
 	"–", "-", "—", "-", "‐", "-", "‑", "-", "−", "-", "’", "'", "‘", "'", "´", "'", "“", "\"", "”", "\"",
 	"⩽", "<=", "⩾", ">=", "≤", "<=", "≥", ">=", "∕", "/", "⁄", "/")
 
-// Plain returns s without diacritics and typographic variants; case is kept. Texts that differ only in Unicode form
-// become equal.
+// Plain returns s without diacritics and typographic variants; the case stays. Texts that differ only in
+// Unicode form become equal.
 func Plain(s string) string {
 	ascii := true
 	for i := range len(s) {
@@ -69,7 +69,7 @@ func Words(s string) []string {
 // IsDigit reports whether r is an ASCII digit.
 func IsDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// Distance is the edit distance of a and b, or most+1 if it is more than most.
+// Distance returns the edit distance of a and b, or most+1 if it is more than most.
 func Distance(a, b string, most int) int {
 	ra, rb := []rune(a), []rune(b)
 	if len(ra)-len(rb) > most || len(rb)-len(ra) > most {
@@ -101,7 +101,7 @@ func Distance(a, b string, most int) int {
 
 var alike = strings.NewReplacer("1", "l", "i", "l", "|", "l", "0", "o", "5", "s", "8", "b", "&", "ss")
 
-// Shape replaces letters and digits that look alike by one of them.
+// Shape replaces letters and digits that look alike by one of them, for texts that were misread.
 func Shape(s string) string { return alike.Replace(s) }
 
 // Parentheses splits "GOT (ASAT)" into the texts outside and inside of the parentheses.

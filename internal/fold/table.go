@@ -10,10 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ReadCSV reads a table with a header, row by row. Lines that begin with # are comments.
-// column returns the field under a heading, empty if there is no such heading; what it
-// returns may be kept. A table has a hundred thousand rows and forty columns: a row is
-// gone when its call is over.
+// ReadCSV reads a table with a header line, row by row. Lines that begin with # are comments. column returns
+// the field under a heading; empty if there is no such heading. The field may be kept, the row is valid during
+// the call only, because a table may have a hundred thousand rows.
 func ReadCSV(r io.Reader, need []string, row func(column func(name string) string)) error {
 	c := csv.NewReader(r)
 	c.Comment = '#'
@@ -51,7 +50,7 @@ func ReadCSV(r io.Reader, need []string, row func(column func(name string) strin
 	}
 }
 
-// Split returns the items of a list that are separated by |.
+// Split returns the items of a list that is separated by |.
 func Split(s string) []string {
 	if s == "" {
 		return nil

@@ -36,9 +36,8 @@ type Row[S, T, V comparable, F any] struct {
 	Guard string
 }
 
-// Table is a lifecycle as data. S is the state, T the trigger, V the variant (how
-// the lifecycle differs from case to case; use struct{} if it does not), F the facts
-// that guards look at.
+// Table is a lifecycle as data. S is the state, T the trigger, V the variant of the lifecycle (use struct{} if
+// there is one), F the facts that guards read.
 type Table[S, T, V comparable, F any] struct {
 	// Initial is the first state of every variant.
 	Initial S
@@ -69,11 +68,10 @@ type edge[S, T, V comparable] struct {
 	on      T
 }
 
-// Compile checks the table and returns its machine, which keeps nothing of the
-// caller's slices. It refuses an unknown guard or variant, two rows for one state and
-// trigger, an exit from a final state, a state that cannot be reached, and a dead end
-// that is not final. The error names all of these at once, in the order of the table,
-// and there is no machine with it.
+// Compile checks the table and returns its machine, which shares nothing with the caller's slices. It refuses
+// an unknown guard or variant, two rows for one state and trigger, a transition from a final state, a state
+// that cannot be reached, and a state without transitions that is not final. The error lists all problems, in
+// the order of the table.
 func Compile[S, T, V comparable, F any](t Table[S, T, V, F]) (*Machine[S, T, V, F], error) {
 	if len(t.Variants) == 0 {
 		t.Variants = []V{*new(V)}
@@ -184,7 +182,7 @@ func (m *Machine[S, T, V, F]) reachable(v V) map[S]bool {
 	return seen
 }
 
-// Must is [Compile] for tables in package variables. It panics on a wrong table.
+// Must is [Compile] for tables in package variables. It panics if the table is invalid.
 func Must[S, T, V comparable, F any](t Table[S, T, V, F]) *Machine[S, T, V, F] {
 	m, err := Compile(t)
 	if err != nil {
@@ -206,7 +204,7 @@ func (m *Machine[S, T, V, F]) Next(v V, from S, on T, facts F) (to S, ok bool) {
 // Initial returns the first state.
 func (m *Machine[S, T, V, F]) Initial() S { return m.table.Initial }
 
-// Final reports whether a life may end in s.
+// Final reports whether a lifecycle may end in s.
 func (m *Machine[S, T, V, F]) Final(s S) bool { return m.final[s] }
 
 // Rows returns the transitions in the order of the table, as a copy.

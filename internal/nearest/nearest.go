@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// longest is how many bytes of a name are compared.
+// longest is the number of bytes of a name that are compared.
 const longest = 64
 
 // Names returns the n known names with the fewest edits from name, the nearest first, ties in their order.
@@ -22,8 +22,7 @@ func Names(name string, known []string, n int) []string {
 	return sorted[:min(n, len(sorted))]
 }
 
-// Edits is the number of bytes to change, add or leave out between a and b (Levenshtein), of the first 64
-// of each.
+// Edits returns the edit distance (Levenshtein) of the first 64 bytes of a and b.
 func Edits(a, b string) int {
 	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
 	row := make([]int, len(b)+1)
@@ -44,11 +43,11 @@ func Edits(a, b string) int {
 	return row[len(b)]
 }
 
-// Long is how many values [Allowed] lists.
+// Long is the highest number of values that [Allowed] lists.
 const Long = 20
 
-// Allowed returns an error text with the allowed values: all of them, or if there are more than Long the three nearest
-// and where all are listed, such as "GET /v2/providers". It does not repeat the value.
+// Allowed returns an error text with the allowed values: all of them, or, if there are more than Long, the
+// three nearest and the place that lists all, such as "GET /v2/providers". It does not repeat the value.
 func Allowed[T ~string](value T, all []T, where string) string {
 	names := make([]string, len(all))
 	for i, v := range all {
@@ -64,5 +63,5 @@ func Allowed[T ~string](value T, all []T, where string) string {
 	return fmt.Sprintf("must be one of %d values, such as %s, %s or %s; %s lists all", len(names), near[0], near[1], near[2], where)
 }
 
-// Contract is where enumerations that do not depend on the deployment are listed.
+// Contract is the place that lists enumerations which do not depend on the deployment.
 const Contract = "/openapi.json"

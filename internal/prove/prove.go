@@ -30,9 +30,9 @@ func Counts(quick, ci, full int) int {
 	return quick
 }
 
-// Sequential is Counts for the random cases of a test that uses one goroutine. The race detector finds
-// nothing in such a test and makes it about ten times slower. Under it, and not under make prove, the
-// count is a fifth, and at least 1.
+// Sequential is Counts for a test whose random cases run on one goroutine. The race detector finds nothing in
+// such a test and makes it about ten times slower. So with the detector, except under make prove, the count is
+// a fifth, and at least 1.
 func Sequential(quick, ci, full int) int { return sequential(Counts(quick, ci, full), Race, 1) }
 
 func sequential(n int, race bool, least int) int {
@@ -42,8 +42,8 @@ func sequential(n int, race bool, least int) int {
 	return min(n, max(n/5, least))
 }
 
-// Stride returns n under the race detector and not under make prove, and 1 otherwise. A test of one
-// goroutine that has no random cases to leave out takes each nth of its generated cases.
+// Stride returns n with the race detector, except under make prove, and 1 otherwise. A test on one goroutine
+// without random cases uses it to run each nth of its cases.
 func Stride(n int) int {
 	if !Race || proving() {
 		return 1
@@ -51,9 +51,9 @@ func Stride(n int) int {
 	return n
 }
 
-// SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts]
-// of its arguments; to a fifth of it, and at least 5, under the race detector and not under make
-// prove. A value on the command line wins. Call it in TestMain.
+// SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts] of its arguments;
+// with the race detector, except under make prove, to a fifth of that, and at least 5. A value on the command
+// line wins. Call it in TestMain.
 func SetChecks(quick, ci, full int) {
 	flag.Parse()
 	set := false

@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// merge is what overlap policies but all do before rows are grouped, decided second by second: a row of
-// steps keeps the seconds that no better row of its source, and under the default policy no better source,
-// has; any other row its local hour if no better origin and no better source has a row in it.
+// merge applies an overlap policy (other than all) before rows are grouped, second by second. A row of steps
+// keeps the seconds that no preferred row of its source, and under the default policy no preferred source, has.
+// Any other row keeps its local hour if no preferred origin and no preferred source has a row in it.
 func (q *Question) merge(rows []row) []row { //nolint:funlen // one case a kind of resource, from scratch
 	if q.policy == "all" {
 		return rows
@@ -91,7 +91,7 @@ func (q *Question) sameSource(a, b *row) bool {
 	return a.key.Provider == b.key.Provider && a.key.SourceType == b.key.SourceType
 }
 
-// originDays is the place of each origin of a source on each local day; 0 is the best.
+// originDays is the rank of each origin of a source on each local day; 0 is the preferred one.
 type originDays map[string]map[healthdata.Origin]int
 
 func localDay(r *row) string {
@@ -154,7 +154,7 @@ func (q *Question) originDays(rows []row) originDays {
 	return out
 }
 
-// better reports whether row a counts for the time that both rows of a source cover.
+// better reports whether row a is preferred to row b of the same source for their common time.
 func (d originDays) better(a, b *row) bool {
 	x, y := d[localDay(a)][a.key.Origin], d[localDay(b)][b.key.Origin]
 	c := cmp.Or(cmp.Compare(x, y), a.key.Origin.Compare(b.key.Origin))

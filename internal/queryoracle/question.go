@@ -26,7 +26,7 @@ type row struct {
 	key  healthdata.SeriesKey
 	s    series.Sample
 	wall int64
-	lost float64 // the part that better sources have
+	lost float64 // the part that preferred sources have
 }
 
 func (r *row) at() time.Time { return time.UnixMicro(r.wall).UTC() }
@@ -94,8 +94,8 @@ var randomKeys = []healthdata.SeriesKey{
 	{Resource: "cholesterol", Provider: "manual", SourceType: "manual_scan", Part: "cholesterol/ldl"},
 }
 
-// Draw returns some weeks of random data around a clock change and a journey. With twice, sources have several origins,
-// and intervals that overlap.
+// Draw returns some weeks of random data around a clock change and a change of time zone. With twice, sources
+// have several origins, and intervals that overlap.
 func Draw(t *rapid.T, twice bool) *Data {
 	w := &Data{Person: NewPerson()}
 	lengths := []int{0, 0, 30}
@@ -154,11 +154,11 @@ func Draw(t *rapid.T, twice bool) *Data {
 	return w
 }
 
-// Question is a random query, in the form of the wire and as closures.
+// Question is a random query, as JSON and as Go functions.
 type Question struct {
 	resource  string
 	where     string
-	keep      func(*row) int // 0 false, 1 unknown, 2 true
+	keep      func(*row) int // result of the condition: 0 false, 1 unknown, 2 true
 	keys      []questionKey
 	fns       []questionFunc
 	overrides []string
@@ -170,9 +170,9 @@ type Question struct {
 type questionKey struct {
 	json  string
 	sql   string
-	name  string // of a field; empty for time
+	name  string // name of a field; empty for the time
 	value func(*row) any
-	days  bool // of a bucket of whole days
+	days  bool // the index has buckets of whole days
 }
 
 type questionFunc struct{ fn, field string }

@@ -66,7 +66,7 @@ func partSQL(part string) string {
 	return "extract(" + name + " from index)::bigint"
 }
 
-// SQL is the question over Table. It answers for the policy winner.
+// SQL returns the question as SQL over Table, for the overlap policy winner.
 func (q *Question) SQL() string {
 	types := "array['lab','automatic','insulin_pump','watch','ring','chest_strap','exercise_machine','earphone','scale','cuff','fingerprick','manual_scan','phone','app','multiple_sources']"
 	overrides := "array[]::text[]"
@@ -136,7 +136,7 @@ func (f questionFunc) sql(source string) string {
 	}
 }
 
-// Values are the rows of w for Columns.
+// Values returns the rows of w as SQL values for Columns.
 func (w *Data) Values() [][]any {
 	out := make([][]any, len(w.rows))
 	for i := range w.rows {
@@ -145,5 +145,5 @@ func (w *Data) Values() [][]any {
 	return out
 }
 
-// Keys is the number of group keys, which are the first columns of an answer.
+// Keys returns the number of group keys, which are the first columns of an answer.
 func (q *Question) Keys() int { return len(q.keys) }

@@ -12,8 +12,8 @@ import (
 
 const (
 	maxCode     = 256 // bytes of a code
-	maxExponent = 99  // of a unit, by its absolute value
-	maxPowers   = 500 // sum of the exponents of a code, by their absolute values
+	maxExponent = 99  // highest exponent of a unit, as an absolute value
+	maxPowers   = 500 // highest sum of the exponents of a code, as absolute values
 	maxKnown    = 4096
 )
 
@@ -83,7 +83,7 @@ type reader struct {
 	length   int
 	atoms    map[string]*atom
 	prefixes map[string]prefix
-	fold     bool            // the codes are those of the case-insensitive form
+	fold     bool            // the codes are in the case-insensitive form
 	written  strings.Builder // the expression in the case-sensitive form
 	powers   int
 	define   func(*atom) // computes an atom that is not computed yet

@@ -53,11 +53,11 @@ var functions = map[string]function{
 	"sqrt": {to: math.Sqrt, from: func(x float64) float64 { return x * x }},
 }
 
-// Convert returns a value in another unit, by the rules of UCUM: a mole is a number, an annotation
-// has no meaning, and an arbitrary unit converts to itself only. The value counts as the shortest
-// decimal number that it is, and the result is the nearest number to the exact one where the
-// units have a factor between them. It is [healthlab.Invalid] if a unit is no code of UCUM, if
-// the two do not measure the same, and if the result is no finite number.
+// Convert returns a value in another unit, by the rules of UCUM: a mole is a number, an annotation has no
+// meaning, and an arbitrary unit converts to itself only. The value is read as its shortest decimal form. If
+// the units have a constant factor, the result is the nearest float64 to the exact one. It returns
+// [healthlab.Invalid] if a unit is no UCUM code, if the units have different dimensions, or if the result is
+// not finite.
 func Convert(value float64, from, to string) (float64, error) {
 	for _, code := range []string{from, to} {
 		if err := Check(code); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// Repair returns the known unit that a misread text must mean, and its usual printed form: the unit with the same
-// letters after similar glyphs are made equal, or the only one at an edit distance of one. Digits of an exponent are
-// never changed.
+// Repair returns the known unit that a misread text must stand for, and its usual printed form: the unit with
+// the same letters after similar glyphs are made equal, or the only one at an edit distance of one. Digits of
+// an exponent are never changed.
 func Repair(printed string) (unit Unit, better string, ok bool) {
 	t := units()
 	code, better, ok := t.repair(printed)
@@ -65,8 +65,8 @@ func (t *printedUnits) alone(length int, fits func(form) bool) (found string, cl
 	return found, true
 }
 
-// RepairAmong returns how a misread unit is printed rightly, among the units that the
-// analyte has, in UCUM: the nearest in letters, alone at that distance.
+// RepairAmong returns the printed form of a misread unit, chosen from the UCUM units that the analyte has: the
+// only one at the smallest edit distance.
 func RepairAmong(printed string, own []string) (better string, ok bool) {
 	t := units()
 	better, ok = t.repairAmong(printed, own)
@@ -117,9 +117,9 @@ func (t *printedUnits) repairAmong(printed string, own []string) (better string,
 	return at, true
 }
 
-// IsAmong reports whether an analyte that is measured in own, codes of UCUM, may be given in the
-// unit. Laboratories write U for units of an enzyme and for international units: an analyte
-// that has the one may be given in the other, which are not converted.
+// IsAmong reports whether results of an analyte, whose units are own (UCUM codes), may have the unit.
+// Laboratories write U for enzyme units and for international units, so an analyte with one of these may have
+// the other, without a conversion.
 func IsAmong(code string, own []string) bool {
 	enzyme := enzymeUnits.Replace(code)
 	return slices.ContainsFunc(own, func(u string) bool { return Same(u, code) || Same(enzymeUnits.Replace(u), enzyme) })
@@ -146,7 +146,7 @@ func readsAsShort(text string) bool {
 	return slices.ContainsFunc(shortUnits, func(s shortUnit) bool { return s.re.MatchString(key) })
 }
 
-// reFiltration is the unit of a filtration rate, however its letters were read.
+// reFiltration matches misread forms of the unit of a filtration rate.
 var reFiltration = regexp.MustCompile("^m[l1i|!]{0,2}/m[il1|!]n/[1il|][.,]?7[3s]")
 
 func sizeLetter(unit string) byte {
@@ -156,7 +156,7 @@ func sizeLetter(unit string) byte {
 	return glyphs(unit[:1] + " ")[0]
 }
 
-// rePower is a power of ten whose caret was read as something else.
+// rePower matches a power of ten whose caret was misread.
 var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
 
 // reMisreadMicro matches units whose first letter may be a misread µ.

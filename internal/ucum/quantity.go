@@ -36,7 +36,7 @@ type quantity struct {
 	// of holds dimensionless units that must not be mixed, by name with their exponent: arbitrary units, annotations,
 	// and laboratory units that are numbers in UCUM.
 	of map[string]int
-	// scale is the special unit of the expression; nil if there is none.
+	// scale is the special unit (such as Cel) of the expression; nil if there is none.
 	scale *special
 	// mixed means that a special unit is part of a product, which UCUM does not define.
 	mixed bool
@@ -149,10 +149,10 @@ func (q quantity) names() []string {
 // countWords are annotations of cell counts, which are ignored in comparisons.
 var countWords = fold.Set("cells cell count # rbcs events")
 
-// Factor returns how many of v one of u is: 1 g/L is 100 mg/dL. It is false if the two do
-// not measure the same in a laboratory: a mass is no amount of substance, which needs the
-// analyte, an amount of substance is no number, an enzyme unit is no international unit, and
-// annotations such as {FEU} and {DDU} tell units apart. [Convert] follows UCUM alone.
+// Factor returns the number of v in one u: 1 g/L is 100 mg/dL. It is false if a laboratory does not treat the
+// two as the same quantity: mass and amount of substance (the conversion needs the analyte), amount of
+// substance and number, enzyme unit and international unit, and units with different annotations such as {FEU}
+// and {DDU}. [Convert] follows UCUM alone.
 func (u Unit) Factor(v Unit) (float64, bool) {
 	a, ok1 := parseCode(u.UCUM)
 	b, ok2 := parseCode(v.UCUM)
@@ -219,8 +219,8 @@ func (q quantity) kindOf() string {
 
 var hundredth, millionth = big.NewRat(1, 100), big.NewRat(1, 1_000_000)
 
-// Same reports whether two codes are the same amount of the same thing, codes that laboratories
-// use for the same included.
+// Same reports whether two codes are the same amount of the same quantity. Different codes that laboratories
+// use for the same unit count as the same.
 func Same(a, b string) bool {
 	a, b = canonUnit(a), canonUnit(b)
 	if a == b {
@@ -231,8 +231,8 @@ func Same(a, b string) bool {
 	return ok1 && ok2 && p.equal(q)
 }
 
-// canonUnit writes alike the codes that laboratories use for the same though UCUM tells them
-// apart. An enzyme unit and an international unit stay two.
+// canonUnit replaces codes that laboratories use for the same unit by one of them. An enzyme unit and an
+// international unit stay different.
 func canonUnit(u string) string {
 	switch strings.ToLower(u) {
 	case "[u]/l":

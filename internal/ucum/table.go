@@ -13,13 +13,13 @@ type prefixRow struct{ code, upper, name, value string }
 
 type baseRow struct{ code, upper, name string }
 
-// A unitRow says that the unit is value times unit; of a special unit, that it is the function of
-// a number of value times unit.
+// unitRow defines a unit as value times unit; for a special unit, as the function of a number of value times
+// unit.
 type unitRow struct {
 	code, upper, name string
 	value, unit       string
-	metric            bool // may have a prefix
-	arbitrary         bool // is not compared with any other unit
+	metric            bool // the unit may have a prefix
+	arbitrary         bool // the unit cannot be compared with any other unit
 	function          string
 }
 

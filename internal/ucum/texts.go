@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// givenTexts are the texts by which phone stores, devices and laboratories name a unit beside its value,
-// by code of UCUM, as [textKey] writes them. Many of them are words on a printed report, so
-// [Parse] does not read them. The names of the table of UCUM need no entry.
+// givenTexts are the texts by which phone stores, devices and laboratories name a unit in data, by UCUM code,
+// in the form of [textKey]. Many of them are ordinary words on a printed report, so [Parse] does not accept
+// them. The names in the UCUM table need no entry.
 var givenTexts = map[string]string{
 	"kg": "kilo kilos kgs kilogramme kilogrammes", "g": "gm gramme grammes", "ug": "mcg", "[lb_av]": "lb lbs lbm pound pounds", "[oz_av]": "oz ounce ounces", "[stone_av]": "st stone stones",
 	"[mi_i]": "mi mile miles", "[ft_i]": "ft foot feet", "[yd_i]": "yd yard yards", "[in_i]": "in inch inches", "[nmi_i]": "nmi",
@@ -32,8 +32,8 @@ var givenTexts = map[string]string{
 // givenExact maps case-sensitive texts: cal is a thousandth of Cal.
 var givenExact = map[string]string{"mM": "mmol/L", "uM": "umol/L", "Cal": "[Cal]", "Cals": "[Cal]", "cal": "cal"}
 
-// otherUnit reports whether a text is another unit than its letters are in the other case: siemens and
-// henry are no seconds and hours, and CAL may be a calorie or a kilocalorie.
+// otherUnit reports whether a text is a different unit in the other letter case: S (siemens) and s (second), H
+// (henry) and h (hour), CAL (calorie or kilocalorie).
 func otherUnit(key string) bool {
 	if key == "CAL" || key == "CALS" {
 		return true
@@ -48,8 +48,8 @@ var letters = strings.NewReplacer(
 	"·", ".", "⋅", ".", "∙", ".", "×", ".", "⁄", "/", "∕", "/", "−", "-", "\\", "",
 )
 
-// textKey writes a unit without what does not change its meaning: spaces, the glyphs of letters, notes in
-// braces as UCUM has them, and the molar mass that a phone store writes into mmol. A note alone
+// textKey returns a unit in a normal form, without the parts that do not change its meaning: spaces, variants
+// of glyphs, annotations in braces, and the molar mass that a phone store writes into mmol. An annotation alone
 // is {}.
 func textKey(text string) string {
 	key := letters.Replace(text)
@@ -113,17 +113,17 @@ var given = sync.OnceValue(func() textCodes {
 	return textCodes{out, written}
 })
 
-// textCodes are codes by text, and the texts that are in givenTexts.
+// textCodes maps texts to codes, and has the texts from givenTexts.
 type textCodes struct {
 	codes   map[string][]string
 	written map[string]bool
 }
 
-// ParseAs returns the unit that a text names beside a value which measures what like does, a code of
-// UCUM. Texts of phone stores, devices and laboratories are known in every case, and so are the
-// codes of UCUM in both forms and their names; annotations do not count. Where the case
-// changes the meaning, the text must have it: S is siemens and no second. It is false for
-// a text that names no such unit, and for one that may be two: a pint, of which there are several.
+// ParseAs returns the UCUM code of a unit text beside a value, if the unit has the same dimension as the unit
+// like. It accepts texts of phone stores, devices and laboratories in any letter case, UCUM codes in both
+// forms, and the names of UCUM units; annotations are ignored. If the case changes the meaning, it is
+// significant: S is siemens, not second. It returns false for an unknown text, and for an ambiguous one such as
+// pint.
 func ParseAs(text, like string) (Unit, bool) {
 	want, ok := parseCode(like)
 	key := textKey(text)
@@ -233,8 +233,8 @@ func (k *knownConversions) add(key conversionKey, c Conversion) {
 // Texts without a conversion are cached separately, so that invalid units do not evict valid ones.
 var conversions, noConversions knownConversions
 
-// ConversionAs returns how the values of a unit, as [ParseAs] reads it, turn into those of the unit of a
-// code. It is false where there is no factor between the two, as between decibels and volts.
+// ConversionAs returns the conversion of values in a unit, as [ParseAs] reads it, to the unit of a code. It
+// returns false if there is no constant factor, as between decibels and volts.
 func ConversionAs(text, to string) (Conversion, bool) {
 	key := conversionKey{text, to}
 	if c, ok := conversions.byKey.Load(key); ok {
@@ -264,8 +264,8 @@ func (u Unit) ConversionTo(code string) (Conversion, bool) {
 	return a.linear(b)
 }
 
-// GivenTexts returns the texts that [ParseAs] reads beyond the codes and the names of the table of UCUM, by
-// code, in lower case where the case does not count.
+// GivenTexts returns the texts that [ParseAs] accepts besides the codes and names of UCUM, by code, in lower
+// case if the case is not significant.
 func GivenTexts() map[string][]string {
 	out := map[string][]string{}
 	for code, texts := range givenTexts {

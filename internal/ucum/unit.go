@@ -18,7 +18,7 @@ import (
 //go:embed data/ucum_lab_units.csv
 var unitsCSV string
 
-// Unit is a printed unit in UCUM.
+// Unit is a unit that was parsed from a printed text.
 type Unit struct {
 	// UCUM is the code of the Unified Code for Units of Measure: "10*3/uL".
 	UCUM string
@@ -26,13 +26,12 @@ type Unit struct {
 	kind string
 }
 
-// Kind returns what the unit measures, in the words of a LOINC property; empty if the unit is
-// not known.
+// Kind returns the quantity that the unit measures, as a LOINC property; empty if the unit is unknown.
 func (u Unit) Kind() string { return u.kind }
 
-// Parse returns the UCUM code of a unit as laboratories print it ("Tsd./µl",
-// "x10E3/uL", "mcg/dL", "UI/L") and whether it is one that we know. The case of
-// letters counts only where it changes the meaning: G/L is 10*9/L and g/L is grams.
+// Parse returns the unit in a text that laboratories print ("Tsd./µl", "x10E3/uL", "mcg/dL", "UI/L"), and false
+// if it is unknown. The letter case is significant only if it changes the meaning: G/L is 10*9/L and g/L is
+// grams.
 func Parse(printed string) (Unit, bool) {
 	return units().parse(printed)
 }
@@ -45,7 +44,7 @@ type printedUnits struct {
 	folded map[string]string // lower case
 	// byLength holds the folded forms by their length, for repair of misread units.
 	byLength map[int][]form
-	// cased are printed forms, as they are printed, by their folded form.
+	// cased are printed forms by their folded form.
 	cased map[string]string
 	// forms are printed forms by their UCUM code, in lower case, "mcg" kept.
 	forms map[string][]string
@@ -247,14 +246,14 @@ func uncertain(key string) bool {
 
 var reMil = regexp.MustCompile(`^mil\.?/(?:ul|mm3|mm\^3|cumm|cmm|mcl)$`)
 
-// rePrinted is an amount in, or per, something, as it is printed.
+// rePrinted matches a printed unit with an amount in it, or per an amount.
 var rePrinted = regexp.MustCompile(`^([kmunpf]?)(g|mol|eq|val|osm|osmol|iu|ui|ie|u|kat|cfu|l)/((?:[kdmunpf]?(?:l|g|mol)|24h|d|day|h|hr|min|m2|kg)(?:/(?:24h|d|h|hr|min|kg|m2))?)(?:\(?(creat\w*|crea|krea\w*|cr)\)?)?$`)
 
 var printedAtoms = map[string]string{"g": "g", "mol": "mol", "eq": "eq", "val": "eq", "osm": "osm", "osmol": "osm", "iu": "[IU]", "ui": "[IU]", "ie": "[IU]", "u": "U", "kat": "kat", "cfu": "[CFU]", "l": "L",
 	"24h": "(24.h)", "d": "d", "day": "d", "h": "h", "hr": "h", "min": "min", "m2": "m2"}
 
-// asUCUM writes a printed unit that no table holds in UCUM, or returns a UCUM expression
-// with a slash as it is.
+// asUCUM converts a printed unit that no table has to UCUM, or returns a UCUM expression with a slash
+// unchanged.
 func asUCUM(key string) (string, bool) {
 	if m := rePrinted.FindStringSubmatch(strings.ToLower(key)); m != nil {
 		out := m[1] + printedAtoms[m[2]]
@@ -309,9 +308,9 @@ func kindOf(ucum string) string {
 	return q.kindOf()
 }
 
-// Near reports whether a unit is less than a thousand times away from one of the units
-// that an analyte has: creatinine is not measured in pmol/L. True where it cannot be told,
-// and for cells, which are printed by the microlitre and by the thousand.
+// Near reports whether a unit differs by less than a factor of a thousand from a unit of the analyte:
+// creatinine is not measured in pmol/L. It returns true if that is unknown, and for cells, which are printed
+// per microlitre and in thousands.
 func Near(units []string, unit string) bool {
 	got, ok := parseCode(unit)
 	if !ok || got.kindOf() == "number" {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Due keeps keys by the instants at which they are due, for stores that keep their rows in
-// memory: a claim finds what is due without a look at all rows. The zero value is empty. It
-// is not safe for concurrent use.
+// Due stores keys by their due times, for stores in memory, so that a claim need not scan all rows. The zero
+// value is empty. It is not safe for concurrent use.
 type Due[K comparable] struct {
 	heap  dueHeap[K]
 	byKey map[K]*dueKey[K]
@@ -19,7 +18,7 @@ type dueKey[K comparable] struct {
 	key   K
 	at    time.Time
 	set   int // grows with each new key
-	place int // in the heap
+	place int // index in the heap
 }
 
 // Set sets or replaces the due time of a key. The zero time removes the key.

@@ -32,15 +32,15 @@ type Loop[J any] struct {
 	// the job, if that is a slog.LogValuer, and the job is repeated after its lease. A panic has the same effect. The
 	// end of the job's context is not an error.
 	Do func(ctx context.Context, job J) error
-	// Workers is how many jobs run at a time. Default 4.
+	// Workers is the number of jobs that run at a time. Default 4.
 	Workers int
 	// Idle is the wait after a claim with fewer jobs than requested, plus or minus a quarter. Default 1 s.
 	Idle time.Duration
 	// Wake ends the wait early. It should have a buffer of one, so that a wake during a claim is not lost. Nil: only
 	// Idle ends the wait.
 	Wake <-chan struct{}
-	// Drain is how long running jobs may go on after ctx has ended, before their
-	// own context ends too. Default 20 s.
+	// Drain is the time for which running jobs may continue after ctx has ended, before their own context ends
+	// too. Default 20 s.
 	Drain time.Duration
 	// Log receives failures, as [FailureLog] does. Default: slog.Default().
 	Log *slog.Logger
@@ -53,10 +53,9 @@ type Loop[J any] struct {
 // longestPause is the longest wait after a failed claim, plus or minus a quarter.
 const longestPause = 1500 * time.Millisecond
 
-// Run claims and does jobs until ctx ends, then waits for the running ones and
-// returns nil. A claim that fails is tried again after a pause that grows to 1.5 s, so
-// a store that goes away for a while stops nothing for good. Run returns
-// [healthlab.Invalid] at once if Claim or Do is missing.
+// Run claims and executes jobs until ctx ends, then waits for the running ones and returns nil. A failed claim
+// is repeated after a wait that grows to 1.5 s, so that an outage of the store does not end the loop. Run
+// returns [healthlab.Invalid] at once if Claim or Do is missing.
 func (l *Loop[J]) Run(ctx context.Context) error {
 	if l.Claim == nil || l.Do == nil {
 		return fmt.Errorf("%w: work loop %q: Claim and Do must be set", healthlab.Invalid, l.Name)

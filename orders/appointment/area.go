@@ -15,42 +15,42 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Radii are the distances, in statute miles, within which centers can be looked for.
+// Radii are the allowed search radii for centers, in statute miles.
 func Radii() []int { return []int{10, 20, 25, 50, 100} }
 
-// DefaultRadius is the radius where a request does not say.
+// DefaultRadius is the search radius of a request without one.
 const DefaultRadius = 25
 
-// maxCenters is how many centers an answer has at most.
+// maxCenters is the highest number of centers in an answer.
 const maxCenters = 30
 
-// AreaRequest asks what there is around a postal code.
+// AreaRequest asks for the labs and phlebotomy providers around a postal code.
 type AreaRequest struct {
 	// Zip has five digits.
 	Zip string
 	// Radius is one of [Radii]; zero means [DefaultRadius].
 	Radius int
-	// Labs are the slugs of the central labs to look at; empty means all.
+	// Labs are the slugs of the central labs to include; empty means all.
 	Labs []string
-	// Lab is deprecated: one lab, where Labs is empty.
+	// Lab is deprecated: the slug of one lab, used if Labs is empty.
 	Lab string
-	// LabAccountID is the account whose billing counts; nil means the one that an
-	// order would use.
+	// LabAccountID is the lab account whose billing types are listed; nil means the account that an order would
+	// use.
 	LabAccountID *catalogue.LabAccountID
 }
 
-// CenterRequest asks for the centers of a lab around a postal code.
+// CenterRequest asks for a lab's centers around a postal code.
 type CenterRequest struct {
 	Zip   string
 	LabID int
 	// Radius is one of [Radii]; zero means [DefaultRadius].
 	Radius int
-	// Capabilities are those that a center must have, all of them.
+	// Capabilities are the capabilities that a center must have, all of them.
 	Capabilities []PSCCapability
 	LabAccountID *catalogue.LabAccountID
 }
 
-// AreaInfo is what there is around a postal code.
+// AreaInfo lists the labs and phlebotomy providers around a postal code.
 type AreaInfo struct {
 	ZipCode    string         `json:"zip_code"`
 	Phlebotomy PhlebotomyArea `json:"phlebotomy"`
@@ -58,19 +58,19 @@ type AreaInfo struct {
 	CentralLabs map[string]PSCAreaInfo `json:"central_labs"`
 }
 
-// PhlebotomyArea says who comes to patients at home.
+// PhlebotomyArea lists the providers whose phlebotomists visit patients at home.
 type PhlebotomyArea struct {
 	IsServed  bool                 `json:"is_served"`
 	Providers []PhlebotomyProvider `json:"providers"`
 }
 
-// PhlebotomyProvider is a provider that serves an area.
+// PhlebotomyProvider is a provider of home visits that serves an area.
 type PhlebotomyProvider struct {
 	Name         string        `json:"name"`
 	ServiceTypes []ServiceTier `json:"service_types"`
 }
 
-// UnmarshalJSON reads what is published; the service types may be called tier.
+// UnmarshalJSON reads the JSON of the HTTP API; service_types may be named tier.
 func (p *PhlebotomyProvider) UnmarshalJSON(b []byte) error {
 	type plain PhlebotomyProvider
 	in := struct {
@@ -86,28 +86,28 @@ func (p *PhlebotomyProvider) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// PSCAreaInfo is what a lab offers in an area.
+// PSCAreaInfo describes a lab's centers in an area.
 type PSCAreaInfo struct {
 	PatientServiceCenters PSCAreaDetails `json:"patient_service_centers"`
-	// SupportedBillTypes are those that the account takes in the state of the code.
+	// SupportedBillTypes are the billing types that the lab account accepts in the state of the postal code.
 	SupportedBillTypes []catalogue.BillingType `json:"supported_bill_types"`
 	LabID              int                     `json:"lab_id"`
 }
 
-// PSCAreaDetails says how many centers there are.
+// PSCAreaDetails summarizes a lab's centers within the radius.
 type PSCAreaDetails struct {
-	// AppointmentWithService: some center in range can be booked through this service.
+	// AppointmentWithService is true if at least one center within the radius can be booked through this
+	// service.
 	AppointmentWithService bool `json:"appointment_with_service"`
-	// WithinRadius counts the centers in range.
+	// WithinRadius is the number of centers within the radius.
 	WithinRadius int `json:"within_radius"`
-	// Radius is the one that was used, in miles.
+	// Radius is the used radius, in miles.
 	Radius string `json:"radius"`
-	// Capabilities are those that any center in range has.
+	// Capabilities are the capabilities of all centers within the radius.
 	Capabilities []PSCCapability `json:"capabilities"`
 }
 
-// UnmarshalJSON reads what is published; AppointmentWithService may have another name:
-// any appointment_with_*.
+// UnmarshalJSON reads the JSON of the HTTP API; AppointmentWithService may have any name appointment_with_*.
 func (d *PSCAreaDetails) UnmarshalJSON(b []byte) error {
 	type plain PSCAreaDetails
 	if err := json.Unmarshal(b, (*plain)(d)); err != nil {
@@ -134,7 +134,7 @@ func (d *PSCAreaDetails) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// PSCInfo are the centers of a lab around a place.
+// PSCInfo lists a lab's centers around a postal code.
 type PSCInfo struct {
 	LabID int    `json:"lab_id"`
 	Slug  string `json:"slug"`
@@ -142,10 +142,10 @@ type PSCInfo struct {
 	PatientServiceCenters []PSCLocation `json:"patient_service_centers"`
 }
 
-// PSCLocation is a center as seen from a place.
+// PSCLocation is a center with its distance.
 type PSCLocation struct {
 	Metadata PSCMetadata `json:"metadata"`
-	// Distance is how far it is from the middle of the postal code, in whole miles.
+	// Distance is the distance from the middle of the postal code, in whole miles.
 	Distance           string                  `json:"distance"`
 	SiteCode           string                  `json:"site_code"`
 	SupportedBillTypes []catalogue.BillingType `json:"supported_bill_types"`
@@ -153,7 +153,7 @@ type PSCLocation struct {
 	Capabilities       []PSCCapability         `json:"capabilities"`
 }
 
-// UnmarshalJSON reads what is published; the distance may be a number.
+// UnmarshalJSON reads the JSON of the HTTP API; the distance may be a number.
 func (p *PSCLocation) UnmarshalJSON(b []byte) error {
 	type plain PSCLocation
 	in := struct {
@@ -184,9 +184,8 @@ func checkFiveDigits(c rules.Check, zip string) {
 	}
 }
 
-// Area says what there is around a postal code: who comes home, and which labs have
-// centers. A lab without a center in range is left out. RuleErrors
-// ZIP_CODE_UNKNOWN, and those of the lab account that is named.
+// Area returns the providers of home visits and the labs with centers around a postal code. Labs without a
+// center within the radius are left out. RuleErrors ZIP_CODE_UNKNOWN, and those of the given lab account.
 func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaRequest) (AreaInfo, error) {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -240,8 +239,8 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 	return out, nil
 }
 
-// Served returns which providers visit patients at a five-digit postal code; none where the
-// lab cannot say. Unavailable if the lab does not answer.
+// Served returns the providers that visit patients at a five-digit postal code; none if the lab backend does
+// not support the question. Unavailable if the lab does not answer.
 func (s *Service) Served(ctx context.Context, zip string) (PhlebotomyArea, error) {
 	out := PhlebotomyArea{Providers: []PhlebotomyProvider{}}
 	if s.slots == nil {
@@ -271,7 +270,7 @@ func away(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the provider does not answer: %v", healthlab.Unavailable, healthlab.KindOf(err))
 }
 
-// zip finds a postal code.
+// zip returns the position of a postal code.
 func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
 	if s.opts.Centers == nil || s.opts.Zips == nil {
 		return Zip{}, &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: PSCNotAvailable, Msg: "this installation knows no patient service centers"}
@@ -286,8 +285,8 @@ func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
 	return zip, nil
 }
 
-// billTypes are the ways to bill that an account takes in a state. A team without an
-// account at the lab has none; an account that is named must be there.
+// billTypes returns the billing types that the lab account accepts in a state. A team without an account at the
+// lab has none; a given account must exist.
 func billTypes(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts, state string) ([]catalogue.BillingType, error) {
 	out := []catalogue.BillingType{}
 	a, err := catalogue.AccountFor(lab, want, accounts, false)
@@ -307,8 +306,8 @@ func billTypes(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalo
 	return out, nil
 }
 
-// PSCs returns a lab's centers around a postal code. RuleErrors ZIP_CODE_UNKNOWN,
-// LAB_NOT_FOUND, and those of the lab account that is named.
+// PSCs returns a lab's centers around a postal code. RuleErrors ZIP_CODE_UNKNOWN, LAB_NOT_FOUND, and those of
+// the given lab account.
 func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterRequest) (PSCInfo, error) {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultCancellationReasons are reasons that fit most visits.
+// DefaultCancellationReasons are cancellation reasons that fit most visits.
 func DefaultCancellationReasons(t Type) []CancellationReason {
 	named := func(name string, refundable bool) CancellationReason {
 		return CancellationReason{ID: uuid.NewSHA1(uuid.Nil, []byte("cancellation reason: "+name)), Name: name, IsRefundable: refundable}
@@ -19,90 +19,87 @@ func DefaultCancellationReasons(t Type) []CancellationReason {
 	return append(common, named("Another place suits better", true))
 }
 
-// Zips says where postal codes are. Implementations must be safe for concurrent use.
+// Zips looks up the positions of postal codes. Implementations must be safe for concurrent use.
 type Zips interface {
-	// FindZip returns where the middle of a five-digit postal code is, and its state;
-	// false if it is not known.
+	// FindZip returns the position of the middle of a five-digit postal code, and its state; false if the code
+	// is unknown.
 	FindZip(ctx context.Context, code string) (Zip, bool, error)
 }
 
-// Zip is what is known of a postal code.
+// Zip is the position and state of a postal code.
 type Zip struct {
 	Location LngLat
 	// State has two letters.
 	State string
 }
 
-// SlotBackend is a [LabBackend] that knows where and when samples can be taken. A
-// Service looks for it once, in its constructor. Implementations must be safe for
-// concurrent use.
+// SlotBackend is a [LabBackend] that also knows free slots for taking samples. New checks whether the lab
+// backend implements it. Implementations must be safe for concurrent use.
 type SlotBackend interface {
-	// ServedAt returns which phlebotomy providers come to a five-digit postal code, in
-	// any order; empty if none does.
+	// ServedAt returns the phlebotomy providers that visit a five-digit postal code, in any order; empty if
+	// there are none.
 	ServedAt(ctx context.Context, zip string) ([]Served, error)
-	// FreeSlots returns the slots that begin in the asked span of time and are free
-	// now, in any order. Asking changes nothing at the provider. Errors: Invalid (the
-	// place makes no sense to the provider), Unavailable and anything else (try
-	// later).
+	// FreeSlots returns the free slots that start in the requested time range, in any order. It reserves
+	// nothing at the provider. Errors: Invalid (the provider does not accept the place), Unavailable and
+	// anything else (try later).
 	FreeSlots(ctx context.Context, q SlotQuery) ([]Slot, error)
 }
 
-// Served says that a phlebotomy provider comes to an area, and how it is booked there.
+// Served is a phlebotomy provider that visits an area, with the way to book it.
 type Served struct {
 	Provider string
 	Tiers    []ServiceTier
 }
 
-// SlotQuery asks for free slots: of centers of one lab, or at an address.
+// SlotQuery asks for free slots of centers of one lab, or at an address.
 type SlotQuery struct {
 	Type Type
-	// Lab is the slug of the lab whose centers are asked for, Sites are the centers.
+	// Lab is the slug of the lab, and Sites are its centers to query.
 	Lab   string
 	Sites []Center
-	// Address is where the phlebotomist is to come.
+	// Address is the address for a home visit.
 	Address Address
-	// From (inclusive) and To (exclusive) are the span of time in which slots begin.
+	// From (inclusive) and To (exclusive) are the limits of the slots' start times.
 	From, To time.Time
 }
 
-// Slot is a time at a place that can be booked.
+// Slot is a time and place that can be booked.
 type Slot struct {
-	// Provider is the configured slug of who comes, or of whose center it is.
+	// Provider is the configured slug of the provider that visits, or of the lab that owns the center.
 	Provider string `json:"provider"`
-	// SiteCode names the center; empty for a visit at home.
+	// SiteCode is the code of the center; empty for a visit at home.
 	SiteCode string    `json:"site_code,omitempty"`
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end"`
-	// Expires is until when it may be booked; zero means until it begins.
+	// Expires is the time until which the slot can be booked; zero means until it starts.
 	Expires time.Time `json:"expires,omitzero"`
-	// Zone is the IANA name of the zone of a visit at home; a center knows its own.
+	// Zone is the IANA time zone of a visit at home; empty for a center, which has its own.
 	Zone string `json:"zone,omitempty"`
-	// Location is where a visit at home takes place; a center knows its own.
+	// Location is the address of a visit at home; empty for a center, which has its own.
 	Location LngLat `json:"location,omitzero"`
 	// Price is in the smallest unit of the currency.
 	Price    int64 `json:"price,omitempty"`
 	Priority bool  `json:"priority,omitempty"`
-	// Places is how many appointments the slot has room for now.
+	// Places is the number of appointments that the slot still has room for.
 	Places int `json:"places"`
-	// Key is the provider's own name of the slot; empty if it cannot be booked.
+	// Key is the provider's id of the slot; empty if the slot cannot be booked.
 	Key string `json:"key,omitempty"`
 }
 
-// Provider is a company or a center that makes appointments.
+// Provider has the settings of a company or lab that makes appointments.
 type Provider struct {
-	// Slug is its configured name. For centers it is the slug of their lab.
+	// Slug is the configured name. For centers it is the slug of their lab.
 	Slug string
 	Type Type
-	// PatientManaged: after the booking, only the patient and the lab can change the
-	// appointment, and it is confirmed later. For centers only.
+	// PatientManaged is true if only the patient and the lab can change an appointment after its booking, and
+	// the lab confirms it later. For centers only.
 	PatientManaged bool
 }
 
-// CancellationReason is why an appointment is cancelled.
+// CancellationReason is a reason for cancelling an appointment.
 type CancellationReason struct {
 	ID   uuid.UUID `json:"id"`
 	Name string    `json:"name"`
-	// IsRefundable: what was paid is given back, if the visit is more than 24 hours
-	// away.
+	// IsRefundable is true if the price is refunded when the visit is more than 24 hours away.
 	IsRefundable bool `json:"is_refundable"`
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// BookingKey is what a booking key says, under seal.
+// BookingKey is the decrypted content of a booking key, which a caller passes to book a slot.
 type BookingKey struct {
 	ID   uuid.UUID `json:"id"`
 	Type Type      `json:"type"`
-	// Lab is the slug of the lab whose center it is; Address where a phlebotomist is to
-	// come.
+	// Lab is the slug of the lab that owns the center; Address is the address of a home visit.
 	Lab     string   `json:"lab,omitempty"`
 	Address *Address `json:"address,omitempty"`
 	Slot    Slot     `json:"slot"`
@@ -34,7 +33,7 @@ func (k *BookingKey) expires() time.Time {
 
 func boundTo(team healthlab.TeamID) []byte { return []byte("booking key of " + team.String()) }
 
-// sealKey makes a booking key, for one team.
+// sealKey encrypts a booking key for one team.
 func (s *Service) sealKey(ctx context.Context, team healthlab.TeamID, k BookingKey) (string, error) {
 	plain, err := json.Marshal(k)
 	if err != nil {
@@ -47,8 +46,8 @@ func (s *Service) sealKey(ctx context.Context, team healthlab.TeamID, k BookingK
 	return base64.RawURLEncoding.EncodeToString([]byte(box.KeyID)) + "." + base64.RawURLEncoding.EncodeToString(box.Box), nil
 }
 
-// OpenKey reads a booking key. RuleErrors BOOKING_KEY_INVALID for what is none of this
-// team, or is one for another kind of visit; SLOT_NOT_AVAILABLE if its time is over.
+// OpenKey decrypts a booking key. RuleErrors BOOKING_KEY_INVALID for a text that is no key of this team, or a
+// key for another kind of visit; SLOT_NOT_AVAILABLE if the key has expired.
 func (s *Service) OpenKey(ctx context.Context, team healthlab.TeamID, t Type, text string, at time.Time) (BookingKey, error) {
 	var k BookingKey
 	name, box, ok := strings.Cut(text, ".")
@@ -76,7 +75,7 @@ func (s *Service) OpenKey(ctx context.Context, team healthlab.TeamID, t Type, te
 	return k, nil
 }
 
-// SlotGone returns the Conflict SLOT_NOT_AVAILABLE: the slot is taken or over.
+// SlotGone returns the Conflict SLOT_NOT_AVAILABLE: the slot is taken or has expired.
 func SlotGone() error {
 	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: SlotNotAvailable, Msg: "the slot is taken or over; ask for the available slots again"}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// centerColumns are the columns of a CSV file of centers. Each reads a cell that is not
-// empty, and says whether it could.
+// centerColumns are the columns of a CSV file of centers. Each function reads a cell that is not empty, and
+// returns false if the cell is invalid.
 var centerColumns = map[string]func(c *Center, cell string) bool{
 	"lab_id":        func(c *Center, s string) bool { return rules.ParseInt(&c.LabID, s) },
 	"site_code":     func(c *Center, s string) bool { c.SiteCode = s; return true },
@@ -94,7 +94,7 @@ func ReadCentersCSV(r io.Reader) ([]Center, error) {
 	return out, nil
 }
 
-// ReadCenterIndex reads centers as [ReadCentersCSV] and returns an index of them.
+// ReadCenterIndex reads centers as [ReadCentersCSV] does and returns an index of them.
 func ReadCenterIndex(r io.Reader) (*CenterIndex, error) {
 	centers, err := ReadCentersCSV(r)
 	if err != nil {

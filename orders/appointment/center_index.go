@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// CenterIndex is a [Centers] that does not change: centers in memory, on a grid. It is
-// immutable and safe for concurrent use.
+// CenterIndex is a [Centers] over a fixed list in memory, indexed by a grid. It is immutable and safe for
+// concurrent use.
 type CenterIndex struct {
 	labs map[int]*atlasLab
 }
@@ -21,12 +21,11 @@ type CenterIndex struct {
 type atlasLab struct {
 	centers []Center // by site code
 	points  [][3]float64
-	cells   map[int][]int32 // active ones, by cell
+	cells   map[int][]int32 // active centers, by grid cell
 }
 
-// NewCenterIndex checks centers and returns them. Invalid lists everything that is wrong with
-// them: what is missing, codes used twice, places that are not on earth, zones that do
-// not exist.
+// NewCenterIndex checks centers and returns an index of them. Invalid lists every problem: missing fields,
+// duplicate codes, positions that are not on earth, unknown time zones.
 func NewCenterIndex(centers []Center) (*CenterIndex, error) {
 	if err := CheckCenters(centers); err != nil {
 		return nil, err
@@ -48,8 +47,8 @@ func NewCenterIndex(centers []Center) (*CenterIndex, error) {
 	return a, nil
 }
 
-// CheckCenters returns Invalid with everything that is wrong with centers, by their
-// place in the list: for implementations of [Centers] that keep them.
+// CheckCenters returns Invalid with every problem of the centers, by their position in the list.
+// Implementations of [Centers] that store centers call it.
 func CheckCenters(centers []Center) error {
 	var p healthlab.Problems
 	type code struct {
@@ -151,8 +150,7 @@ func (a *CenterIndex) CentersNear(_ context.Context, q CenterQuery) (CentersNear
 	return out, nil
 }
 
-// SortCapabilities puts capabilities into the order of [PSCCapabilities]; what is not
-// among those comes after, by name.
+// SortCapabilities sorts capabilities in the order of [PSCCapabilities]; others follow by name.
 func SortCapabilities(list []PSCCapability) {
 	rank := func(c PSCCapability) int {
 		if i := slices.Index(PSCCapabilities(), c); i >= 0 {

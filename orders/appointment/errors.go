@@ -1,7 +1,6 @@
 package appointment
 
-// Names of the rules about places and times, as a [healthlab.RuleError] and the wire carry
-// them.
+// Error types about places and times, for [healthlab.RuleError] and the HTTP API.
 const (
 	AppointmentsNotOffered = "APPOINTMENTS_NOT_AVAILABLE"
 	AreaNotServed          = "AREA_NOT_SERVED"

@@ -6,10 +6,10 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fsm"
 )
 
-// Type is the kind of a visit.
+// Type is the kind of a visit: at home or at a center.
 type Type string
 
-// The appointment types.
+// Types of visits.
 const (
 	// Phlebotomy is a phlebotomist's visit to the patient.
 	Phlebotomy Type = "phlebotomy"
@@ -22,23 +22,22 @@ func Types() []Type {
 	return []Type{Phlebotomy, PatientServiceCenter}
 }
 
-// ServiceTier is how a phlebotomy provider is booked.
+// ServiceTier is the way in which a phlebotomy provider is booked.
 type ServiceTier string
 
-// The service tiers.
+// Service tiers.
 const (
-	// ReadyTier: a slot is chosen and booked.
+	// ReadyTier: the team chooses a slot and books it.
 	ReadyTier ServiceTier = "appointment-ready"
-	// RequestTier: a visit is asked for, and the provider finds the time.
+	// RequestTier: the team requests a visit, and the provider chooses the time.
 	RequestTier ServiceTier = "appointment-request"
 )
 
-// Status is where an appointment stands.
+// Status is the state of an appointment.
 type Status string
 
-// The appointment statuses. An appointment that was not announced yet (its provider has
-// not answered the call that books it) is held, one that never was is withdrawn: neither is
-// published.
+// Appointment statuses. Two are not published: an appointment is held until the provider answers the booking
+// call, and withdrawn if it was never announced.
 const (
 	VisitHeld       Status = "held"
 	VisitPending    Status = "pending"
@@ -50,7 +49,7 @@ const (
 	VisitWithdrawn  Status = "withdrawn"
 )
 
-// EventStatus is the status as events of an appointment have it.
+// EventStatus returns the name of the status in events of an appointment.
 func (s Status) EventStatus() EventStatus {
 	if s == VisitConfirmed {
 		return "scheduled"
@@ -61,34 +60,34 @@ func (s Status) EventStatus() EventStatus {
 // Final reports whether an appointment may end in this status.
 func (s Status) Final() bool { return visitLifecycle.Final(s) }
 
-// Published reports whether callers and receivers see an appointment in this status.
+// Published reports whether callers and webhook receivers see an appointment in this status.
 func (s Status) Published() bool { return s != VisitHeld && s != VisitWithdrawn && s != "" }
 
-// EventStatus is a status in the history of an appointment: as
-// [Status], but that confirmed is called scheduled.
+// EventStatus is a status in the history of an appointment: as [Status], except that confirmed is named
+// scheduled.
 type EventStatus string
 
-// Trigger is something that happens to an appointment.
+// Trigger is an event that changes the status of an appointment.
 type Trigger string
 
-// The triggers, in the order of an appointment's life.
+// Triggers, in the order of an appointment's life.
 const (
-	// VisitRequested: the provider has the booking and has not agreed yet.
+	// VisitRequested: the provider has received the booking and has not accepted it yet.
 	VisitRequested Trigger = "visit_asked"
-	// VisitSlotReserved: the time is held, and something is missing: the requisition, or the
-	// patient's agreement with the lab.
+	// VisitSlotReserved: the slot is reserved, and the requisition or the patient's agreement with the lab is
+	// missing.
 	VisitSlotReserved Trigger = "visit_kept"
 	// VisitAccepted: the visit will take place.
 	VisitAccepted Trigger = "visit_agreed"
-	// VisitRescheduled: the visit has another time.
+	// VisitRescheduled: the visit has a new time.
 	VisitRescheduled Trigger = "visit_moved"
-	// VisitStarted: the visit takes place.
+	// VisitStarted: the visit has started.
 	VisitStarted Trigger = "visit_started"
 	// VisitDone: the sample was taken.
 	VisitDone Trigger = "visit_done"
 	// VisitCalledOff: the visit will not take place.
 	VisitCalledOff Trigger = "visit_dropped"
-	// VisitRefused: the provider did not take the booking.
+	// VisitRefused: the provider refused the booking.
 	VisitRefused Trigger = "visit_refused"
 )
 
@@ -97,17 +96,17 @@ func Triggers() []Trigger {
 	return []Trigger{VisitRequested, VisitSlotReserved, VisitAccepted, VisitRescheduled, VisitStarted, VisitDone, VisitCalledOff, VisitRefused}
 }
 
-// Facts is what the guards of an appointment's life look at.
+// Facts are the facts that the transitions of an appointment depend on.
 type Facts struct {
-	// Timed: it has a time.
+	// Timed is true if the appointment has a time.
 	Timed bool
-	// Requisition: the order has its requisition.
+	// Requisition is true if the order has its requisition.
 	Requisition bool
 }
 
 type visitRow = fsm.Row[Status, Trigger, Type, Facts]
 
-// visitLifecycle is the whole automaton.
+// visitLifecycle is the table of all states and transitions.
 var visitLifecycle = fsm.Must(fsm.Table[Status, Trigger, Type, Facts]{
 	Initial:  VisitHeld,
 	Variants: Types(),
@@ -131,7 +130,7 @@ var visitLifecycle = fsm.Must(fsm.Table[Status, Trigger, Type, Facts]{
 	},
 })
 
-// visitRows spells out a transition that starts in several states.
+// visitRows returns the rows of a transition that several states have.
 func visitRows(types []Type, guard string, on Trigger, to Status, from ...Status) []visitRow {
 	out := make([]visitRow, 0, len(from))
 	for _, f := range from {
@@ -140,16 +139,16 @@ func visitRows(types []Type, guard string, on Trigger, to Status, from ...Status
 	return out
 }
 
-// Next returns where a trigger leads an appointment of this type and these facts,
-// and whether it leads anywhere.
+// Next returns the status after a trigger for an appointment of this type and these facts; false if the trigger
+// is not allowed.
 func Next(t Type, from Status, on Trigger, f Facts) (Status, bool) {
 	return visitLifecycle.Next(t, from, on, f)
 }
 
-// Diagram draws the life of appointments of a type as a Mermaid state diagram.
+// Diagram returns the lifecycle of appointments of a type as a Mermaid state diagram.
 func Diagram(t Type) string { return visitLifecycle.Mermaid(t) }
 
-// Statuses returns the statuses that are published.
+// Statuses returns the published statuses.
 func Statuses() []Status {
 	return slices.DeleteFunc(visitLifecycle.States(PatientServiceCenter), func(s Status) bool { return !s.Published() })
 }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// openingHours are the hours of a week in which a center is open, by weekday, in minutes of its
-// local days.
+// openingHours are the weekly opening hours of a center, by weekday, in minutes of its local days.
 type openingHours map[time.Weekday][]openSpan
 
 type openSpan struct{ from, to int }
@@ -37,7 +36,7 @@ func parseOpeningHours(raw json.RawMessage) (openingHours, bool) {
 	return out, true
 }
 
-// parseDays reads the name of days.
+// parseDays parses the name of one or several days.
 func parseDays(name string) ([]time.Weekday, bool) {
 	const week = 7
 	name = strings.ToLower(strings.TrimSpace(name))
@@ -86,7 +85,7 @@ func parseDay(name string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// parseSpans reads the spans of a day: none for one that is closed.
+// parseSpans parses the opening times of a day; none if the day is closed.
 func parseSpans(value json.RawMessage) ([]openSpan, bool) {
 	var list []string
 	var one *string
@@ -120,7 +119,7 @@ func parseSpans(value json.RawMessage) ([]openSpan, bool) {
 
 var reSpan = regexp.MustCompile(`^(\d{1,2})(?::(\d{2}))?\s*([ap]\.?m\.?)?\s*(?:-|–|to)\s*(\d{1,2})(?::(\d{2}))?\s*([ap]\.?m\.?)?$`)
 
-// parseClock returns the minute of the day that a clock shows.
+// parseClock returns the minute of the day of a clock time.
 func parseClock(hour, minute, half string) (int, bool) {
 	h, err := strconv.Atoi(hour)
 	m := 0
@@ -139,7 +138,7 @@ func parseClock(hour, minute, half string) (int, bool) {
 	return h*60 + m, true
 }
 
-// contain reports whether a span of time lies within the hours of one local day.
+// contain reports whether a time range lies within the opening hours of one local day.
 func (h openingHours) contain(start, end time.Time) bool {
 	y, m, d := start.Date()
 	from := start.Hour()*60 + start.Minute()
@@ -156,8 +155,8 @@ func (h openingHours) contain(start, end time.Time) bool {
 	return slices.ContainsFunc(h[start.Weekday()], func(s openSpan) bool { return s.from <= from && to <= s.to })
 }
 
-// whileOpen returns the slots that lie within the opening hours of a center; all of them if it
-// gives none, or gives them in another form than [PSCMetadata] describes.
+// whileOpen returns the slots within the opening hours of a center; all of them if the center has no hours, or
+// hours in another form than [PSCMetadata] describes.
 func whileOpen(c *Center, loc *time.Location, slots []Slot) []Slot {
 	hours, ok := parseOpeningHours(c.Metadata.Hours)
 	if !ok {

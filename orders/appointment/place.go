@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Address is where a visit takes place.
+// Address is the address of a visit.
 type Address struct {
 	healthlab.Private
 
@@ -23,13 +23,13 @@ type Address struct {
 	Unit *string `json:"unit"`
 }
 
-// UnmarshalJSON reads what is published; the postal code may be called zip.
+// UnmarshalJSON reads the JSON of the HTTP API; zip_code may be named zip.
 func (a *Address) UnmarshalJSON(b []byte) error {
 	type plain Address
 	return rules.UnmarshalZip(b, (*plain)(a), &a.ZipCode)
 }
 
-// LngLat is a place on earth, in degrees.
+// LngLat is a position on earth, in degrees.
 type LngLat struct {
 	Lng float64 `json:"lng"`
 	Lat float64 `json:"lat"`
@@ -41,24 +41,23 @@ func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 // radius of the IUGG.
 const earthMiles = 6371.0088 / 1.609344
 
-// Vector returns the place on a sphere of radius 1, seen from its middle. Of two
-// places, the straight line between their vectors is the longer the farther they are
-// apart ([Chord]), which indexes can compare without any trigonometry.
+// Vector returns the position on a sphere of radius 1. The farther two places are apart, the longer the
+// straight line between their vectors ([Chord]), so indexes can compare distances without trigonometry.
 func (l LngLat) Vector() (x, y, z float64) {
 	lng, lat := l.Lng*math.Pi/180, l.Lat*math.Pi/180
 	return math.Cos(lat) * math.Cos(lng), math.Cos(lat) * math.Sin(lng), math.Sin(lat)
 }
 
-// Miles is how far another place is away along the surface, in statute miles, on a
-// spherical earth: at most 0.6 % off.
+// Miles returns the distance to another place along the surface of a spherical earth, in statute miles. The
+// error is at most 0.6 %.
 func (l LngLat) Miles(to LngLat) float64 {
 	x, y, z := l.Vector()
 	u, v, w := to.Vector()
 	return 2 * earthMiles * math.Asin(min(1, math.Sqrt(chord2(x-u, y-v, z-w))/2))
 }
 
-// Chord returns the square of the straight line, on a sphere of radius 1, between two
-// places that are so many miles apart along its surface.
+// Chord returns the square of the straight line between two places on a sphere of radius 1, for their distance
+// in miles along the surface.
 func Chord(miles float64) float64 {
 	c := 2 * math.Sin(min(max(miles, 0)/earthMiles, math.Pi)/2)
 	return c * c
@@ -73,16 +72,15 @@ func (l LngLat) valid() bool {
 	return l.Lng >= -180 && l.Lng <= 180 && l.Lat >= -90 && l.Lat <= 90
 }
 
-// Cell is a field of a grid over the earth: a degree of latitude by a degree of
-// longitude.
+// Cell is a cell of a grid over the earth: one degree of latitude by one degree of longitude.
 func (l LngLat) Cell() int {
 	lng := (int(math.Floor(l.Lng)) + 540) % 360 // 180 degrees east is 180 degrees west
 	lat := min(int(math.Floor(l.Lat)), 89) + 90
 	return lat*360 + lng
 }
 
-// CellsWithin returns every cell that has a place within so many miles, and perhaps
-// some more, ascending.
+// CellsWithin returns every grid cell that has a place within a distance in miles, and perhaps some more cells,
+// ascending.
 func CellsWithin(l LngLat, miles float64) []int {
 	degrees := max(miles, 0)/earthMiles*180/math.Pi + 1e-9 // numbers end somewhere
 	// The pole itself is in the cells below it.
@@ -110,7 +108,7 @@ func CellsWithin(l LngLat, miles float64) []int {
 	return cells
 }
 
-// AddressInput is where a visit is to take place, in a request.
+// AddressInput is the address of a visit in a request.
 type AddressInput struct {
 	healthlab.Private
 
@@ -120,18 +118,17 @@ type AddressInput struct {
 	City       string  `json:"city"`
 	// State is two upper-case letters.
 	State string `json:"state"`
-	// ZipCode is five digits, or ZIP+4. Zip is another name of it; a request gives one
-	// of them.
+	// ZipCode is five digits, or ZIP+4. Zip is another name of the field; a request gives one of them.
 	ZipCode string  `json:"zip_code" wire:"opt"`
 	Zip     *string `json:"zip,omitempty" wire:"in"`
-	// Country may be said; visits are in the US, whatever it is.
+	// Country is ignored, because all visits are in the US.
 	Country     *string `json:"country,omitempty" wire:"in"`
 	AccessNotes *string `json:"access_notes"`
 	// Unit is deprecated; use SecondLine.
 	Unit *string `json:"unit"`
 }
 
-// Check returns Invalid with every problem of the address itself.
+// Check returns Invalid with every problem of the address.
 func (a *AddressInput) Check() error {
 	var p healthlab.Problems
 	a.CheckAt(&p)
@@ -160,16 +157,15 @@ func (a *AddressInput) CheckAt(problems *healthlab.Problems, at ...any) {
 	c.Optional(a.Unit, "unit", rules.MaxText)
 }
 
-// Address returns the address as it is published.
+// Address returns the address in the form of the HTTP API.
 func (a *AddressInput) Address() Address {
 	return Address{FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
 		ZipCode: rules.ZipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}
 }
 
-// HasStreetNumber reports whether a line has a number in it.
+// HasStreetNumber reports whether a line contains a number.
 func HasStreetNumber(line string) bool { return strings.ContainsAny(line, "0123456789") }
 
-// StateOfZip returns the state that a five-digit postal code of the US belongs to, in two
-// letters; empty if it belongs to none. The few codes across a border count as their
-// sorting center's.
+// StateOfZip returns the two-letter state of a five-digit postal code of the US; empty if the code belongs to
+// none. The few codes across a border count as in the state of their sorting center.
 func StateOfZip(code string) string { return rules.StateOfZip(code) }

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// siteSlots are the cached slots of a site of a lab.
+// siteSlots are the cached slots of one center of a lab.
 type siteSlots struct {
 	Lab, Site string
 	CachedSlots
@@ -23,7 +23,7 @@ func siteKey(lab, site string) store.Key { return store.Key{ID: store.Text(lab) 
 // Tables declares the table of [NewSlotCache].
 func Tables() []store.Definition { return []store.Definition{slotRows.Definition()} }
 
-// NewSlotCache returns a cache in a store whose tables include [Tables].
+// NewSlotCache returns a SlotCache in a store whose tables must include [Tables].
 func NewSlotCache(s store.Store) SlotCache { return rows{s} }
 
 type rows struct{ s store.Store }

@@ -14,73 +14,67 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Settings is what a team has switched on of appointments. The zero value has
-// everything off.
+// Settings are the team's settings about appointments. In the zero value everything is off.
 type Settings struct {
-	// PSCScheduling: appointments at patient service centers can be made.
+	// PSCScheduling allows appointments at patient service centers.
 	PSCScheduling bool
-	// PatientManagedPSC: providers may be used whose appointments only the patient can
-	// change.
+	// PatientManagedPSC allows providers whose appointments only the patient can change.
 	PatientManagedPSC bool
-	// CachedAvailability: answers about free slots may be some minutes old.
+	// CachedAvailability allows answers about free slots that are some minutes old.
 	CachedAvailability bool
 }
 
-// Feeds lets one process at a time refresh the cache of slots. The store of orders
-// implements it.
+// Feeds ensures that one process at a time refreshes the cache of slots. The store of orders implements it.
 type Feeds interface {
-	// ClaimFeed takes a named piece of work for the time of a lease, and returns the cursor
-	// that MoveFeed kept last and the end of the lease on the store's clock; a zero end means
-	// that another process has the work.
+	// ClaimFeed takes the lease of a named job, and returns the last cursor of MoveFeed and the end of the
+	// lease on the store's clock. A zero end means that another process has the lease.
 	ClaimFeed(ctx context.Context, name string, lease time.Duration) (cursor string, until time.Time, err error)
-	// MoveFeed keeps a cursor and gives the work back. Precondition if the claim that ends
-	// at until is not the latest.
+	// MoveFeed stores a cursor and ends the lease. Precondition if another process has claimed the job since
+	// the claim that ends at until.
 	MoveFeed(ctx context.Context, name string, until time.Time, cursor string) error
 }
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Settings returns what a team has switched on. Default: nothing is.
+	// Settings returns the settings of a team. Default: everything is off.
 	Settings func(ctx context.Context, team healthlab.TeamID) (Settings, error)
-	// Centers says where patients can go. Default: no place is known.
+	// Centers finds patient service centers. Default: there are none.
 	Centers Centers
-	// Zips says where postal codes are; Centers needs it.
+	// Zips looks up postal codes; Centers needs it.
 	Zips Zips
-	// Providers are those who make appointments, beside phlebotomy providers without
-	// settings of their own: centers take appointments where their lab's slug is among
-	// them. Default: none.
+	// Providers are the providers that make appointments: those of home visits with settings, and labs (by
+	// slug) whose centers can be booked. Default: none.
 	Providers []Provider
-	// BookingKeys seals the keys of the slots that are offered; every process needs the
-	// same. Default: no slots are offered.
+	// BookingKeys encrypts the booking keys of offered slots; every process must have the same keys. Default:
+	// no slots are offered.
 	BookingKeys healthlab.Sealer
-	// SlotCache keeps free slots for callers who accept some minutes old ones; Feeds lets
-	// one process at a time refresh it. Default: the provider is always asked.
+	// SlotCache stores free slots for callers who accept slots that are some minutes old; Feeds ensures that
+	// one process at a time refreshes it. Default: the provider is always called.
 	SlotCache SlotCache
 	Feeds     Feeds
-	// LabTimeout is how long one call of the backend may take. Default 30 s.
+	// LabTimeout is the time limit of one call of the lab backend. Default 30 s.
 	LabTimeout time.Duration
-	// Lease is how long the refresh of a lab's slots is one process's. Default: twice
-	// LabTimeout.
+	// Lease is the time for which one process refreshes a lab's slots. Default: twice LabTimeout.
 	Lease time.Duration
-	// Idle is how long the cache waits between looks at what is due. Default 1 s.
+	// Idle is the interval at which the cache checks for due refreshes. Default 1 s.
 	Idle time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong in the background. Default: slog.Default().
+	// Log receives errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// Service answers where and when samples can be taken. It is safe for concurrent use.
+// Service finds centers and free slots for taking samples. It is safe for concurrent use.
 type Service struct {
 	catalogue *catalogue.Service
-	slots     SlotBackend // nil: no times are offered
+	slots     SlotBackend // nil: no slots are offered
 	opts      Options
 }
 
-// New returns a Service. Without a backend no times are offered, and no provider visits
-// patients; centers are found all the same.
+// New returns a Service. Without a backend it offers no slots and knows no home visits; it finds centers all
+// the same.
 func New(cat *catalogue.Service, backend SlotBackend, opts *Options) *Service {
 	s := &Service{catalogue: cat, slots: backend}
 	if opts != nil {
@@ -114,9 +108,8 @@ func New(cat *catalogue.Service, backend SlotBackend, opts *Options) *Service {
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// Offer checks that appointments of a type can be offered to a team with these settings.
-// RuleErrors APPOINTMENTS_NOT_AVAILABLE (Unimplemented) and PSC_SCHEDULING_NOT_ENABLED
-// (Unavailable).
+// Offer returns an error unless appointments of a type can be offered to a team with these settings. RuleErrors
+// APPOINTMENTS_NOT_AVAILABLE (Unimplemented) and PSC_SCHEDULING_NOT_ENABLED (Unavailable).
 func (s *Service) Offer(t Type, settings Settings) error {
 	if s.slots == nil || s.opts.BookingKeys == nil || t == PatientServiceCenter && s.opts.Centers == nil {
 		return NotOffered()
@@ -127,12 +120,12 @@ func (s *Service) Offer(t Type, settings Settings) error {
 	return nil
 }
 
-// NotOffered returns APPOINTMENTS_NOT_AVAILABLE (Unimplemented).
+// NotOffered returns the error APPOINTMENTS_NOT_AVAILABLE (Unimplemented).
 func NotOffered() error {
 	return &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: AppointmentsNotOffered, Msg: "this installation makes no appointments"}
 }
 
-// offered is Offer with the team's settings.
+// offered calls Offer with the team's settings.
 func (s *Service) offered(ctx context.Context, team healthlab.TeamID, t Type) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -141,7 +134,7 @@ func (s *Service) offered(ctx context.Context, team healthlab.TeamID, t Type) (S
 	return settings, s.Offer(t, settings)
 }
 
-// Provider returns the settings of a provider of a type; false if it has none of its own.
+// Provider returns the settings of a provider; false if it has none.
 func (s *Service) Provider(t Type, slug string) (Provider, bool) {
 	for _, p := range s.opts.Providers {
 		if p.Type == t && p.Slug == slug {
@@ -151,8 +144,8 @@ func (s *Service) Provider(t Type, slug string) (Provider, bool) {
 	return Provider{Slug: slug, Type: t}, false
 }
 
-// Center returns a center of a lab, by the lab's slug and its site code. RuleErrors LAB_NOT_FOUND
-// and SITE_UNKNOWN, which an inactive center is too.
+// Center returns a center of a lab, by the lab's slug and the site code. RuleErrors LAB_NOT_FOUND and
+// SITE_UNKNOWN; the latter also for an inactive center.
 func (s *Service) Center(ctx context.Context, lab, site string) (Center, error) {
 	of, err := s.labBySlug(ctx, lab)
 	if err != nil {

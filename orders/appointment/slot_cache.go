@@ -9,10 +9,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// RunCache keeps the cache of free slots fresh until ctx ends: about every minute it
-// asks every lab that takes appointments for the next three weeks of all its centers
-// that can be booked. Each lab is asked by one process at a time. Without a cache it returns at
-// once.
+// RunCache refreshes the cache of free slots until ctx ends: about every minute it asks each lab that takes
+// appointments for the next three weeks of all its centers that can be booked. One process at a time asks a
+// lab. Without a cache it returns at once.
 func (s *Service) RunCache(ctx context.Context) error {
 	if !s.caches() {
 		return nil
@@ -28,8 +27,8 @@ func (s *Service) RunCache(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-// RefreshSlots refreshes what is older than a minute now, and returns how many centers
-// it asked for: for hosts that bring their own scheduler.
+// RefreshSlots refreshes cached slots that are older than a minute, and returns the number of centers that it
+// asked for. Hosts with a scheduler of their own call it in place of RunCache.
 func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 	if !s.caches() {
 		return 0, nil
@@ -46,8 +45,8 @@ func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 	return asked, errors.Join(faults...)
 }
 
-// refreshLab asks one lab, unless a process did so within a minute. The cursor of the feed
-// is the time of the last request.
+// refreshLab asks one lab for slots, unless a process did so within a minute. The cursor of the feed is the
+// time of the last request.
 func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 	const batch = 25
 	now := s.now()

@@ -13,18 +13,18 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// AvailabilityDays is how many days an answer about free slots covers.
+// AvailabilityDays is the number of days in an answer about free slots.
 const AvailabilityDays = 14
 
 const (
-	// cachedDays is how many days ahead the cache knows.
+	// cachedDays is the number of days ahead that are cached.
 	cachedDays = 21
-	// cachedFor is how old a cached answer may be.
+	// cachedFor is the highest age of a cached answer.
 	cachedFor = 15 * time.Minute
-	// cachedEvery is how often the cache asks.
+	// cachedEvery is the interval at which the cache is refreshed.
 	cachedEvery = time.Minute
-	// maxSites is how many centers a request may name; nearSites how many are asked
-	// for around a postal code.
+	// maxSites is the highest number of centers in a request; nearSites the highest number of centers that are
+	// queried around a postal code.
 	maxSites  = 3
 	nearSites = 10
 )
@@ -32,8 +32,8 @@ const (
 // AvailabilitySlots are the free slots of [AvailabilityDays] days.
 type AvailabilitySlots struct {
 	Slots []DaySlots `json:"slots"`
-	// Timezone is the IANA name of the zone of a visit at home; null for centers, each
-	// of which has its own, and where there is no slot.
+	// Timezone is the IANA time zone of a visit at home; null for centers, each of which has its own, and if
+	// there is no slot.
 	Timezone *string `json:"timezone"`
 }
 
@@ -43,30 +43,29 @@ type DaySlots struct {
 	Location *SlotLocation `json:"location"`
 	// Date is a day in the zone of the place.
 	Date healthlab.Date `json:"date"`
-	// Slots are in the order of their beginning; none if nothing is free that day.
+	// Slots are sorted by start; empty if no slot is free that day.
 	Slots []TimeSlot `json:"slots"`
 }
 
 // TimeSlot is a time that can be booked.
 type TimeSlot struct {
-	// BookingKey books the slot, once; null if it cannot be booked.
+	// BookingKey is the key for booking the slot, once; null if the slot cannot be booked.
 	BookingKey *string        `json:"booking_key"`
 	Start      healthlab.Time `json:"start"`
 	End        healthlab.Time `json:"end"`
-	// ExpiresAt is until when the key can be used.
+	// ExpiresAt is the time until which the key can be used.
 	ExpiresAt *healthlab.Time `json:"expires_at"`
 	// Price is in the smallest unit of the currency; 0 at centers.
 	Price      int64 `json:"price"`
 	IsPriority bool  `json:"is_priority"`
-	// NumAppointmentsAvailable is how many appointments there is room for.
+	// NumAppointmentsAvailable is the number of appointments that the slot has room for.
 	NumAppointmentsAvailable int `json:"num_appointments_available"`
 }
 
 // SlotLocation is a center whose slots are shown.
 type SlotLocation struct {
 	Location LngLat `json:"location"`
-	// Distance is in whole miles from the postal code that was asked for; null if none
-	// was.
+	// Distance is the distance from the requested postal code in whole miles; null if the request has none.
 	Distance     *int    `json:"distance"`
 	Address      Address `json:"address"`
 	Code         string  `json:"code"`
@@ -74,16 +73,13 @@ type SlotLocation struct {
 	IANATimezone *string `json:"iana_timezone"`
 }
 
-// SlotCache keeps what providers offered a while ago. All methods are safe for
-// concurrent use and atomic. Once ctx has ended, they return its error and write
-// nothing.
+// SlotCache stores slots that providers offered recently. All methods are safe for concurrent use and atomic.
+// Once ctx has ended, they return its error and write nothing.
 type SlotCache interface {
-	// PutSlots replaces the cached slots of each site of a lab that slots names, also by
-	// an empty list. The slots were free at the instant at. Slots that are cached for a
-	// later instant stay.
+	// PutSlots replaces the cached slots of each site of a lab that slots names, also by an empty list. The
+	// slots were free at the instant at. Slots that are cached for a later instant stay.
 	PutSlots(ctx context.Context, lab string, at time.Time, slots map[string][]Slot) error
-	// CachedSlots returns the cached slots of the sites, by site. A site without cached
-	// slots is not in the answer.
+	// CachedSlots returns the cached slots by site. Sites without cached slots are missing in the result.
 	CachedSlots(ctx context.Context, lab string, sites []string) (map[string]CachedSlots, error)
 }
 
@@ -93,7 +89,7 @@ type CachedSlots struct {
 	Slots []Slot
 }
 
-// span is the days that are asked for at one place.
+// span is the range of requested days at one place.
 type span struct {
 	first healthlab.Date
 	loc   *time.Location
@@ -101,7 +97,7 @@ type span struct {
 
 func (d span) day(at time.Time) healthlab.Date { return healthlab.DateOf(at.In(d.loc)) }
 
-// spanAt is the asked days at a place; false if they began before today there.
+// spanAt returns the requested days at a place; false if they start before today there.
 func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, bool) {
 	d := span{loc: loc}
 	if d.first = d.day(now); start == nil {
@@ -112,7 +108,7 @@ func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, boo
 	return d, ok
 }
 
-// bounds are instants around the asked days, whatever zone they are in.
+// bounds returns instants around the requested days in every time zone.
 func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 	if start == nil {
 		return now, now.Add((AvailabilityDays + 1) * 24 * time.Hour)
@@ -126,7 +122,7 @@ func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 
 func inPast() error { return rules.Broken(StartDateInPast, "start_date must be today or later") }
 
-// ask asks the provider for free slots, and passes over what cannot be.
+// ask queries the provider for free slots, and removes invalid ones.
 func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, error) {
 	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 	defer cancel()
@@ -140,7 +136,7 @@ func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, 
 	}), nil
 }
 
-// offer makes slots of one place the answer: a list for each day.
+// offer converts the slots of one place to an answer: a list for each day.
 func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *SlotLocation, k BookingKey, free []Slot, now time.Time) ([]DaySlots, error) {
 	days := make([]DaySlots, AvailabilityDays)
 	for i := range days {
@@ -173,9 +169,8 @@ func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *
 	return days, nil
 }
 
-// HomeSlots returns when a phlebotomist can come to an address: [AvailabilityDays] days
-// from a day on (today there, if nil), each with its slots. RuleErrors
-// STREET_NUMBER_MISSING, AREA_NOT_SERVED, START_DATE_IN_PAST.
+// HomeSlots returns the free slots for a home visit at an address: [AvailabilityDays] days from start (today
+// there, if nil). RuleErrors STREET_NUMBER_MISSING, AREA_NOT_SERVED, START_DATE_IN_PAST.
 func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *healthlab.Date, req AddressInput) (AvailabilitySlots, error) {
 	var none AvailabilitySlots
 	if err := req.Check(); err != nil {
@@ -229,24 +224,24 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 
 // CenterSlotsRequest asks for free slots at a lab's centers.
 type CenterSlotsRequest struct {
-	// Lab is the slug.
+	// Lab is the slug of the lab.
 	Lab string
-	// Start is the first day; nil means today, where the center is.
+	// Start is the first day; nil means today in the center's time zone.
 	Start *healthlab.Date
-	// SiteCodes are at most three. If there are any, Zip and Radius do not count.
+	// SiteCodes are at most three codes of centers. With them, Zip and Radius are ignored.
 	SiteCodes []string
-	// Zip has five digits; Radius is one of [Radii], zero means [DefaultRadius].
-	// NoRadius says that there is none, which is refused around a postal code.
+	// Zip has five digits; Radius is one of [Radii], zero means [DefaultRadius]. NoRadius is true if the
+	// request has an explicit null radius, which is refused with a postal code.
 	Zip      string
 	Radius   int
 	NoRadius bool
-	// AllowStale takes an answer that is some minutes old.
+	// AllowStale accepts slots that are some minutes old.
 	AllowStale bool
 }
 
-// CenterSlots returns when samples are taken at a lab's centers: for each center that
-// has a free slot, nearest first, [AvailabilityDays] days. RuleErrors PLACE_MISSING,
-// TOO_MANY_SITES, SITE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS (NotFound).
+// CenterSlots returns the free slots of a lab's centers: [AvailabilityDays] days for each center with a free
+// slot, nearest first. RuleErrors PLACE_MISSING, TOO_MANY_SITES, SITE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS
+// (NotFound).
 func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req CenterSlotsRequest) (AvailabilitySlots, error) {
 	none := AvailabilitySlots{Slots: []DaySlots{}}
 	settings, err := s.offered(ctx, team, PatientServiceCenter)
@@ -297,7 +292,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 	return none, nil
 }
 
-// askable checks a request for free slots at centers, and fills in what it leaves out.
+// askable checks a request for free slots at centers, and sets its defaults.
 func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -333,7 +328,7 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	return nil
 }
 
-// spansAt is the asked days at each of the centers, by site.
+// spansAt returns the requested days at each of the centers, by site.
 func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]span, error) {
 	spans := map[string]span{}
 	past := len(sites) > 0
@@ -352,7 +347,7 @@ func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]s
 	return spans, nil
 }
 
-// sites are the centers that a request is about, and the place that distances are from.
+// sites returns the centers of a request, and the place from which distances are measured.
 func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsRequest) ([]Center, *LngLat, error) {
 	if len(req.SiteCodes) > 0 {
 		codes := slices.Compact(slices.Sorted(slices.Values(req.SiteCodes)))
@@ -377,8 +372,8 @@ func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsR
 	return near.Centers, &zip.Location, nil
 }
 
-// freeAt returns the free slots of centers, by site: from the cache where that is allowed
-// and it knows all of them well enough, else from the provider.
+// freeAt returns the free slots of centers by site: from the cache if that is allowed and has recent slots of
+// all centers, else from the provider.
 func (s *Service) freeAt(ctx context.Context, lab string, sites []Center, req CenterSlotsRequest, now time.Time) (map[string][]Slot, error) {
 	if len(sites) == 0 {
 		return nil, nil
@@ -414,7 +409,7 @@ func siteCodes(sites []Center) []string {
 	return out
 }
 
-// bySite has a list for every site, an empty one included.
+// bySite returns the slots by site, with an empty list for sites without slots.
 func bySite(sites []Center, all []Slot) map[string][]Slot {
 	out := map[string][]Slot{}
 	for _, c := range sites {

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Zone loads a zone by its IANA name. Local and the empty name are none.
+// Zone loads a time zone by its IANA name. The names Local and "" are invalid.
 func Zone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
 		return nil, healthlab.Invalid
@@ -16,7 +16,7 @@ func Zone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
-// LocalDay is the local day of an instant in a zone; the day in UTC where there is none.
+// LocalDay returns the day of an instant in a time zone; in UTC without one.
 func LocalDay(at time.Time, zone *string) healthlab.Date {
 	if zone != nil {
 		if loc, err := Zone(*zone); err == nil {
@@ -26,9 +26,8 @@ func LocalDay(at time.Time, zone *string) healthlab.Date {
 	return rules.UTCDay(at)
 }
 
-// WallTime returns the instant at which clocks in loc show a time on a day, the first of
-// two where they are set back. Invalid if they never show it, because they are set
-// forward over it.
+// WallTime returns the instant at which clocks in loc show a time on a day; the first of two if clocks are set
+// back. Invalid if clocks skip that time, because they are set forward.
 func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Time, error) {
 	shows := func(t time.Time) bool {
 		l := t.In(loc)

@@ -15,21 +15,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
-// SearchMode says what a search of the compendium returns.
+// SearchMode selects the result of a compendium search.
 type SearchMode string
 
-// The modes.
+// Search modes.
 const (
-	// SearchCanonical looks for what can be measured, whichever lab does.
+	// SearchCanonical finds measurements, independent of the lab.
 	SearchCanonical SearchMode = "canonical"
-	// SearchCrosswalk looks for one such thing at every lab.
+	// SearchCrosswalk finds the markers for one measurement at every lab.
 	SearchCrosswalk SearchMode = "crosswalk"
 )
 
-// CompendiumRelation compares what two markers measure.
+// CompendiumRelation is the relation between the measurements of two markers.
 type CompendiumRelation string
 
-// The relations. Suggested is by name alone, where one of the two has no LOINC codes.
+// Relations between markers. Suggested is a match by name only, if one of the two has no LOINC codes.
 const (
 	RelationExact     CompendiumRelation = "exact"
 	RelationSubset    CompendiumRelation = "subset"
@@ -38,24 +38,23 @@ const (
 	RelationSuggested CompendiumRelation = "suggested"
 )
 
-// CompendiumRequest asks what labs can measure.
+// CompendiumRequest searches the compendium, which lists what labs can measure.
 type CompendiumRequest struct {
 	Mode  SearchMode `json:"mode"`
 	Query *string    `json:"query"`
-	// CPTCodes keep what has one of these procedure codes.
+	// CPTCodes limit the result to measurements with one of these procedure codes.
 	CPTCodes []string `json:"cpt_codes" wire:"opt,max=100"`
-	// LOINCSetHash is that of a canonical candidate.
+	// LOINCSetHash is the hash of a canonical candidate.
 	LOINCSetHash *string `json:"loinc_set_hash"`
-	// Labs are slugs; all if there are none.
+	// Labs are the slugs of labs; all labs if empty.
 	Labs []string `json:"labs" wire:"opt,max=50"`
-	// IncludeRelated is true if it is not given.
+	// IncludeRelated defaults to true.
 	IncludeRelated *bool `json:"include_related"`
-	// Limit is 3 if it is not given; 1 to 10, or 1 to 20 for a crosswalk.
+	// Limit is 3 by default; 1 to 10, or 1 to 20 for a crosswalk.
 	Limit *int `json:"limit"`
 }
 
-// CanonicalCandidate is something that can be measured: all markers that bring the same
-// set of LOINC codes are the same.
+// CanonicalCandidate is a measurement: all markers with the same set of LOINC codes have one.
 type CanonicalCandidate struct {
 	LOINCSetHash    string   `json:"loinc_set_hash"`
 	DisplayName     string   `json:"display_name"`
@@ -88,7 +87,7 @@ type PerLabCandidate struct {
 	MarkerPopularityScore float64            `json:"marker_popularity_score"`
 }
 
-// RelatedCandidate measures more, less, or partly something else.
+// RelatedCandidate is a measurement of more, fewer or partly other LOINC codes.
 type RelatedCandidate struct {
 	Canonical   CanonicalCandidate `json:"canonical"`
 	Relation    CompendiumRelation `json:"relation"`
@@ -96,7 +95,7 @@ type RelatedCandidate struct {
 	ReasonCodes []string           `json:"reason_codes"`
 }
 
-// CompendiumResult is what a search of the compendium found.
+// CompendiumResult is the result of a compendium search.
 type CompendiumResult struct {
 	Mode                SearchMode                   `json:"mode"`
 	SelectedCanonical   *CanonicalCandidate          `json:"selected_canonical"`
@@ -105,23 +104,23 @@ type CompendiumResult struct {
 	Related             []RelatedCandidate           `json:"related"`
 }
 
-// ConvertRequest asks for the codes of another lab.
+// ConvertRequest asks for another lab's codes of the same measurements.
 type ConvertRequest struct {
-	// LabTestID or ProviderIDs: exactly one of the two.
+	// LabTestID or ProviderIDs: exactly one of the two must be given.
 	LabTestID   *LabTestID `json:"lab_test_id"`
 	ProviderIDs []string   `json:"provider_ids" wire:"opt,max=100"`
 	TargetLab   string     `json:"target_lab"`
-	// Limit is 3 if it is not given, 1 to 20.
+	// Limit is 3 by default; 1 to 20.
 	Limit *int `json:"limit"`
 }
 
-// ConvertedCode are the candidates for one code.
+// ConvertedCode has the candidates for one code.
 type ConvertedCode struct {
 	SourceProviderID string            `json:"source_provider_id"`
 	Candidates       []PerLabCandidate `json:"candidates"`
 }
 
-// Conversion are a lab's codes for those of another one.
+// Conversion maps the codes of one lab to those of another.
 type Conversion struct {
 	SourceLabTestID       *LabTestID               `json:"source_lab_test_id"`
 	SourceLabID           *int                     `json:"source_lab_id"`
@@ -133,24 +132,24 @@ type Conversion struct {
 	BySourceProviderID    map[string]ConvertedCode `json:"by_source_provider_id"`
 }
 
-// OrderableRequest asks what a lab has for codes of any lab.
+// OrderableRequest asks for a lab's markers that match codes of any lab.
 type OrderableRequest struct {
 	ProviderIDs []string `json:"provider_ids" wire:"max=100"`
 	TargetLab   string   `json:"target_lab"`
-	// PerProviderLimit is 1 if it is not given, at most 20.
+	// PerProviderLimit is 1 by default; at most 20.
 	PerProviderLimit *int `json:"per_provider_limit"`
 }
 
-// MarkerFacts are what is known of a marker beside the catalogue.
+// MarkerFacts are facts about a marker that the catalogue does not have.
 type MarkerFacts struct {
 	Lab        string   `json:"lab"`
 	ProviderID string   `json:"provider_id"`
 	CPTCodes   []string `json:"cpt_codes"`
-	// Popularity is 0 to 1: how often it is ordered, compared with others.
+	// Popularity is 0 to 1: how often the marker is ordered, relative to others.
 	Popularity float64 `json:"popularity"`
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *CompendiumRequest) Check() error {
 	var p healthlab.Problems
 	rules.OneOf(&p, r.Mode, []SearchMode{SearchCanonical, SearchCrosswalk}, "mode")
@@ -171,7 +170,7 @@ func (r *CompendiumRequest) Check() error {
 	return p.Err()
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *ConvertRequest) Check() error {
 	var p healthlab.Problems
 	if (r.LabTestID == nil) == (len(r.ProviderIDs) == 0) {
@@ -182,7 +181,7 @@ func (r *ConvertRequest) Check() error {
 	return p.Err()
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *OrderableRequest) Check() error {
 	var p healthlab.Problems
 	if len(r.ProviderIDs) > 100 {
@@ -193,28 +192,28 @@ func (r *OrderableRequest) Check() error {
 	return p.Err()
 }
 
-// compendium are all markers that can be ordered, by what they measure.
+// compendium has all orderable markers, by measurement.
 type compendium struct {
 	labs    []Lab
 	markers []entry
-	byID    map[int]int      // index of a marker
-	sets    map[string][]int // indexes of markers, by the hash of what they measure
+	byID    map[int]int      // index of each marker by id
+	sets    map[string][]int // indexes of markers, by the hash of their LOINC codes
 }
 
-// entry is a marker and what it measures.
+// entry is a marker with its LOINC codes.
 type entry struct {
 	MarkerComplete
 	MarkerFacts
 	lab   *Lab
 	hash  string
 	codes []string // LOINC, sorted
-	// name and synonyms are its words, sorted: no matter how they are written.
+	// name and synonyms are its words, sorted and in a normal form.
 	name     string
 	synonyms []string
 }
 
-// compendium reads the catalogue of the central labs that have markers. Forbidden
-// unless the team may use it.
+// compendium reads the catalogue of the central labs with markers. Forbidden unless the team may use the
+// compendium.
 func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compendium, error) {
 	allowed, err := s.opts.CompendiumTools(ctx, team)
 	if err != nil {
@@ -273,7 +272,7 @@ func (s *Service) facts(lab string, m Marker) MarkerFacts {
 	return MarkerFacts{CPTCodes: []string{}}
 }
 
-// canonical is what the markers of one set measure.
+// canonical returns the measurement of the markers of one set.
 func (c *compendium) canonical(hash string, confidence float64) CanonicalCandidate {
 	out := CanonicalCandidate{LOINCSetHash: hash, Aliases: []string{}, LOINCCodes: []string{}, ProviderIDs: []string{},
 		LOINCComponents: []string{}, LOINCGroups: []string{}, CPTCodes: []string{}, Confidence: confidence}
@@ -295,7 +294,7 @@ func (c *compendium) canonical(hash string, confidence float64) CanonicalCandida
 	return out
 }
 
-// components are the names of what is measured.
+// components returns the names of the measured components.
 func (e *entry) components() []string {
 	out := []string{}
 	for _, r := range e.ExpectedResults {
@@ -306,8 +305,8 @@ func (e *entry) components() []string {
 	return out
 }
 
-// call sets what a marker is called: its name, and as synonyms the initials of that and,
-// where it measures one thing only, the names of that.
+// call sets the name of a marker, and as synonyms the initials of the name and, if it measures one component,
+// the names of that component.
 func (e *entry) call() {
 	words := func(text string) string {
 		return strings.Join(slices.Compact(slices.Sorted(slices.Values(textsearch.Words(text)))), " ")
@@ -328,15 +327,15 @@ func synonym(a, b *entry) bool {
 	return b.name != "" && slices.Contains(a.synonyms, b.name) || a.name != "" && slices.Contains(b.synonyms, a.name)
 }
 
-// match is how a marker compares with what is looked for.
+// match is the similarity of a marker and a search.
 type match struct {
 	relation   CompendiumRelation
 	confidence float64
 	reason     string
 }
 
-// match compares a marker with a set, first by what they measure. Names count where one
-// of the two does not say that, and then less than anything that both measure.
+// match compares a marker with a set of LOINC codes. If one of the two has no codes, their names are compared;
+// such a match is worse than any by code.
 func (c *compendium) match(e *entry, hash string) (match, bool) {
 	set := c.sets[hash]
 	if e.hash == hash {
@@ -379,7 +378,7 @@ func relation(codes, with []string) (match, bool) {
 	return match{RelationOverlap, 0.2 + 0.5*part, "OVERLAP"}, true
 }
 
-// perLab is a marker as a candidate.
+// perLab returns a marker as a candidate.
 func (e *entry) perLab(m match) PerLabCandidate {
 	out := PerLabCandidate{MarkerID: e.ID, LabID: e.lab.ID, LabSlug: &e.lab.Slug, ProviderID: e.Marker.ProviderID, Name: e.Name,
 		LOINCSetHash: e.hash, Relation: m.relation, ResultNames: []string{}, LOINCCodes: rules.NonNil(e.codes), LOINCComponents: e.components(),
@@ -397,8 +396,7 @@ func bestFirst(found []PerLabCandidate) {
 	})
 }
 
-// at returns the markers of a lab that measure what a set does, or something like it, the
-// best first.
+// at returns the markers of a lab that measure the same as a set or something similar, the best first.
 func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
 	out := []PerLabCandidate{}
 	for i := range c.markers {
@@ -412,8 +410,8 @@ func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
 	return out[:min(len(out), limit)]
 }
 
-// SearchCompendium says what can be measured, and by which markers of which labs.
-// Invalid lists every problem of the request; Forbidden unless the team may use it.
+// SearchCompendium finds measurements, and the markers of labs that measure them. Invalid lists every problem
+// of the request; Forbidden unless the team may use the compendium.
 func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, req CompendiumRequest) (CompendiumResult, error) {
 	out := CompendiumResult{Mode: req.Mode, CanonicalCandidates: []CanonicalCandidate{}, PerLab: map[string][]PerLabCandidate{}, Related: []RelatedCandidate{}}
 	c, err := s.compendium(ctx, team)
@@ -463,8 +461,8 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 	return out, nil
 }
 
-// ranked are the sets that a text may mean and that are wanted, the best first: by how
-// well the name matches, and how often they are ordered.
+// ranked returns the sets that match a text and the filters, the best first: by similarity of the name, then by
+// popularity.
 func (s *Service) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
 	out, seen := []CanonicalCandidate{}, map[string]bool{}
 	for place, page := 0, 1; len(out) < MaxPageSize; page++ {
@@ -492,8 +490,7 @@ func (s *Service) ranked(ctx context.Context, c *compendium, query string, wante
 	return out, nil
 }
 
-// related are the sets that share something with one, or are called like it, the closest
-// first.
+// related returns the sets that share LOINC codes with a set, or have a similar name, the closest first.
 func (c *compendium) related(with string, limit int) []RelatedCandidate {
 	out := []RelatedCandidate{}
 	for _, hash := range slices.Sorted(maps.Keys(c.sets)) {
@@ -525,9 +522,9 @@ func (c *compendium) sources(code string, lab int) []entry {
 	})
 }
 
-// Convert returns a lab's codes for those of another lab, or of a lab test. Invalid lists
-// every problem of the request; NotFound for a lab test that the team does not have;
-// Forbidden unless the team may use the compendium.
+// Convert returns a lab's codes for those of another lab, or of a lab test. Invalid lists every problem of the
+// request; NotFound for a lab test that the team does not have; Forbidden unless the team may use the
+// compendium.
 func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req ConvertRequest) (Conversion, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {
@@ -569,8 +566,8 @@ func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req Conver
 	return out, nil
 }
 
-// candidatesFor are a lab's markers for a code of another lab, the best first. Several
-// labs may have the code; a marker is judged by the one that it is closest to.
+// candidatesFor returns a lab's markers for a code of another lab, the best first. If several labs have the
+// code, the closest match counts.
 func (c *compendium) candidatesFor(code string, from int, target string, limit int) []PerLabCandidate {
 	var all []PerLabCandidate
 	for _, e := range c.sources(code, from) {
@@ -586,8 +583,7 @@ func (c *compendium) candidatesFor(code string, from int, target string, limit i
 	return out[:min(len(out), limit)]
 }
 
-// SearchOrderable returns what a lab has for codes of any lab, by code. Errors as
-// [Service.Convert].
+// SearchOrderable returns a lab's markers for codes of any lab, by code. Errors as [Service.Convert].
 func (s *Service) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {

@@ -1,10 +1,10 @@
 package catalogue
 
-// CollectionMethod says how the sample comes to the lab. It decides which lifecycle
-// an order has, and never changes.
+// CollectionMethod is the way in which the sample is collected. It decides the lifecycle of an order, and never
+// changes.
 type CollectionMethod string
 
-// The collection methods.
+// Collection methods.
 const (
 	// Testkit is a kit sent to the patient, who sends the sample to the lab.
 	Testkit CollectionMethod = "testkit"
@@ -24,7 +24,7 @@ func CollectionMethods() []CollectionMethod {
 // SampleType is the kind of sample that a test needs.
 type SampleType string
 
-// The sample types.
+// Sample types.
 const (
 	DriedBloodSpot SampleType = "dried_blood_spot"
 	ArmCollector   SampleType = "arm_collector"
@@ -34,30 +34,30 @@ const (
 	Stool          SampleType = "stool"
 )
 
-// LabTestStatus is where the definition of a test stands. Only an active test can be
-// ordered; orders of one that was archived go on.
+// LabTestStatus is the state of a lab test's definition. Only an active test can be ordered; orders of an
+// archived test continue.
 type LabTestStatus string
 
-// The lab test statuses.
+// Lab test statuses.
 const (
 	LabTestActive          LabTestStatus = "active"
 	LabTestPendingApproval LabTestStatus = "pending_approval"
 	LabTestInactive        LabTestStatus = "inactive"
 )
 
-// MarkerType tells a single measurement from a panel of several.
+// MarkerType distinguishes a single measurement from a panel of several.
 type MarkerType string
 
-// The marker types.
+// Marker types.
 const (
 	Biomarker MarkerType = "biomarker"
 	Panel     MarkerType = "panel"
 )
 
-// QuestionType is the kind of answer that a question at order entry takes.
+// QuestionType is the kind of answer to a question at order entry.
 type QuestionType string
 
-// The question types.
+// Question types.
 const (
 	ChoiceQuestion      QuestionType = "choice"
 	TextQuestion        QuestionType = "text"
@@ -74,25 +74,25 @@ func (q *QuestionType) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// BillingType says who pays.
+// BillingType is the party that pays.
 type BillingType string
 
-// The billing types.
+// Billing types.
 const (
 	// ClientBill invoices the team.
 	ClientBill BillingType = "client_bill"
 	// CommercialInsurance bills the patient's insurer.
 	CommercialInsurance BillingType = "commercial_insurance"
-	// PatientBillPassthrough is a price that the patient pays through the service.
+	// PatientBillPassthrough charges the patient a price through the service.
 	PatientBillPassthrough BillingType = "patient_bill_passthrough"
 	// PatientBill is a bill from the lab to the patient.
 	PatientBill BillingType = "patient_bill"
 )
 
-// LabAccountStatus is where an account at a lab stands. Only an active one can order.
+// LabAccountStatus is the state of an account at a lab. Only an active account can order.
 type LabAccountStatus string
 
-// The lab account statuses.
+// Lab account statuses.
 const (
 	LabAccountActive        LabAccountStatus = "active"
 	LabAccountPending       LabAccountStatus = "pending"
@@ -100,10 +100,10 @@ const (
 	LabAccountReadyToLaunch LabAccountStatus = "ready_to_launch"
 )
 
-// DelegatedFlow says whose physicians order and who follows up critical results.
+// DelegatedFlow decides whose physicians order and who follows up critical results.
 type DelegatedFlow string
 
-// The delegated flows.
+// Delegated flows.
 const (
 	// OrderDelegated: the team's physicians order, the service follows up.
 	OrderDelegated DelegatedFlow = "order_delegated"
@@ -115,7 +115,7 @@ const (
 	NotDelegated DelegatedFlow = "not_delegated"
 )
 
-// BillingTypes returns all of them.
+// BillingTypes returns all billing types.
 func BillingTypes() []BillingType {
 	return []BillingType{ClientBill, CommercialInsurance, PatientBillPassthrough, PatientBill}
 }

@@ -2,8 +2,7 @@ package catalogue
 
 import "github.com/healthlab-dev/healthlab/orders/internal/rules"
 
-// Names of the rules of this package, as a [healthlab.RuleError] and the wire carry
-// them.
+// Error types of this package, for [healthlab.RuleError] and the HTTP API.
 const (
 	LabTestNotFound        = "LAB_TEST_NOT_FOUND"
 	LabTestNotOrderable    = "LAB_TEST_NOT_ORDERABLE"

@@ -5,30 +5,29 @@ import (
 	"fmt"
 )
 
-// InstructionSheet is how patients prepare for some tests, and how they take the
-// sample.
+// InstructionSheet tells patients how to prepare for lab tests and how to take the sample.
 type InstructionSheet struct {
-	// LabID is whose sheet it is.
+	// LabID is the lab of the sheet.
 	LabID int `json:"lab_id"`
-	// Method and SampleType are what it is for; empty for all of them.
+	// Method and SampleType limit the tests of the sheet; empty means all.
 	Method     CollectionMethod `json:"method"`
 	SampleType SampleType       `json:"sample_type"`
-	// MarkerIDs: it is for tests of any of these; empty for all.
+	// MarkerIDs limit the sheet to tests with any of these markers; empty means all.
 	MarkerIDs []int `json:"marker_ids"`
-	// Title heads the steps.
+	// Title is the heading above the steps.
 	Title string   `json:"title"`
 	Steps []string `json:"steps"`
 }
 
-// InstructionSource is a [Source] that has instructions for patients. A Service looks
-// for it once, in its constructor; without it there are none.
+// InstructionSource is a [Source] with instructions for patients. New checks whether its Source implements it;
+// otherwise there are no instructions.
 type InstructionSource interface {
-	// Instructions returns the sheets for tests of a lab whose sample is collected
-	// like this, in the order in which a patient reads them; none if there are none.
+	// Instructions returns the sheets for tests of a lab and collection method, in the order in which a patient
+	// reads them; none if there are none.
 	Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error)
 }
 
-// instructed notes that there are instructions for a test.
+// instructed sets a test's flag that instructions exist.
 func instructed(ctx context.Context, from InstructionSource, t *LabTest) error {
 	sheets, err := sheetsFor(ctx, from, *t)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Number is an exact decimal number: a lab's result, a bound of a range, a price. In
-// JSON it is a number with the digits that the lab printed, trailing zeros included;
-// it never takes a detour over binary floats.
+// Number is an exact decimal number: a lab's result, a limit of a range, a price. In JSON it is a number with
+// the digits that the lab printed, trailing zeros included; it is never converted to a binary float.
 type Number struct{ decimal.Decimal }
 
 // ParseNumber reads a decimal number as a lab prints it. Anything else is Invalid;
@@ -24,8 +23,7 @@ func ParseNumber(s string) (Number, error) {
 	return Number{d}, nil
 }
 
-// maxNumberDigits bounds the digits of a number that is written out, before the point
-// and after it.
+// maxNumberDigits is the highest number of digits of a written number, before and after the decimal point.
 const maxNumberDigits = 100
 
 // String returns the number with all the digits it was read with.
@@ -39,7 +37,7 @@ func (n Number) String() string {
 // MarshalJSON returns the digits, without quotes.
 func (n Number) MarshalJSON() ([]byte, error) { return []byte(n.String()), nil }
 
-// UnmarshalJSON reads a JSON number, or a string that holds one.
+// UnmarshalJSON reads a JSON number, or a string with a number.
 func (n *Number) UnmarshalJSON(b []byte) error {
 	s := string(b)
 	if len(b) > 0 && b[0] == '"' {

@@ -2,24 +2,23 @@ package catalogue
 
 import "github.com/healthlab-dev/healthlab/orders/internal/rules"
 
-// OrderSet says what to order.
+// OrderSet selects the lab tests and markers of an order.
 type OrderSet struct {
 	LabTestIDs []LabTestID `json:"lab_test_ids" wire:"opt"`
 	AddOn      *AddOn      `json:"add_on"`
-	// LabAccountID must equal the request's own, where both are given.
+	// LabAccountID must equal that of the request, if both are given.
 	LabAccountID *LabAccountID `json:"lab_account_id"`
 }
 
-// AddOn orders markers on their own, by exactly one of the two kinds of id.
+// AddOn selects markers outside of lab tests, by exactly one of the two kinds of id.
 type AddOn struct {
 	MarkerIDs   []int    `json:"marker_ids" wire:"opt"`
 	ProviderIDs []string `json:"provider_ids" wire:"opt"`
 }
 
-// Select returns what the set selects, collected by a method and billed to an account,
-// where they are given. RuleErrors: NO_TESTS_SELECTED, CONFLICTING_TEST_SELECTION,
-// ADD_ON_REQUIRES_COLLECTION_METHOD, ADD_ON_IDS_MISSING, ADD_ON_IDS_CONFLICT; the first
-// of them in this order.
+// Select converts the set to a selection with a collection method and a lab account, if given. RuleErrors:
+// NO_TESTS_SELECTED, CONFLICTING_TEST_SELECTION, ADD_ON_REQUIRES_COLLECTION_METHOD, ADD_ON_IDS_MISSING,
+// ADD_ON_IDS_CONFLICT; the first that applies, in this order.
 func (set *OrderSet) Select(method *CollectionMethod, account *LabAccountID) (Selection, error) {
 	w := Selection{LabTests: set.LabTestIDs, Method: method, Account: account}
 	if len(set.LabTestIDs) == 0 && set.AddOn == nil {

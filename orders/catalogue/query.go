@@ -8,77 +8,71 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// MarkerQuery asks for a page of markers. Filters combine with and; a filter at its
-// zero value matches everything.
+// MarkerQuery selects a page of markers. Filters combine with and; a zero filter matches everything.
 type MarkerQuery struct {
-	// Labs are ids of labs, any of which will do. LabSlug is one lab; Labs says nothing
-	// beside it.
+	// Labs are ids of labs, any of which matches. LabSlug is one lab; with it, Labs is ignored.
 	Labs    []int
 	LabSlug string
-	// Name is a search text, ignoring case. First come markers that have its
-	// words (the lab's code, a LOINC code or a usual abbreviation is one, too), then
-	// those that have it as a part of their name. Where there are neither, those come
-	// that are close to it, the closest first: words with typing errors, beginnings
-	// of words.
+	// Name is a search text, ignoring case. Markers with its words come first (a lab's code, a LOINC code or a
+	// usual abbreviation counts as a word), then those with the text as a part of their name. Without such
+	// markers, similar ones come, the closest first: words with typing errors, beginnings of words.
 	Name string
-	// ALaCarte asks for markers that can (or cannot) be ordered on their own.
+	// ALaCarte selects markers that can (or cannot) be ordered outside of a lab test.
 	ALaCarte *bool
-	// Reflex includes markers that only another one's result brings.
+	// Reflex includes reflex markers, which are only reported with another marker's result.
 	Reflex bool
-	// IDs are the only ones that are wanted; nil means any.
+	// IDs limit the markers; nil means any.
 	IDs []int
 	// Page counts from 1, the default. Size is 1 to 100, 50 by default.
 	Page, Size int
 }
 
-// MarkerPage is one page of markers: by id, or by how well they match a name.
+// MarkerPage is one page of markers: by id, or by similarity to a name.
 type MarkerPage struct {
 	Markers []MarkerComplete
-	// Total counts all matches.
+	// Total is the number of all matches.
 	Total int
 }
 
-// Generation tells lab tests that a team made from those that the service built for
-// one order.
+// Generation distinguishes lab tests that a team made from those that the service built for one order.
 type Generation string
 
-// The generations.
+// Generations of lab tests.
 const (
 	GeneratedAuto   Generation = "auto"
 	GeneratedManual Generation = "manual"
 	GeneratedAll    Generation = "all"
 )
 
-// LabTestSort is what a list of lab tests is sorted by.
+// LabTestSort is the sort key of a list of lab tests.
 type LabTestSort string
 
-// The sort keys. The order in which tests were made is the default.
+// Sort keys of lab tests. Default: the time of creation.
 const (
 	SortTestsByPrice   LabTestSort = "price"
 	SortTestsByCreated LabTestSort = "created_at"
 	SortTestsByUpdated LabTestSort = "updated_at"
 )
 
-// LabTestQuery asks for a page of the lab tests that a team may see. Filters combine
-// with and; a filter at its zero value matches everything.
+// LabTestQuery selects a page of the lab tests that the team may see. Filters combine with and; a zero filter
+// matches everything.
 type LabTestQuery struct {
 	Team healthlab.TeamID
-	// Generation is manual if empty.
+	// Generation is manual by default.
 	Generation Generation
 	LabSlug    string
 	Method     CollectionMethod
 	Status     LabTestStatus
-	// MarkerIDs and ProviderIDs (the lab's codes) are all in the test.
+	// MarkerIDs and ProviderIDs (the lab's codes) must all be in the test.
 	MarkerIDs   []int
 	ProviderIDs []string
 	// Name is a part of the name, ignoring case.
 	Name      string
 	Sort      LabTestSort
 	Direction Direction
-	// Limit is the most to return; 0 means all.
+	// Limit is the highest number of tests to return; 0 means all.
 	Limit int
-	// Cursor is where the page before ended; empty for the first. It is good for the
-	// same query only.
+	// Cursor is the Next of the previous page of the same query; empty for the first.
 	Cursor string
 }
 
@@ -89,8 +83,8 @@ type LabTestPage struct {
 	Next string
 }
 
-// Normal checks the query and fills in its defaults, so that a Catalogue sees one form
-// of it. Invalid lists every problem.
+// Normal checks the query and sets its defaults, so that a Source gets one form of it. Invalid lists every
+// problem.
 func (q MarkerQuery) Normal() (MarkerQuery, error) {
 	var p healthlab.Problems
 	CheckPage(&p, &q.Page, &q.Size)
@@ -98,8 +92,8 @@ func (q MarkerQuery) Normal() (MarkerQuery, error) {
 	return q, p.Err()
 }
 
-// Normal checks the query and fills in its defaults, so that a Catalogue sees one form
-// of it. Invalid lists every problem.
+// Normal checks the query and sets its defaults, so that a Source gets one form of it. Invalid lists every
+// problem.
 func (q LabTestQuery) Normal() (LabTestQuery, error) {
 	var p healthlab.Problems
 	if q.Generation == "" {
@@ -127,7 +121,7 @@ func (q LabTestQuery) Normal() (LabTestQuery, error) {
 	return q, p.Err()
 }
 
-// CheckPage checks a page and its size.
+// CheckPage checks a page number and a page size, and sets their defaults.
 func CheckPage(p *healthlab.Problems, page, size *int) {
 	if *page == 0 {
 		*page = 1
@@ -146,13 +140,13 @@ func CheckPage(p *healthlab.Problems, page, size *int) {
 // Direction is ascending or descending.
 type Direction string
 
-// The directions.
+// Directions of sorting.
 const (
 	Ascending  Direction = "asc"
 	Descending Direction = "desc"
 )
 
-// Limits of a page of orders.
+// Limits of a page.
 const (
 	DefaultPageSize = 50
 	MaxPageSize     = 100

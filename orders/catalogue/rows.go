@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// testRows keeps the lab tests of teams. Index[0] is the time of creation, then the id.
+// testRows stores the lab tests of teams. Index[0] is the time of creation, then the id.
 var testRows = store.Table[TeamTest]{Name: "order_lab_test", Row: func(t *TeamTest) store.Row {
 	id := store.UUID(t.ID.UUID)
 	return store.Row{Key: testKey(t.Team, t.ID), Index: [2]string{store.Time(t.CreatedAt) + id}}
@@ -19,7 +19,7 @@ func testKey(team healthlab.TeamID, id LabTestID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// testOwner says which team has a lab test.
+// testOwner has the team of a lab test, by the test's id.
 type testOwner struct {
 	ID   LabTestID
 	Team healthlab.TeamID
@@ -34,7 +34,7 @@ func Tables() []store.Definition {
 	return []store.Definition{testRows.Definition(), testOwners.Definition()}
 }
 
-// NewLabTestStore returns the lab tests of teams in a store whose tables include [Tables].
+// NewLabTestStore returns a LabTestStore in a store whose tables must include [Tables].
 func NewLabTestStore(s store.Store) LabTestStore { return rows{s} }
 
 type rows struct{ s store.Store }
@@ -86,7 +86,7 @@ func (v rows) UpdateLabTest(ctx context.Context, team healthlab.TeamID, id LabTe
 	return out, err
 }
 
-// testPage is how many lab tests are read at once.
+// testPage is the number of lab tests that are read at a time.
 const testPage = 200
 
 // TeamTests implements [LabTestStore].

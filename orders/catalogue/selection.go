@@ -13,25 +13,25 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Selection names what a request orders, as the caller gave it.
+// Selection has the ordered tests and markers of a request, as the caller gave them.
 type Selection struct {
 	LabTests []LabTestID
 	Markers  []int
 	// ProviderIDs are the lab's own codes of markers.
 	ProviderIDs []string
-	// Method is nil for that of the lab tests.
+	// Method is the collection method; nil for that of the lab tests.
 	Method *CollectionMethod
-	// Account is nil for the only active account at the lab.
+	// Account is the lab account; nil for the only active account at the lab.
 	Account *LabAccountID
 }
 
-// Chosen is the one lab test of one lab that a selection orders.
+// Chosen is the lab test of one lab that a selection orders, with its lab and account.
 type Chosen struct {
 	LabTest LabTest
 	Method  CollectionMethod
 }
 
-// resolve makes one lab test of a selection. A test that it builds gets the id.
+// resolve combines a selection into one lab test. A test that it builds gets the given id.
 func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, error) {
 	found, err := orderable(w, g.LabTests)
 	if err != nil {
@@ -56,7 +56,7 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 	return Chosen{BuildLabTest(found, added, lab, method, id), method}, nil
 }
 
-// orderable returns the lab tests that are wanted, each once.
+// orderable returns the selected lab tests without duplicates, and an error if one cannot be ordered.
 func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 	found := make([]LabTest, 0, len(w.LabTests))
 	for _, want := range w.LabTests {
@@ -84,7 +84,7 @@ func aLaCarte(markers []Marker) error {
 	return nil
 }
 
-// pick finds the markers that are ordered on their own, and the one lab of everything.
+// pick finds the selected markers outside of lab tests, and the one lab of all tests and markers.
 func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	lab := -1
 	several := false
@@ -125,9 +125,8 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	return added, &g.Labs[i], nil
 }
 
-// byCode finds the markers that are named by codes. A code may belong to several labs:
-// then the lab of the tests decides (lab, if it is 0 or more), else that of the
-// account which is named, else the only lab that has all of the codes.
+// byCode finds the markers with codes of the selection. If several labs have a code, the lab is that of the
+// tests (lab, if it is 0 or more), else that of the given account, else the only lab that has all of the codes.
 func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	all := make([][]Marker, len(w.ProviderIDs))
 	for i, code := range w.ProviderIDs {
@@ -188,7 +187,7 @@ func hasMethod(tests []LabTest, method CollectionMethod) error {
 	return p.Err()
 }
 
-// methodOf finds the one way to collect the sample.
+// methodOf returns the collection method of the selection.
 func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMethod, error) {
 	var method CollectionMethod
 	if w.Method != nil {
@@ -216,7 +215,7 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	return method, nil
 }
 
-// tellMarkersApart numbers markers of one name.
+// tellMarkersApart numbers markers with the same name.
 func tellMarkersApart(markers []Marker) {
 	var names []string
 	for _, m := range markers {
@@ -227,7 +226,7 @@ func tellMarkersApart(markers []Marker) {
 	}
 }
 
-// tellApart numbers names that occur before: Glucose, Glucose (2).
+// tellApart adds numbers to names that occur before: Glucose, Glucose (2).
 func tellApart(names []string) []string {
 	out := make([]string, 0, len(names))
 	for i, name := range names {
@@ -239,8 +238,8 @@ func tellApart(names []string) []string {
 	return out
 }
 
-// BuildLabTest makes one lab test of several tests or markers. Tests of one name are numbered in
-// its name, and so are markers of one name.
+// BuildLabTest combines several tests or markers into one lab test. In its name, tests with the same name are
+// numbered, and so are markers with the same name.
 func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, id uuid.UUID) LabTest {
 	t := LabTest{
 		ID: LabTestID{id}, Slug: id.String(), SampleType: Serum, Method: method, IsActive: true,
@@ -279,7 +278,7 @@ func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMe
 	return t
 }
 
-// together is what markers cost; false if one of them has no price.
+// together returns the sum of the markers' prices; false if one of them has no price.
 func together(markers []Marker) (Number, bool) {
 	var sum Number
 	for _, m := range markers {
@@ -295,7 +294,7 @@ func together(markers []Marker) (Number, bool) {
 	return sum, true
 }
 
-// SlowestTurnaround returns the greatest turnaround of the markers; nil if any has none.
+// SlowestTurnaround returns the longest turnaround of the markers; nil if any marker has none.
 func SlowestTurnaround(markers []Marker, days func(Marker) *int) *int {
 	var out *int
 	for _, m := range markers {
@@ -310,9 +309,8 @@ func SlowestTurnaround(markers []Marker, days func(Marker) *int) *int {
 	return out
 }
 
-// AccountFor finds the account that an order at a lab uses. An order without a lab
-// uses none. It never guesses: several active accounts are an error, and a team whose
-// own accounts are not active does not fall back to the platform's.
+// AccountFor returns the lab account of an order at a lab; nil for an order without a lab. Several active
+// accounts are an error. A team whose own accounts are not active does not get the platform's account.
 func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) (*LabAccount, error) {
 	usable := func(a LabAccount) bool {
 		return a.Status == LabAccountActive || imported && a.Status == LabAccountPending
@@ -352,8 +350,8 @@ func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 	return nil, rules.Broken(NoActiveLabAccount, "the team has accounts at the lab, but none with the status active")
 }
 
-// CheckBilling checks that an order may be billed this way. State is where the patient
-// lives; empty means that it is not known yet, and is checked when it is.
+// CheckBilling checks that the account allows the billing type in the patient's state. An empty state is
+// unknown and is checked when it is known.
 func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	if a == nil {
 		return nil
@@ -368,14 +366,13 @@ func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	return nil
 }
 
-// Delegated reports whether the team's own physicians order on an account.
+// Delegated reports whether the team's own physicians order with an account.
 func Delegated(a *LabAccount) bool {
 	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
 }
 
-// CheckAnswers checks what was answered at order entry, and fills in what has a preset. Questions
-// with one of the fasting codes may be left without an answer: that a patient must fast does not
-// say that the patient did.
+// CheckAnswers checks the answers at order entry, and adds default answers. Questions with one of the fasting
+// codes may have no answer, because an instruction to fast does not mean that the patient fasted.
 func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0
@@ -420,7 +417,7 @@ func (t LabTest) Questions() iter.Seq2[int, Question] {
 	}
 }
 
-// Preset returns the answer of an optional question without one; false if it has no default.
+// Preset returns the default answer of an optional question; false if it has none.
 func (q Question) Preset() (string, bool) {
 	if q.Default != nil && !q.Required {
 		return *q.Default, true
@@ -428,7 +425,7 @@ func (q Question) Preset() (string, bool) {
 	return "", false
 }
 
-// takes checks the answers of one question.
+// takes checks the answers to one question.
 func (q Question) takes(of []AOEAnswer) error {
 	if len(of) > 1 && q.Type != MultiChoiceQuestion {
 		return rules.Broken(AOEInvalid, "aoe_answers: a question of a single choice must have one answer")

@@ -12,20 +12,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// LabTests keeps the lab tests that teams make. Default: teams cannot make any.
+	// LabTests stores the lab tests that teams make. Default: teams cannot make lab tests.
 	LabTests LabTestStore
-	// HoldLabTests makes new lab tests wait for [Service.ApproveLabTest].
-	// Default: they can be ordered at once.
+	// HoldLabTests makes new lab tests wait for [Service.ApproveLabTest]. Default: they can be ordered at once.
 	HoldLabTests bool
 	// CentralLabs are the slugs of the labs that the compendium compares. Nil means all.
 	CentralLabs []string
-	// CompendiumTools reports whether a team may search the compendium. Default: no team
-	// may.
+	// CompendiumTools reports whether a team may use the compendium. Default: no team may.
 	CompendiumTools func(ctx context.Context, team healthlab.TeamID) (bool, error)
-	// Facts returns billing codes and popularity of the marker that has a code at a lab.
-	// Default: none are known.
+	// Facts returns the billing codes and the popularity of a marker by lab and code. Default: none.
 	Facts func(lab, providerID string) (MarkerFacts, bool)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -33,15 +30,15 @@ type Options struct {
 	NewID func() uuid.UUID
 }
 
-// Service answers what a team can order. It adds the lab tests that teams made to
-// those of a [Source]. It is safe for concurrent use.
+// Service lists what a team can order: the tests of a [Source] and those that the team made. It is safe for
+// concurrent use.
 type Service struct {
 	source Source
-	sheets InstructionSource // nil: the catalogue has no instructions
+	sheets InstructionSource // nil if the source has no instructions
 	opts   Options
 }
 
-// New returns a Service that reads source.
+// New returns a Service over source.
 func New(source Source, opts *Options) *Service {
 	s := &Service{source: source}
 	if opts != nil {
@@ -73,7 +70,7 @@ func (s *Service) Accounts(ctx context.Context, team healthlab.TeamID) (Accounts
 	return s.source.Accounts(ctx, team)
 }
 
-// ExpectedResults returns what each of the markers should bring, by marker id.
+// ExpectedResults returns the expected results of each marker, by marker id.
 func (s *Service) ExpectedResults(ctx context.Context, markers []int) (map[int][]ExpectedResult, error) {
 	return s.source.ExpectedResults(ctx, markers)
 }
@@ -86,21 +83,21 @@ func (s *Service) CentralLabs(ctx context.Context) ([]Lab, error) {
 	}), err
 }
 
-// Instructions returns the sheets for a lab test, in the order in which a patient reads
-// them; none without an [InstructionSource].
+// Instructions returns the instruction sheets for a lab test, in the order in which a patient reads them; none
+// without an [InstructionSource].
 func (s *Service) Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error) {
 	return sheetsFor(ctx, s.sheets, t)
 }
 
-// Offer is what a catalogue says about a selection. It is safe for concurrent use.
+// Offer has the catalogue entries for a selection. It is safe for concurrent use.
 type Offer struct {
 	selection  Selection
 	found      Candidates
-	id         uuid.UUID // of a test that is built
-	instructed bool      // such a test has instructions
+	id         uuid.UUID // id of a lab test that is built
+	instructed bool      // a built test has instructions
 }
 
-// Offer asks the catalogue about a selection. newID makes the id of a test that is built.
+// Offer reads the catalogue entries for a selection. newID makes the id of a lab test that is built.
 func (s *Service) Offer(ctx context.Context, team healthlab.TeamID, w Selection, newID func() uuid.UUID) (Offer, error) {
 	found, err := s.Find(ctx, team, w)
 	if err != nil {
@@ -121,11 +118,11 @@ func (s *Service) Offer(ctx context.Context, team healthlab.TeamID, w Selection,
 	return o, nil
 }
 
-// Account returns the lab account that the selection names; nil for none.
+// Account returns the lab account that the selection names; nil if it names none.
 func (o *Offer) Account() *LabAccountID { return o.selection.Account }
 
-// Choose makes one lab test of the selection, with the accounts of the team. onSite says whether the
-// team draws samples itself. Choose reads nothing: each call returns the same.
+// Choose combines the selection into one lab test, with the accounts of the team. onSite reports whether the
+// team draws samples itself. Choose reads nothing: each call returns the same result.
 func (o *Offer) Choose(onSite bool) (Chosen, Accounts, error) {
 	chosen, err := resolve(o.selection, o.found, onSite, o.id)
 	if err != nil {
@@ -173,8 +170,8 @@ func (s *Service) Labs(ctx context.Context) ([]Lab, error) {
 	return labs, nil
 }
 
-// LabAccounts returns the accounts that are linked to the team: the one with an id, and
-// those of a status, where they are given. Accounts of the platform are not listed.
+// LabAccounts returns the accounts that are linked to the team, filtered by id and status if given. Accounts of
+// the platform are not listed.
 func (s *Service) LabAccounts(ctx context.Context, team healthlab.TeamID, id *LabAccountID, status LabAccountStatus) ([]LabAccount, error) {
 	accounts, err := s.source.Accounts(ctx, team)
 	if err != nil {
@@ -185,7 +182,7 @@ func (s *Service) LabAccounts(ctx context.Context, team healthlab.TeamID, id *La
 	}), nil
 }
 
-// labOf returns the slug of the lab of one of the team's accounts; empty for nil.
+// labOf returns the slug of the lab of one of the team's accounts; empty without an account.
 func (s *Service) labOf(ctx context.Context, team healthlab.TeamID, account *LabAccountID) (string, error) {
 	if account == nil {
 		return "", nil
@@ -200,8 +197,8 @@ func (s *Service) labOf(ctx context.Context, team healthlab.TeamID, account *Lab
 	return linked[0].Lab, nil
 }
 
-// Markers returns a page of the markers that can be ordered; with an account, of those
-// of its lab. NotFound if the team has no such account; Invalid if the page is none.
+// Markers returns a page of the orderable markers; with an account, of those of its lab. NotFound if the team
+// has no such account; Invalid for an invalid page.
 func (s *Service) Markers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, q MarkerQuery) (MarkerPage, error) {
 	lab, err := s.labOf(ctx, team, account)
 	if err != nil {
@@ -227,8 +224,8 @@ func (s *Service) Markers(ctx context.Context, team healthlab.TeamID, account *L
 	return page, nil
 }
 
-// Marker returns the marker that has a code at a lab. NotFound if there is none, or if
-// the account is at another lab.
+// Marker returns the marker with a code at a lab. NotFound if there is none, or if the account is at another
+// lab.
 func (s *Service) Marker(ctx context.Context, team healthlab.TeamID, account *LabAccountID, lab int, code string) (Marker, error) {
 	slug, err := s.labOf(ctx, team, account)
 	if err != nil {
@@ -251,9 +248,8 @@ func (s *Service) Marker(ctx context.Context, team healthlab.TeamID, account *La
 	return Marker{}, rules.Missing(MarkerNotFound, "the lab has no marker with this code")
 }
 
-// LabTests returns a page of the lab tests that the team may see; with an account, of
-// those of its lab. NotFound if the team has no such account; Invalid if the cursor is
-// none of this query.
+// LabTests returns a page of the lab tests that the team may see; with an account, of those of its lab.
+// NotFound if the team has no such account; Invalid for an invalid cursor.
 func (s *Service) LabTests(ctx context.Context, account *LabAccountID, q LabTestQuery) (LabTestPage, error) {
 	lab, err := s.labOf(ctx, q.Team, account)
 	if err != nil {
@@ -299,9 +295,8 @@ func (s *Service) LabTestMarkers(ctx context.Context, team healthlab.TeamID, acc
 	return s.Markers(ctx, team, nil, MarkerQuery{IDs: t.MarkerIDs(), Reflex: true, Page: page, Size: size})
 }
 
-// OrderSetMarkers returns a page of the markers that an order of the set would have,
-// each once. It is refused by the same rules as the order, but for those about how the
-// sample is collected.
+// OrderSetMarkers returns a page of the markers that an order of the set would have, without duplicates. It has
+// the errors of placing the order, except those about the collection of the sample.
 func (s *Service) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, set OrderSet, page, size int) (MarkerPage, error) {
 	anyMethod := WalkInTest
 	w, err := set.Select(&anyMethod, nil)
@@ -335,7 +330,7 @@ func (s *Service) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, se
 	return s.Markers(ctx, team, nil, MarkerQuery{IDs: ids, Reflex: true, Page: page, Size: size})
 }
 
-// Slugs returns those of labs.
+// Slugs returns the slugs of labs.
 func Slugs(labs []Lab) []string {
 	out := make([]string, len(labs))
 	for i := range labs {
@@ -344,7 +339,7 @@ func Slugs(labs []Lab) []string {
 	return out
 }
 
-// CheckLabs notes the slugs that none of the labs has.
+// CheckLabs adds a problem for each slug that no lab has.
 func CheckLabs(p *healthlab.Problems, labs []Lab, slugs []string) {
 	for i, slug := range slugs {
 		if !HasLab(labs, slug) {

@@ -12,48 +12,46 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
-// StaticCatalogContents is a catalogue as a team supplies it, in Go or as a JSON file.
+// StaticCatalogContents is the content of a catalogue, in Go or as a JSON file.
 type StaticCatalogContents struct {
 	Labs    []Lab            `json:"labs"`
 	Markers []MarkerComplete `json:"markers"`
 	Tests   []StaticTest     `json:"lab_tests"`
-	// Accounts with an allow list belong to the teams on it; those without are the
-	// platform's, at most one for each lab, and every team may use them.
+	// Accounts with an allow-list belong to the teams on it. Accounts without one are the platform's, at most
+	// one for each lab, and every team may use them.
 	Accounts []LabAccount `json:"lab_accounts"`
-	// Instructions are for patients.
+	// Instructions are the instruction sheets for patients.
 	Instructions []InstructionSheet `json:"collection_instructions"`
 }
 
-// StaticTest is a lab test of a catalogue. Its lab and markers are named by id; what
-// follows from them (lab, markers, turnaround, is_active) is filled in.
+// StaticTest is a lab test of a catalogue. It names its lab and markers by id; lab, markers, turnaround and
+// is_active are computed.
 type StaticTest struct {
 	LabTest
 	LabID     int   `json:"lab_id"`
 	MarkerIDs []int `json:"marker_ids"`
-	// Teams may see the test; empty means that all may.
+	// Teams are the teams that may see the test; empty means all.
 	Teams []healthlab.TeamID `json:"teams"`
 }
 
-// StaticCatalog is a [Source] that does not change: everything that can be ordered, in
-// memory. It is immutable and safe for concurrent use.
+// StaticCatalog is a [Source] over fixed contents in memory. It is immutable and safe for concurrent use.
 type StaticCatalog struct {
 	labs     []Lab
 	markers  map[int]MarkerComplete
 	byCode   map[string][]int
 	tests    map[LabTestID]StaticTest
-	made     []LabTestID // as they were made
+	made     []LabTestID // the tests in order of creation
 	accounts []LabAccount
 	sheets   []InstructionSheet
 
-	// What the search looks at, by id, and the words of it.
+	// Data for the search: markers by id, and their words.
 	searchable []searchableMarker
 	words      *textsearch.Index
 }
 
-// ReadStaticCatalog reads a catalogue from JSON: an object with labs, markers, lab_tests,
-// lab_accounts and collection_instructions, each a list in the form in which the API publishes it, but that a lab
-// test names its lab_id and marker_ids. Invalid as [NewStaticCatalog], or if it is not such
-// JSON.
+// ReadStaticCatalog reads a catalogue from JSON: an object with labs, markers, lab_tests, lab_accounts and
+// collection_instructions, each a list in the form of the HTTP API, except that a lab test has lab_id and
+// marker_ids. Invalid as [NewStaticCatalog], or if the JSON has another form.
 func ReadStaticCatalog(r io.Reader) (*StaticCatalog, error) {
 	c, err := ReadContents(r)
 	if err != nil {
@@ -62,11 +60,10 @@ func ReadStaticCatalog(r io.Reader) (*StaticCatalog, error) {
 	return NewStaticCatalog(c)
 }
 
-// NewStaticCatalog checks a catalogue and returns it. Invalid lists everything that is wrong
-// with it: ids used twice, labs and markers that do not exist, markers of another lab
-// than their test's, methods that a lab does not take, several platform accounts at a
-// lab, platform accounts that are delegated, instructions without steps, tests that claim
-// instructions without any, reference ranges that are none or have no unit.
+// NewStaticCatalog checks the contents and returns a catalogue. Invalid lists every problem: duplicate ids,
+// unknown labs and markers, markers of another lab than their test's, collection methods that a lab does not
+// accept, several platform accounts at a lab, delegated platform accounts, instructions without steps, tests
+// that claim missing instructions, reference ranges that cannot be parsed or have no unit.
 func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	b := &StaticCatalog{
 		labs: slices.SortedFunc(slices.Values(c.Labs), func(a, b Lab) int { return cmp.Compare(a.ID, b.ID) }), accounts: slices.Clone(c.Accounts),
@@ -141,7 +138,7 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	return b, nil
 }
 
-// checkRange checks the reference range of a result.
+// checkRange checks the reference range of an expected result.
 func (r *ExpectedResult) checkRange(c rules.Check) {
 	if r.ReferenceRange == nil {
 		return
@@ -155,7 +152,7 @@ func (r *ExpectedResult) checkRange(c rules.Check) {
 	}
 }
 
-// checkSheet checks instructions of a lab that is known, or is not.
+// checkSheet checks an instruction sheet.
 func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known bool) {
 	if !known {
 		c.Add("unknown_lab", "must be the id of one of the labs", "lab_id")
@@ -170,7 +167,7 @@ func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known 
 	}
 }
 
-// add checks a test and fills in what follows from its lab and markers.
+// add checks a lab test and computes the fields that follow from its lab and markers.
 func (b *StaticCatalog) add(c rules.Check, t StaticTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
 		c.Add("duplicate", "must have an id that no other lab test has", "id")

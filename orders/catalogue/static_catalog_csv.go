@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
-// ReadContents reads the JSON that [ReadStaticCatalog] reads and checks nothing but its form, so
-// that more can be added before [NewStaticCatalog] makes a catalogue of it.
+// ReadContents reads the JSON of [ReadStaticCatalog] and checks its form only, so that the caller can add
+// contents before it calls [NewStaticCatalog].
 func ReadContents(r io.Reader) (StaticCatalogContents, error) {
 	var c StaticCatalogContents
 	d := json.NewDecoder(r)
@@ -27,12 +27,12 @@ func ReadContents(r io.Reader) (StaticCatalogContents, error) {
 type markerRow struct {
 	marker MarkerComplete
 	result ExpectedResult
-	// found: the line names a result.
+	// found is true if the line has a result.
 	found bool
 }
 
-// markerColumns are the columns of a CSV file of markers. Each reads a cell that is not
-// empty, and says whether it could.
+// markerColumns are the columns of a CSV file of markers. Each function reads a cell that is not empty, and
+// returns false if the cell is invalid.
 var markerColumns = map[string]func(r *markerRow, cell string) bool{
 	"id":                     func(r *markerRow, s string) bool { return rules.ParseInt(&r.marker.ID, s) },
 	"name":                   func(r *markerRow, s string) bool { r.marker.Name = s; return true },
@@ -82,17 +82,16 @@ func markerType(r *markerRow, s string) bool {
 	return t == Biomarker || t == Panel
 }
 
-// ReadMarkersCSV reads markers from a table: a line with the names of columns, in any
-// order, then one line for each result that a marker should bring. The columns id, name
-// and lab_id must be there; the others are slug, description, provider_id, type, unit,
-// price, a_la_carte_enabled, is_orderable, common_tat_days, worst_case_tat_days, and of
-// the result, result_id, result_name, result_slug, result_provider_id, result_required,
-// loinc_code, loinc_name and loinc_unit. An empty cell says nothing: a marker is then a
-// biomarker that can be ordered, though not on its own; a result is required; a slug is
-// made of the name. A line with the id of an earlier one adds a result to that marker,
-// and nothing else of it counts. Questions at order entry have no columns.
+// ReadMarkersCSV reads markers from a CSV table: a line with the column names, in any order, then one line for
+// each expected result of a marker. The columns id, name and lab_id are required; the others are slug,
+// description, provider_id, type, unit, price, a_la_carte_enabled, is_orderable, common_tat_days,
+// worst_case_tat_days, and of the result, result_id, result_name, result_slug, result_provider_id,
+// result_required, loinc_code, loinc_name and loinc_unit. Empty cells have defaults: a marker is a biomarker
+// that can be ordered, but not outside of a lab test; a result is required; a slug is made from the name. A
+// line with the id of an earlier line adds a result to that marker, and its other cells are ignored. Questions
+// at order entry have no columns.
 //
-// Invalid lists every problem by line (from 1, the names of columns) and column.
+// Invalid lists every problem by line (from 1, the column names) and column.
 func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
 	var out []MarkerComplete
 	place := map[int]int{}
@@ -131,7 +130,7 @@ func readMarker(columns, cells []string, c rules.Check) markerRow {
 	return row
 }
 
-// complete returns the marker that the first line of an id describes.
+// complete returns the marker that the first line with an id describes.
 func (r *markerRow) complete(c rules.Check) MarkerComplete {
 	m := r.marker
 	if m.Name == "" {
@@ -146,7 +145,7 @@ func (r *markerRow) complete(c rules.Check) MarkerComplete {
 	return m
 }
 
-// resultOf is the result of a line, as one of a marker.
+// resultOf returns the expected result in a line.
 func (r *markerRow) resultOf(m *MarkerComplete, c rules.Check) ExpectedResult {
 	out := r.result
 	out.LabID = m.LabID

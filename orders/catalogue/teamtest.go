@@ -15,12 +15,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// TeamTest is a lab test that a team made, as it is kept: what the team chose. Its lab
-// and markers are the catalogue's.
+// TeamTest is a stored lab test that a team made. It has the team's choices; its lab and markers are read from
+// the catalogue.
 type TeamTest struct {
 	ID   LabTestID
 	Team healthlab.TeamID
-	// Slug is made of the first name and stays.
+	// Slug is made from the first name and does not change.
 	Slug        string
 	Name        string
 	Description string
@@ -28,47 +28,44 @@ type TeamTest struct {
 	SampleType  SampleType
 	Fasting     bool
 	Status      LabTestStatus
-	// LabID and MarkerIDs are of the catalogue.
+	// LabID and MarkerIDs refer to the catalogue.
 	LabID     int
 	MarkerIDs []int
-	// Auto: the service built it for orders of several tests or of markers on their own.
-	// Price is then what they cost together, if all have a price; nil otherwise: it
-	// follows from the markers.
+	// Auto is true if the service built the test for orders of several tests or of single markers. Price is
+	// then the sum of the prices, if all are known; else nil.
 	Auto                 bool
 	Price                *Number
 	CreatedAt, UpdatedAt time.Time
 }
 
-// TeamTestQuery asks for lab tests of a team. The zero value asks for all of them.
+// TeamTestQuery selects lab tests of a team. The zero value selects all of them.
 type TeamTestQuery struct {
-	// IDs are the only ones that are wanted; nil means any.
+	// IDs limit the tests; nil means any.
 	IDs []LabTestID
-	// Generation leaves out those that the service built (manual), or all others (auto).
-	// Empty means neither.
+	// Generation selects manual tests, which the team made, or auto tests, which the service built. Empty
+	// selects both.
 	Generation Generation
 }
 
-// LabTestStore keeps the lab tests that teams make.
+// LabTestStore stores the lab tests that teams make.
 //
-// All methods are safe for concurrent use and atomic. Text that is not UTF-8 or has a
-// NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. What a method
-// hands out is the caller's to edit. Once ctx has ended, a call returns its error and
-// writes nothing.
+// All methods are safe for concurrent use and atomic. Text that is not UTF-8 or has a NUL is healthlab.Invalid.
+// Times are kept in UTC to the microsecond. The caller may edit returned values. Once ctx has ended, a call
+// returns its error and writes nothing.
 type LabTestStore interface {
-	// InsertLabTest adds a test. Conflict if the id is taken, by whichever team.
+	// InsertLabTest adds a test. Conflict if any team has a test with the id.
 	InsertLabTest(ctx context.Context, t TeamTest) error
-	// UpdateLabTest lets change edit a test of the team, but for its id and its team,
-	// and returns it. An error of change is returned unchanged and nothing is written;
-	// change may run more than once, so it is pure. Concurrent changes behave as if they
-	// ran one after another. NotFound if the team has no such test.
+	// UpdateLabTest lets change edit a test of the team, except its id and team, and returns the test. An error
+	// of change is returned unchanged and nothing is written; change may run more than once, so it must be
+	// pure. Concurrent changes behave as if they ran one after another. NotFound if the team has no such test.
 	UpdateLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change func(*TeamTest) error) (TeamTest, error)
-	// TeamTests returns the team's tests that match q, by creation time, ties by id.
+	// TeamTests returns the team's tests that match q, sorted by creation time, then by id.
 	TeamTests(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]TeamTest, error)
 }
 
-// LabTestRequest asks for a lab test of one's own.
+// LabTestRequest is the request of a team to make a lab test.
 type LabTestRequest struct {
-	// MarkerIDs or ProviderIDs (the lab's codes): exactly one of the two.
+	// MarkerIDs or ProviderIDs (the lab's codes): exactly one of the two must be given.
 	MarkerIDs   []int            `json:"marker_ids" wire:"opt,max=500"`
 	ProviderIDs []string         `json:"provider_ids" wire:"opt,max=500"`
 	Name        string           `json:"name"`
@@ -77,17 +74,17 @@ type LabTestRequest struct {
 	Fasting     bool             `json:"fasting" wire:"opt"`
 	// LabAccountID limits the markers to the lab of this account.
 	LabAccountID *LabAccountID `json:"lab_account_id"`
-	// LabSlug names the lab where codes alone do not.
+	// LabSlug is the lab of the codes, if several labs have them.
 	LabSlug *string `json:"lab_slug"`
 }
 
-// LabTestChange changes a lab test; nil leaves things as they are.
+// LabTestChange changes a lab test; nil leaves a field as it is.
 type LabTestChange struct {
 	Name   *string `json:"name"`
 	Active *bool   `json:"active"`
 }
 
-// Names of the rules about lab tests of one's own.
+// Error types about lab tests of a team.
 const (
 	MarkerIDsMissing   = "MARKER_IDS_MISSING"
 	MarkerIDsConflict  = "MARKER_IDS_CONFLICT"
@@ -96,7 +93,7 @@ const (
 	LabTestNotYours    = "LAB_TEST_NOT_YOURS"
 )
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *LabTestRequest) Check() error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -107,14 +104,12 @@ func (r *LabTestRequest) Check() error {
 	return p.Err()
 }
 
-// CreateLabTest makes a lab test of the team's own, of markers of one lab. It can be
-// ordered at once, or waits for [Service.ApproveLabTest] where the Service holds new
-// tests back.
+// CreateLabTest makes a lab test of the team from markers of one lab. It can be ordered at once, or waits for
+// [Service.ApproveLabTest] with [Options].HoldLabTests.
 //
-// Invalid lists every problem of the request itself. RuleErrors: MARKER_IDS_MISSING,
-// MARKER_IDS_CONFLICT, MARKER_NOT_FOUND, MARKER_NOT_ORDERABLE, MARKER_NOT_IN_LAB,
-// MULTIPLE_LABS, METHOD_NOT_SUPPORTED, LAB_ACCOUNT_NOT_FOUND. Unimplemented without a
-// store for lab tests.
+// Invalid lists every problem of the request. RuleErrors: MARKER_IDS_MISSING, MARKER_IDS_CONFLICT,
+// MARKER_NOT_FOUND, MARKER_NOT_ORDERABLE, MARKER_NOT_IN_LAB, MULTIPLE_LABS, METHOD_NOT_SUPPORTED,
+// LAB_ACCOUNT_NOT_FOUND. Unimplemented without a store for lab tests.
 func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req LabTestRequest) (LabTest, error) {
 	if s.opts.LabTests == nil {
 		return LabTest{}, fmt.Errorf("create lab test: %w", healthlab.Unimplemented)
@@ -156,7 +151,7 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 	return s.LabTest(ctx, team, nil, t.ID)
 }
 
-// ofOneLab finds the markers that are asked for, and their lab.
+// ofOneLab finds the requested markers and their lab.
 func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
 	found, err := s.Find(ctx, team, Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs})
 	if err != nil {
@@ -204,8 +199,8 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 	return added, lab, nil
 }
 
-// sampleOf is what is collected for a lab in a certain way: for a kit, something that
-// patients can take themselves.
+// sampleOf returns the sample type for a lab and collection method: for a kit, a sample that patients can take
+// themselves.
 func sampleOf(m CollectionMethod, lab *Lab) (SampleType, bool) {
 	if !slices.Contains(lab.CollectionMethods, m) {
 		return "", false
@@ -222,9 +217,9 @@ func sampleOf(m CollectionMethod, lab *Lab) (SampleType, bool) {
 	return "", false
 }
 
-// ChangeLabTest renames a lab test of the team's own, or takes it out of use and back.
-// Orders of it go on. RuleErrors: LAB_TEST_NOT_FOUND, LAB_TEST_NOT_YOURS (Forbidden) for
-// one that the team sees and did not make, LAB_TEST_PENDING_APPROVAL.
+// ChangeLabTest renames a lab test of the team, or deactivates or activates it. Orders of the test continue.
+// RuleErrors: LAB_TEST_NOT_FOUND, LAB_TEST_NOT_YOURS (Forbidden) for a test that the team sees and did not
+// make, LAB_TEST_PENDING_APPROVAL.
 func (s *Service) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID, change LabTestChange) (LabTest, error) {
 	var p healthlab.Problems
 	if change.Name != nil {
@@ -253,8 +248,8 @@ func (s *Service) ChangeLabTest(ctx context.Context, team healthlab.TeamID, id L
 	})
 }
 
-// ApproveLabTest lets a lab test that waits for approval be ordered. No operation of
-// the API does this: it is the host's decision. One that was approved stays as it is.
+// ApproveLabTest makes a lab test that waits for approval orderable. No operation of the HTTP API does this:
+// the host decides. An approved test stays unchanged.
 func (s *Service) ApproveLabTest(ctx context.Context, team healthlab.TeamID, id LabTestID) (LabTest, error) {
 	at := s.now()
 	return s.editLabTest(ctx, team, id, func(t *TeamTest) error {
@@ -284,15 +279,14 @@ func (s *Service) editLabTest(ctx context.Context, team healthlab.TeamID, id Lab
 	return s.LabTest(ctx, team, nil, seen.ID)
 }
 
-// teamCatalogue is a catalogue with the tests that teams made.
+// teamCatalogue is a Source that adds the tests that teams made to another Source.
 type teamCatalogue struct {
 	Source
 	made   LabTestStore
-	sheets InstructionSource // nil for none
+	sheets InstructionSource // nil if the source has no instructions
 }
 
-// own returns the tests that a team made. They share what the catalogue knows of their
-// markers and labs, until they are finished.
+// own returns the tests that a team made. They share memory with the catalogue until finish copies them.
 func (s teamCatalogue) own(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]LabTest, []TeamTest, error) {
 	made, err := s.made.TeamTests(ctx, team, q)
 	if err != nil || len(made) == 0 {
@@ -322,8 +316,8 @@ func (s teamCatalogue) own(ctx context.Context, team healthlab.TeamID, q TeamTes
 	return out, made, nil
 }
 
-// finish gives a test of the team's its own copy of all, and says whether there are
-// instructions. It takes long enough to be done for those only that are handed out.
+// finish copies a team's test and sets whether instructions exist. It is slow, so it is called only for
+// returned tests.
 func (s teamCatalogue) finish(ctx context.Context, t *LabTest) error {
 	for i, m := range t.Markers {
 		t.Markers[i] = MarkerComplete{Marker: m}.clone().Marker
@@ -336,7 +330,7 @@ func (s teamCatalogue) finish(ctx context.Context, t *LabTest) error {
 	return instructed(ctx, s.sheets, t)
 }
 
-// known is a team's test with what the catalogue knows of it.
+// known returns a team's test with its lab and markers from the catalogue.
 func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 	out := LabTest{
 		ID: t.ID, Slug: t.Slug, Name: t.Name, Description: &t.Description, SampleType: t.SampleType,
@@ -370,8 +364,8 @@ func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 	return out
 }
 
-// StoreBuilt stores a lab test that [Service.Choose] built, so that it can be read
-// and listed, and gives it its id. The same selection of the same team is the same test.
+// StoreBuilt stores a lab test that [Service.Choose] built, so that it can be read and listed, and sets its id.
+// The same selection of the same team gives the same test.
 func (s *Service) StoreBuilt(ctx context.Context, team healthlab.TeamID, t *LabTest, at time.Time) error {
 	if !t.AutoGenerated {
 		return nil
@@ -418,8 +412,7 @@ func (s teamCatalogue) LabTests(ctx context.Context, team healthlab.TeamID, ids 
 	return append(found, own...), nil
 }
 
-// FindLabTests implements [Source]. Tests of the catalogue are older than those that
-// teams made.
+// FindLabTests implements [Source]. Tests of the catalogue count as older than those that teams made.
 func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error) {
 	q, err := q.Normal()
 	if err != nil {
@@ -464,7 +457,7 @@ func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTes
 	return page, nil
 }
 
-// join adds own tests, as they came to be, to those of the catalogue, sorted as asked.
+// join adds the team's tests to those of the catalogue, sorted as the query asks.
 func (q *LabTestQuery) join(theirs, own []LabTest) []LabTest {
 	if q.Direction == Descending {
 		slices.Reverse(own)
@@ -485,7 +478,7 @@ func (q *LabTestQuery) join(theirs, own []LabTest) []LabTest {
 	return all
 }
 
-// page cuts a page out of sorted tests, without those that are hidden.
+// page returns a page of sorted tests, without hidden ones.
 func (q *LabTestQuery) page(all []LabTest, hidden func(LabTest) bool) (LabTestPage, error) {
 	after, err := testAfter(q.Cursor)
 	if err != nil {

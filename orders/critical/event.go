@@ -11,14 +11,14 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Names of the events that this package emits.
+// Event types of this package.
 const (
 	EventCritical       = "labtest.result.critical"
 	EventAcknowledged   = "labtest.result.critical.acknowledged"
 	EventUnacknowledged = "labtest.result.critical.unacknowledged"
 )
 
-// EventTypes lists the events that this package emits. Their key is the id of the order.
+// EventTypes lists the event types of this package. The key of the events is the id of the order.
 func EventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{Name: EventCritical, Mode: healthlab.Ordered, Data: Notice{},
@@ -30,7 +30,7 @@ func EventTypes() []healthlab.EventType {
 	}
 }
 
-// Notice says that an order has a critical result. The result itself is read through the API.
+// Notice is the event that an order has a critical result. The result itself is read through the API.
 type Notice struct {
 	ID       LoopID           `json:"critical_result_id"`
 	Revision int              `json:"revision"`
@@ -41,13 +41,13 @@ type Notice struct {
 	SampleID       string                   `json:"sample_id"`
 	Status         labresult.Status         `json:"status"`
 	Interpretation labresult.Interpretation `json:"interpretation"`
-	// CreatedAt is when the first report of the order came from the laboratory, UpdatedAt when the one
-	// with this result did.
+	// CreatedAt is the time at which the order's first report came from the laboratory, UpdatedAt that of the
+	// report with this result.
 	CreatedAt healthlab.Time `json:"created_at"`
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// AcknowledgedNotice says that a person knows a critical result.
+// AcknowledgedNotice is the event that a person has acknowledged a critical result.
 type AcknowledgedNotice struct {
 	ID             LoopID           `json:"critical_result_id"`
 	Revision       int              `json:"revision"`
@@ -59,7 +59,7 @@ type AcknowledgedNotice struct {
 	AcknowledgedBy string           `json:"acknowledged_by"`
 }
 
-// UnacknowledgedNotice says that a step of the ladder passed.
+// UnacknowledgedNotice is the event that an escalation step passed without an acknowledgement.
 type UnacknowledgedNotice struct {
 	ID       LoopID           `json:"critical_result_id"`
 	Revision int              `json:"revision"`
@@ -70,13 +70,13 @@ type UnacknowledgedNotice struct {
 	// Step counts from 1 to Steps.
 	Step  int `json:"step"`
 	Steps int `json:"steps"`
-	// To is the role or the recipient that the step names.
+	// To is the role or the recipient of the step.
 	To    string         `json:"to"`
 	DueAt healthlab.Time `json:"due_at"`
 }
 
-// eventsFrom returns the events of the entries of the history from index n on. Their ids follow from
-// the loop and the place in the history.
+// eventsFrom returns the events of the history entries from index n on. Event ids are derived from the loop and
+// the position in the history.
 func (r *Record) eventsFrom(n int) ([]healthlab.Event, error) {
 	var out []healthlab.Event
 	for i := n; i < len(r.History); i++ {

@@ -15,31 +15,32 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// LoopID names a loop.
+// LoopID identifies a loop: the notification of one critical result until a person acknowledges it.
 type LoopID struct{ uuid.UUID }
 
-// Status is where a loop stands.
+// Status is the state of a loop.
 type Status string
 
-// The Statuses().
+// Statuses of a loop.
 const (
-	// Open loops wait for a person, and steps of the ladder are to come.
+	// Open: the loop waits for an acknowledgement, and more escalation steps will follow.
 	Open Status = "open"
-	// Escalated loops wait for a person, and every step of the ladder has passed.
+	// Escalated: the loop waits for an acknowledgement, and every escalation step has passed.
 	Escalated Status = "escalated"
-	// Acknowledged loops have ended: a person knows the result.
+	// Acknowledged: a person has acknowledged the result, and the loop has ended.
 	Acknowledged Status = "acknowledged"
-	// Withdrawn loops have ended: the laboratory corrected the result, and it is not critical.
+	// Withdrawn: the laboratory corrected the result to one that is not critical, and the loop has ended.
 	Withdrawn Status = "withdrawn"
 )
 
 // Statuses returns all statuses.
 func Statuses() []Status { return []Status{Open, Escalated, Acknowledged, Withdrawn} }
 
-// Waits reports whether a person is still to acknowledge the result.
+// Waits reports whether the loop waits for an acknowledgement.
 func (s Status) Waits() bool { return s == Open || s == Escalated }
 
-// Loop is what happened of one critical result of an order. Printing or logging it shows no result.
+// Loop tracks one critical result of an order until a person acknowledges it. Printing or logging it shows no
+// result.
 type Loop struct {
 	healthlab.Private
 
@@ -49,19 +50,19 @@ type Loop struct {
 	// SampleID is the laboratory's id of the specimen; null if it has none.
 	SampleID *string `json:"sample_id"`
 	Status   Status  `json:"status"`
-	// Result is what is to be acknowledged.
+	// Result is the result to acknowledge.
 	Result Snapshot `json:"result"`
-	// Revision counts the snapshots: 1, and one more for each correction that is critical.
+	// Revision is the number of snapshots of the result: 1, and one more for each correction that is critical.
 	Revision int `json:"revision"`
-	// Escalation is the ladder of the loop; empty until background work has looked at the loop once.
+	// Escalation are the loop's escalation steps; empty until background work has processed the loop once.
 	Escalation []Deadline `json:"escalation"`
-	// NextStepAt is when the next step is due; null if none is to come.
+	// NextStepAt is the time of the next escalation step; null if there is none.
 	NextStepAt *healthlab.Time `json:"next_step_at"`
-	// Acknowledgement is null until a person acknowledged the result.
+	// Acknowledgement is null until a person has acknowledged the result.
 	Acknowledgement *Acknowledgement `json:"acknowledgement"`
-	// History has everything that happened, oldest first.
+	// History has all events of the loop, oldest first.
 	History []Entry `json:"history"`
-	// OpenedAt is when the result was stored. Deadlines count from it.
+	// OpenedAt is the time at which the result was stored. Deadlines count from it.
 	OpenedAt  healthlab.Time `json:"opened_at"`
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
@@ -73,7 +74,7 @@ type Snapshot struct {
 	// Code is the LOINC code, else the laboratory's own; null if it has neither.
 	Code *string `json:"code"`
 	Name string  `json:"name"`
-	// Value is the text of the result as it is printed.
+	// Value is the text of the result as the report prints it.
 	Value          string                   `json:"value"`
 	Unit           *string                  `json:"unit"`
 	ReferenceRange *string                  `json:"reference_range"`
@@ -94,74 +95,74 @@ func (s *Snapshot) sameFinding(o *Snapshot) bool {
 	return s.Value == o.Value && rules.TextOf(s.Unit) == rules.TextOf(o.Unit) && rules.TextOf(s.ReferenceRange) == rules.TextOf(o.ReferenceRange)
 }
 
-// Step is one step of a team's ladder: if a result is not acknowledged at After, the team is told,
-// with whom to turn to.
+// Step is one step of a team's escalation ladder: if a result is not acknowledged after After, an event names
+// the recipient To.
 type Step struct {
-	// After counts from the storing of the result, in whole minutes.
+	// After is the time since the result was stored, in whole minutes.
 	After time.Duration
 	// To is the role or the recipient, in the team's words.
 	To string
 }
 
-// DefaultLadder is the ladder of a team that has chosen none: after 15, 30 and 60 minutes.
+// DefaultLadder returns the escalation steps of a team that has chosen none: after 15, 30 and 60 minutes.
 func DefaultLadder() []Step {
 	return []Step{
 		{15 * time.Minute, "ordering_clinician"}, {30 * time.Minute, "clinician_on_call"}, {time.Hour, "medical_director"},
 	}
 }
 
-// Deadline is a step of the ladder of one loop.
+// Deadline is an escalation step of one loop.
 type Deadline struct {
 	To    string         `json:"to"`
 	DueAt healthlab.Time `json:"due_at"`
-	// PassedAt is when the step passed without an acknowledgement; null before, and if the loop ended
-	// first.
+	// PassedAt is the time at which the step passed without an acknowledgement; null before that, and if the
+	// loop ended first.
 	PassedAt *healthlab.Time `json:"passed_at"`
 }
 
-// Acknowledgement says who knows the result.
+// Acknowledgement is the record that a person knows the result.
 type Acknowledgement struct {
 	healthlab.Private
 
 	By string         `json:"by"`
 	At healthlab.Time `json:"at"`
-	// Revision is that of the snapshot whose value the person read back.
+	// Revision is the revision of the snapshot whose value the person read back.
 	Revision int `json:"revision"`
 }
 
-// EntryKind says what an [Entry] tells.
+// EntryKind is the kind of a history [Entry].
 type EntryKind string
 
-// The Kinds().
+// Kinds of history entries.
 const (
 	// Announced: a critical result was stored. The first entry of each loop.
 	Announced EntryKind = "announced"
 	// Corrected: a correction changed the result, and it is still critical.
 	Corrected EntryKind = "corrected"
-	// StepPassed: a step of the ladder passed without an acknowledgement.
+	// StepPassed: an escalation step passed without an acknowledgement.
 	StepPassed EntryKind = "unacknowledged"
 	// WasAcknowledged: a person read the value back.
 	WasAcknowledged EntryKind = "acknowledged"
-	// WasWithdrawn: a correction says that the result is not critical.
+	// WasWithdrawn: a correction made the result not critical.
 	WasWithdrawn EntryKind = "withdrawn"
 )
 
-// Entry is one thing that happened. Fields that say nothing of its kind are left out.
+// Entry is one event in the history of a loop. Fields that do not apply to its kind are left out.
 type Entry struct {
 	healthlab.Private
 
 	At    healthlab.Time `json:"at"`
 	Event EntryKind      `json:"event"`
-	// Revision is that of the snapshot at that time.
+	// Revision is the revision of the snapshot at that time.
 	Revision int `json:"revision"`
 	// Result is the new snapshot of [Announced] and [Corrected].
 	Result *Snapshot `json:"result,omitempty"`
-	// Step counts from 1; To is whom the step names.
+	// Step counts from 1; To is the recipient of the step.
 	Step int    `json:"step,omitempty"`
 	To   string `json:"to,omitempty"`
-	// By is who acknowledged.
+	// By is the person who acknowledged.
 	By string `json:"by,omitempty"`
-	// Reason is why the loop was withdrawn: corrected_to_normal or corrected_to_abnormal.
+	// Reason is the reason for the withdrawal: corrected_to_normal or corrected_to_abnormal.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -177,18 +178,18 @@ type OrderEntry struct {
 	Reason   string         `json:"reason,omitempty"`
 }
 
-// Record is a loop as it is kept.
+// Record is a stored loop.
 type Record struct {
 	Loop
 	Team healthlab.TeamID
-	// Finding names the result within the order, and Number the loop.
+	// Finding identifies the result within the order, and Number the loop.
 	Finding string
 	Number  int
-	// ReportStatus is that of the latest report with the result. FirstReported is when the first report
-	// of the order came, and Reported when the latest did.
+	// ReportStatus is the status of the latest report with the result. FirstReported is the time of the order's
+	// first report, Reported that of the latest.
 	ReportStatus            labresult.Status
 	FirstReported, Reported healthlab.Time
-	// Due is when background work looks at the loop; zero for never.
+	// Due is the time at which background work processes the loop; zero for never.
 	Due time.Time
 }
 
@@ -202,8 +203,8 @@ func (r *Record) passed() int {
 	return len(slices.DeleteFunc(slices.Clone(r.Escalation), func(d Deadline) bool { return d.PassedAt == nil }))
 }
 
-// escalate passes the steps that are due at an instant, and plans the next one. ladder is the
-// team's, which the loop keeps.
+// escalate marks the steps that are due at an instant as passed, and plans the next one. ladder has the team's
+// steps, which the loop copies.
 func (r *Record) escalate(at healthlab.Time, ladder []Step) {
 	if !r.Status.Waits() {
 		return
@@ -232,34 +233,33 @@ func (r *Record) end(status Status, e Entry) {
 	r.add(e)
 }
 
-// ReadBack is what the person repeats.
+// ReadBack is the value that the person reads back.
 type ReadBack struct {
 	healthlab.Private
 
-	// Value must be the value of the snapshot. Spaces at the ends, and how many stand between words, do
-	// not count.
+	// Value must be the value of the snapshot. Spaces at the ends and repeated spaces are ignored.
 	Value string `json:"value"`
-	// Unit may be left out; else it must be the unit of the snapshot.
+	// Unit is optional; if given, it must be the unit of the snapshot.
 	Unit *string `json:"unit"`
 }
 
-// Request acknowledges a critical result.
+// Request is a request to acknowledge a critical result.
 type Request struct {
 	healthlab.Private
 
-	// AcknowledgedBy names the person, with 1 to 200 characters.
+	// AcknowledgedBy is the name of the person, with 1 to 200 characters.
 	AcknowledgedBy string   `json:"acknowledged_by"`
 	ReadBack       ReadBack `json:"read_back"`
 }
 
-// The greatest lengths of what a request says, in characters.
+// Highest lengths of the texts in a request, in characters.
 const (
 	maxPerson = 200
 	maxValue  = 10_000
 	maxUnit   = 200
 )
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *Request) Check() error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -269,15 +269,15 @@ func (r *Request) Check() error {
 	return p.Err()
 }
 
-// Names of the rules about critical results.
+// Error types about critical results.
 const (
 	NotFound         = "CRITICAL_RESULT_NOT_FOUND"
 	AlreadyClosed    = "CRITICAL_RESULT_CLOSED"
 	ReadBackMismatch = "READ_BACK_MISMATCH"
 )
 
-// acknowledge ends the loop, if the request repeats the result. Repeated by the same person it changes
-// nothing.
+// acknowledge ends the loop, if the read-back equals the result. A repeated request by the same person is a
+// no-op.
 func (r *Record) acknowledge(req Request, at healthlab.Time) error {
 	by := oneLine(req.AcknowledgedBy)
 	again := r.Status == Acknowledged && r.Acknowledgement.By == by
@@ -300,7 +300,7 @@ func (r *Record) acknowledge(req Request, at healthlab.Time) error {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Report is what is stored of the results of an order.
+// Report is the stored report of an order's results.
 type Report struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
@@ -308,18 +308,17 @@ type Report struct {
 	SampleID *string
 	Status   labresult.Status
 	Results  []labresult.Result
-	// FirstReported is when the first report of the order came, and Reported when this one did.
+	// FirstReported is the time of the order's first report, and Reported that of this one.
 	FirstReported, Reported healthlab.Time
-	// At is when it is stored.
+	// At is the time at which the report is stored.
 	At healthlab.Time
 }
 
-// follow returns what a report makes of the loops of its order, which are in the order of their
-// numbers: those that changed, and the new ones.
+// follow returns the loops of an order that a report changes or opens. The given loops are sorted by number.
 //
-// A critical result opens a loop, unless it has one that waits, or that was acknowledged with the same
-// value, unit and range. A loop that waits takes a changed critical result as its new snapshot. It is
-// withdrawn if the result is normal or abnormal; a result that is unknown or missing decides nothing.
+// A critical result opens a loop, unless it has one that waits, or one that was acknowledged with the same
+// value, unit and range. A waiting loop takes a changed critical result as its new snapshot. It is withdrawn if
+// the result is normal or abnormal; an unknown or missing result leaves it waiting.
 func follow(loops []*Record, rep Report) (changed []*Record) {
 	latest := map[string]*Record{}
 	for _, l := range loops {
@@ -368,7 +367,7 @@ func follow(loops []*Record, rep Report) (changed []*Record) {
 	return changed
 }
 
-// open returns a new loop, which is due at once, for its ladder to be planned.
+// open returns a new loop, which is due at once so that background work plans its steps.
 func (rep *Report) open(finding string, number int) *Record {
 	return &Record{
 		Team: rep.Team, Finding: finding, Number: number, Due: rep.At.Time,
@@ -391,7 +390,7 @@ func (r *Record) take(s Snapshot, rep Report, as EntryKind) {
 	r.add(Entry{At: rep.At, Event: as, Result: &s})
 }
 
-// LogValue shows the ids.
+// LogValue logs the ids only.
 func (l Loop) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", l.ID.String()), slog.String("order", l.OrderID.String()))
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// The first byte of the second index value: whether the loop waits for a person.
+// First byte of the second index value: whether the loop waits for an acknowledgement.
 const (
 	waiting = "w"
 	ended   = "e"
 )
 
-// loopTable keeps loops. Index[0] is the order, then the number; Index[1] is whether the loop waits,
-// then the longest open first, ties by id.
+// loopTable stores loops. Index[0] is the order, then the number; Index[1] is whether the loop waits, then the
+// time of opening, then the id.
 var loopTable = store.Table[Record]{Name: "critical_result", Row: func(r *Record) store.Row {
 	state := ended
 	if r.Status.Waits() {
@@ -43,14 +43,14 @@ func loopKey(team healthlab.TeamID, id LoopID) store.Key {
 // Tables declares the table of [NewStore] and [Follow].
 func Tables() []store.Definition { return []store.Definition{loopTable.Definition()} }
 
-// OfOrder returns the query for the loops of an order, in the order of their numbers, for callers that
-// read more in the same trip. [HistoryOf] reads the answer.
+// OfOrder returns the query for the loops of an order, sorted by number, for callers that read more rows in the
+// same round trip. [HistoryOf] reads its result.
 func OfOrder(team healthlab.TeamID, order uuid.UUID) store.Query {
 	from := orderIndex(order)
 	return store.Query{Key: loopTable.Key(store.Key{Team: team}), By: store.ByFirst, From: from, To: store.End(from)}
 }
 
-// HistoryOf returns the history of an order of the answer to [OfOrder], oldest first.
+// HistoryOf returns the history of an order from the result of [OfOrder], oldest first.
 func HistoryOf(rows []store.Row) ([]OrderEntry, error) {
 	entries, err := loopTable.Decoded(rows)
 	if err != nil {
@@ -66,9 +66,9 @@ func HistoryOf(rows []store.Row) ([]OrderEntry, error) {
 	return out, nil
 }
 
-// Follow opens, changes and withdraws the loops of an order as its results say, and appends their
-// events to events, which may be nil. It is called in the transaction that stores the results, after the
-// user and the order were read: the order as Held.
+// Follow opens, changes and withdraws the loops of an order for new results, and appends their events to
+// events, which may be nil. It is called in the transaction that stores the results, after the user and the
+// order were read, the order with the lock Held.
 func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) error {
 	ask := OfOrder(rep.Team, rep.Order)
 	ask.Lock = store.Held
@@ -93,7 +93,7 @@ func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) e
 	return nil
 }
 
-// write puts a loop, and appends the events of its history from index n on.
+// write stores a loop, and appends the events of its history from index n on.
 func write(ctx context.Context, tx store.Tx, events store.Events, e *store.Entry[Record], n int) error {
 	e.Value.Due = healthlab.At(e.Value.Due).Time
 	list, err := e.Value.eventsFrom(n)
@@ -106,13 +106,13 @@ func write(ctx context.Context, tx store.Tx, events store.Events, e *store.Entry
 	return store.AppendEvents(ctx, events, tx, list)
 }
 
-// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// Events takes the events of changes. Default none: no event is written.
+	// Events stores the events of changes. Default: no event is written.
 	Events store.Events
 }
 
-// NewStore returns the loops of a store whose tables include [Tables].
+// NewStore returns a Store over a store whose tables must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	v := rows{s: s}
 	if opts != nil {
@@ -145,7 +145,7 @@ func (v rows) Get(ctx context.Context, team healthlab.TeamID, id LoopID) (Record
 	return l.Value, nil
 }
 
-// scanPage is how many loops are read at once.
+// scanPage is the number of loops that are read at a time.
 const scanPage = 200
 
 // List implements [Store].
@@ -224,7 +224,7 @@ func (v rows) Update(ctx context.Context, team healthlab.TeamID, id LoopID, chan
 	return out, err
 }
 
-// Claim implements [Store]. Loops of deleted users are looked at anew when the lease ends.
+// Claim implements [Store]. Loops of deleted users are postponed to the end of the lease.
 func (v rows) Claim(ctx context.Context, n int, now time.Time, lease time.Duration) (out []Record, err error) {
 	if n <= 0 {
 		return nil, ctx.Err()

@@ -13,25 +13,25 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Ladder returns the ladder of a team; an empty one means [DefaultLadder]. A loop keeps the ladder
-	// that its team has when background work looks at the loop for the first time. Default: every team has [DefaultLadder].
+	// Ladder returns the escalation steps of a team; empty means [DefaultLadder]. A loop copies the steps when
+	// background work processes it for the first time. Default: every team has [DefaultLadder].
 	Ladder func(ctx context.Context, team healthlab.TeamID) ([]Step, error)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Lease is how long a loop is one process's to work on. Default 1 min.
+	// Lease is the time for which one process works on a loop. Default 1 min.
 	Lease time.Duration
-	// Idle is how long background work waits when there is nothing to do. Default 1 s.
+	// Idle is the interval at which idle background work checks for due loops. Default 1 s.
 	Idle time.Duration
-	// Workers is how many loops are worked on at a time. Default 4.
+	// Workers is the number of loops that are processed at a time. Default 4.
 	Workers int
-	// Log receives what went wrong in the background. Default: slog.Default().
+	// Log receives errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// Service lists and acknowledges critical results, and escalates those that no person acknowledges. It
-// is safe for concurrent use. Every method that takes a team reaches the loops of that team only.
+// Service lists and acknowledges critical results, and escalates results without an acknowledgement. It is safe
+// for concurrent use. Every method with a team accesses the loops of that team only.
 type Service struct {
 	store Store
 	opts  Options
@@ -60,8 +60,8 @@ func New(store Store, opts *Options) (*Service, error) {
 
 func (s *Service) now() healthlab.Time { return healthlab.At(s.opts.Now()) }
 
-// List returns a page of loops, the longest open first. Invalid if the query is wrong. Limit is
-// [catalogue.DefaultPageSize] if it is zero, and at most [catalogue.MaxPageSize].
+// List returns a page of loops, the longest open first. Invalid for an invalid query. A zero Limit means
+// [catalogue.DefaultPageSize]; the highest is [catalogue.MaxPageSize].
 func (s *Service) List(ctx context.Context, q Query) (Page, error) {
 	if q.Limit == 0 {
 		q.Limit = catalogue.DefaultPageSize
@@ -83,7 +83,7 @@ func (s *Service) List(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-// Get returns a loop. NotFound (CRITICAL_RESULT_NOT_FOUND) if the team has none of this id.
+// Get returns a loop. NotFound (CRITICAL_RESULT_NOT_FOUND) if the team has no loop with this id.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id LoopID) (Loop, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {
@@ -92,12 +92,12 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id LoopID) (Lo
 	return r.Loop, nil
 }
 
-// Acknowledge ends a loop: a named person has repeated the value of its result. The same request once
-// more changes nothing.
+// Acknowledge ends a loop, because a named person has read back the value of its result. A repeated request is
+// a no-op.
 //
-// RuleErrors: CRITICAL_RESULT_NOT_FOUND; READ_BACK_MISMATCH (Precondition), which names the field, if
-// what the person repeats is not the result; CRITICAL_RESULT_CLOSED (Conflict) if another person has
-// acknowledged the result, or it was withdrawn. Invalid lists the problems of the request.
+// RuleErrors: CRITICAL_RESULT_NOT_FOUND; READ_BACK_MISMATCH (Precondition), which names the field, if the
+// read-back differs from the result; CRITICAL_RESULT_CLOSED (Conflict) if another person has acknowledged the
+// result, or it was withdrawn. Invalid lists the problems of the request.
 func (s *Service) Acknowledge(ctx context.Context, team healthlab.TeamID, id LoopID, req Request) (Loop, error) {
 	if err := req.Check(); err != nil {
 		return Loop{}, err
@@ -110,13 +110,12 @@ func (s *Service) Acknowledge(ctx context.Context, team healthlab.TeamID, id Loo
 	return r.Loop, nil
 }
 
-// Run escalates what no person acknowledges until ctx ends, and returns nil. Any number of processes
-// may run it: a loop is one process's for the time of a lease. Each step passes once, whatever ends a
-// process.
+// Run escalates results without an acknowledgement until ctx ends, and returns nil. Any number of processes may
+// run it: a lease gives each loop to one process. Each step passes once, even if processes crash.
 func (s *Service) Run(ctx context.Context) error { return s.loop().Run(ctx) }
 
-// EscalateDue does what is due, and returns how many loops it looked at: for hosts that bring their own
-// scheduler.
+// EscalateDue processes due loops, and returns their number. Hosts with a scheduler of their own call it in
+// place of Run.
 func (s *Service) EscalateDue(ctx context.Context) (int, error) {
 	const batch = 100
 	return s.loop().Once(ctx, batch)

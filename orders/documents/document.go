@@ -9,70 +9,67 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// LabelStock is what labels are printed on.
+// LabelStock is the paper of labels.
 type LabelStock string
 
-// The stocks.
+// Label stocks.
 const (
-	// LabelRoll is a roll of labels of 2.25 by 1.25 inches. Each is a page.
+	// LabelRoll is a roll of labels of 2.25 by 1.25 inches. Each label is a page.
 	LabelRoll LabelStock = "roll"
 	// LabelSheet is an A4 sheet of 24 labels of 70 by 37 millimetres, in three columns.
 	LabelSheet LabelStock = "sheet"
 )
 
-// LabelStocks are all of them.
+// LabelStocks are all label stocks.
 var LabelStocks = []LabelStock{LabelRoll, LabelSheet}
 
-// Document is the content of a document before layout: a title, and sections from top to
-// bottom. It is a plain value that depends on the order only.
-// Printing or logging one shows nothing.
+// Document is the content of a document before layout: a title, and sections from top to bottom. It is a plain
+// value that depends on the order only. Printing or logging it shows nothing.
 type Document struct {
 	healthlab.Private
 
 	Kind  DocumentKind
 	Title string
-	// Number names the document on every page. On the first it is a barcode as well
-	// (Code 128), where such a code can hold it. Empty for none.
+	// Number is printed on every page. On the first page it is also a barcode (Code 128), if such a code can
+	// encode it. Empty for none.
 	Number string
-	// Subject is whom it is about, on every page. Empty for none.
+	// Subject is the patient's name, printed on every page. Empty for none.
 	Subject string
-	// Remarks stand under the title, such as that a report is partial.
+	// Remarks are lines under the title, for example that a report is partial.
 	Remarks []string
 	Paper   orders.Paper
-	// At is the document's own time: when what it tells happened, not when it was
-	// laid out.
+	// At is the time of the document's content, not of its layout.
 	At       time.Time
 	Sections []Section
-	// Labels are printed on Stock; a document with labels has nothing else.
+	// Labels are printed on Stock; a document with labels has no other content.
 	Labels []Label
 	Stock  LabelStock
 }
 
-// Section is a part of a document. What it has stands in the order of the fields here.
+// Section is a part of a document. Its parts are printed in the order of the fields.
 type Section struct {
 	healthlab.Private
 
 	Heading string
 	Fields  []Field
 	Table   *Table
-	// Paragraphs are text; Steps are numbered, Choices have a box to tick, and Signs
-	// are lines to write on, by what is written there.
+	// Paragraphs are text. Steps are numbered. Choices have a box to tick. Signs are lines to sign on, by the
+	// text below the line.
 	Paragraphs, Steps, Choices, Signs []string
-	// Picture is a signature; nil for none.
+	// Picture is the picture of a signature; nil for none.
 	Picture *people.ImageBlob
 }
 
-// Field is something with a name.
+// Field is a name and a value.
 type Field struct {
 	healthlab.Private
 
 	Name, Value string
 }
 
-// Table has a row for each of several things.
+// Table is a table with column names and rows.
 type Table struct {
-	// Columns name the cells of the rows; Widths are how wide they are, relative to
-	// each other.
+	// Columns are the column names; Widths are the relative widths of the columns.
 	Columns []string
 	Widths  []int
 	Rows    []Row
@@ -82,18 +79,17 @@ type Table struct {
 type Row struct {
 	healthlab.Private
 
-	// Cells are as many as the table has columns.
+	// Cells has one text for each column of the table.
 	Cells []string
-	// Remark stands below the cells, over the whole width. Empty for none.
+	// Remark is printed below the cells, over the whole width. Empty for none.
 	Remark string
-	// Strong rows are to catch the eye.
+	// Strong rows are emphasized.
 	Strong bool
-	// Group rows are headings inside the table: only the first cell counts.
+	// Group rows are headings inside the table: only the first cell is printed.
 	Group bool
 }
 
-// withoutEmpty returns the document without headings that have nothing below them: sections
-// without content, tables without rows, and groups of rows without one.
+// withoutEmpty returns the document without sections, tables and groups of rows that have no content.
 func (d Document) withoutEmpty() Document {
 	sections := d.Sections
 	d.Sections = nil
@@ -122,19 +118,17 @@ type Label struct {
 	healthlab.Private
 
 	Lines []string
-	// Number is below the lines, and a barcode.
+	// Number is printed below the lines, and as a barcode.
 	Number string
 }
 
 // Printer lays out documents as PDF files.
 //
-// The same document gives the same bytes. Everything that stands in the document
-// stands in the file as text that can be selected, on pages of its paper; what does not
-// fit into a line goes on in the next, and nothing is cut off. A letter that the printer
-// has no shape for is shown by its number in Unicode. A label whose text does not fit its stock in letters that
-// can be read takes the room of several. Errors: Invalid if a table's rows have not as many
-// cells as it has columns, or a label is taller than a sheet; the context's error once it
-// has ended. Implementations are safe for concurrent use.
+// The same document gives the same bytes. All text of the document can be selected in the file. Lines that are
+// too long are wrapped, and nothing is cut off. A character without a glyph is printed as its Unicode number. A
+// label whose text does not fit in readable size takes the room of several labels. Errors: Invalid if a table
+// row has another number of cells than the table has columns, or a label is taller than a sheet; the context's
+// error once it has ended. Implementations are safe for concurrent use.
 type Printer interface {
 	Print(ctx context.Context, d Document) ([]byte, error)
 }

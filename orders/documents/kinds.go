@@ -1,9 +1,9 @@
 package documents
 
-// DocumentKind is what a document is for.
+// DocumentKind is the kind of a document.
 type DocumentKind string
 
-// The documents of an order.
+// Documents of an order.
 const (
 	// RequisitionForm asks a laboratory to test a sample; it goes with the patient or
 	// with the sample.
@@ -12,12 +12,12 @@ const (
 	SpecimenLabels DocumentKind = "labels"
 	// CollectionInstructions tell a patient how to prepare, and how to take a sample.
 	CollectionInstructions DocumentKind = "collection_instructions"
-	// BeneficiaryNotice tells a patient, before the draw, what their insurance will
-	// probably not pay: an advance beneficiary notice.
+	// BeneficiaryNotice is an advance beneficiary notice: it tells a patient, before the draw, which tests
+	// their insurance will probably not pay.
 	BeneficiaryNotice DocumentKind = "abn"
-	// ResultsReport is what came out.
+	// ResultsReport is the report of the results.
 	ResultsReport DocumentKind = "results"
 )
 
-// kinds lists the documents of an order in the order in which they are needed.
+// kinds lists the documents of an order in the order in which a lab test needs them.
 var kinds = []DocumentKind{RequisitionForm, BeneficiaryNotice, CollectionInstructions, SpecimenLabels, ResultsReport}

@@ -14,21 +14,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// LinkValidFor is how long the URL of a requisition is valid.
+// LinkValidFor is the time for which the URL of a requisition is valid.
 const LinkValidFor = 7 * 24 * time.Hour
 
-// linkBound is what tokens of requisitions are bound to.
+// linkBound is the additional data with which tokens of requisitions are encrypted.
 var linkBound = []byte("requisition form")
 
-// Links make URLs at which the holder reads one requisition. Use [NewLinks].
+// Links makes URLs at which anyone with the URL can read one requisition. Use [NewLinks].
 type Links struct {
 	url  string
 	keys healthlab.Sealer
 }
 
-// NewLinks returns Links below a URL, without a slash at the end: the URL of a requisition is this,
-// a slash and a token that keys seals. Every process needs the same keys. Hand its method URL to
-// RequisitionURL of the options of package exchange, and the Links to [Options]. Invalid without URL or keys.
+// NewLinks returns Links below a base URL without a slash at its end: the URL of a requisition is the base URL,
+// a slash and a token that keys encrypts. Every process must have the same keys. Use the method URL as
+// RequisitionURL in the options of package exchange, and the Links in [Options]. Invalid without URL or keys.
 func NewLinks(url string, keys healthlab.Sealer) (*Links, error) {
 	if url == "" || keys == nil {
 		return nil, fmt.Errorf("%w: documents.NewLinks: a URL and a sealer are required", healthlab.Invalid)
@@ -50,7 +50,7 @@ func (l *Links) URL(ctx context.Context, team healthlab.TeamID, order orders.Ord
 
 func noLink() error { return noDocument("there is no such document, or its URL has expired") }
 
-// open returns the order that a token stands for.
+// open returns the order of a token.
 func (l *Links) open(ctx context.Context, token string, now time.Time) (team healthlab.TeamID, order orders.OrderID, err error) {
 	name, box, ok := strings.Cut(token, ".")
 	enc := base64.RawURLEncoding.Strict()

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// reportDocument is what came out of an order, or of a journey.
+// reportDocument returns the report of an order's or a transaction's results.
 func reportDocument(r *orders.Record, results labresult.Report, zone *time.Location) Document {
 	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.UpdatedAt.Time}
 	switch {
@@ -46,8 +46,8 @@ func reportDocument(r *orders.Record, results labresult.Report, zone *time.Locat
 	return d
 }
 
-// reportHead has what the laboratory says of the order. What the head of the page, the
-// patient or a sample says already is left out.
+// reportHead returns the laboratory's statements about the order, without those that are printed in the page
+// header, with the patient or with a sample.
 func reportHead(r *orders.Record, results *labresult.Report, zone *time.Location) Section {
 	m := &results.Metadata
 	var f sheet
@@ -141,7 +141,7 @@ func coded(c *labresult.Coded) []labresult.Coded {
 	return []labresult.Coded{*c}
 }
 
-// codedText is the text of terms.
+// codedText returns the text of coded terms.
 func codedText(list []labresult.Coded) string {
 	var out []string
 	for _, c := range list {
@@ -150,8 +150,7 @@ func codedText(list []labresult.Coded) string {
 	return joined(", ", out...)
 }
 
-// local writes an instant with the offset that it was noted with, and a date without a time as
-// a date.
+// local formats an instant with its original offset, and a date without a time as a date.
 func local(t *labresult.TimestampWithOffset) string {
 	switch {
 	case t == nil:
@@ -164,7 +163,7 @@ func local(t *labresult.TimestampWithOffset) string {
 	return t.Text()
 }
 
-// at writes when a result was found, in a zone; what is known of its time alone.
+// at formats the time of a result in a time zone, or only the known part of the time.
 func at(r *labresult.Result, zone *time.Location) string {
 	switch {
 	case r.Timestamp == nil:
@@ -175,7 +174,7 @@ func at(r *labresult.Result, zone *time.Location) string {
 	return "At " + stamp(r.Timestamp.Time, zone)
 }
 
-// resultTable has the results under the ordered markers that they come from.
+// resultTable returns a table of the results, grouped by ordered marker.
 func resultTable(results labresult.Report, zone *time.Location) Section {
 	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
 	groups := map[string][]labresult.Result{}
@@ -208,7 +207,7 @@ func resultTable(results labresult.Report, zone *time.Location) Section {
 	return Section{Heading: "Results", Table: t}
 }
 
-// resultRow prints a result; its group, where there are several of its code.
+// resultRow returns the table row of a result, with its group if there are several results with its code.
 func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 	row := Row{Strong: one.Interpretation == labresult.Abnormal || one.Interpretation == labresult.Critical}
 	// What is longer than a few words has the whole width.
@@ -226,8 +225,8 @@ func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 	return row
 }
 
-// isolate says which result led to this one, and its group where there are several of its
-// code.
+// isolate returns the text about the result that led to this isolate, and its group if there are several with
+// its code.
 func isolate(r *labresult.Result, several bool) string {
 	var of, group string
 	if p := r.Parent; p != nil {
@@ -251,7 +250,7 @@ func named(name string, list []labresult.Coded) string {
 	return ""
 }
 
-// correction marks a corrected result; empty for one that was not corrected.
+// correction returns the mark of a corrected result; empty for others.
 func correction(one labresult.Result, zone *time.Location) string {
 	if one.CorrectedAt == nil {
 		return ""
@@ -263,7 +262,7 @@ func correction(one labresult.Result, zone *time.Location) string {
 	return mark + ": reported before as " + *one.PreviousResult
 }
 
-// rangeOf is the reference range as the lab words it, else by its bounds.
+// rangeOf returns the reference range in the lab's words, else from its limits.
 func rangeOf(one labresult.Result) string {
 	low, high := one.MinRangeValue, one.MaxRangeValue
 	switch {
@@ -286,8 +285,7 @@ func bracket(name string, v *string) string {
 	return "(" + name + " " + *v + ")"
 }
 
-// flagOf says what is to be seen at once: the lab's own flag, and what it means. Only a normal
-// result has no words.
+// flagOf returns the lab's flag of a result and its meaning; empty for a normal result.
 func flagOf(one labresult.Result) string {
 	var words []string
 	switch {
@@ -306,8 +304,7 @@ func flagOf(one labresult.Result) string {
 	return text
 }
 
-// performedBy lists the laboratories that did the work, by the name that results call
-// them.
+// performedBy lists the laboratories that performed the tests, by the names that results use for them.
 func performedBy(samples map[string]labresult.SampleData) []string {
 	labs := map[string]labresult.PerformingLaboratory{}
 	for _, s := range samples {

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// sheet collects the fields of a section; what nothing is known of is left out.
+// sheet collects the fields of a section; fields without a value are left out.
 type sheet []Field
 
 func (s *sheet) add(name string, parts ...string) {
@@ -25,7 +25,7 @@ func (s *sheet) add(name string, parts ...string) {
 
 func (s *sheet) word(name, v string) { s.add(name, inWords(v)) }
 
-// joined joins what there is.
+// joined joins the texts that are not empty.
 func joined(with string, parts ...string) string {
 	var out []string
 	for _, p := range parts {
@@ -36,7 +36,7 @@ func joined(with string, parts ...string) string {
 	return strings.Join(out, with)
 }
 
-// inWords writes a value of an enumeration as a person would: at_home is At home.
+// inWords formats an enumeration value for people: at_home is At home.
 func inWords(v string) string {
 	v = strings.ReplaceAll(v, "_", " ")
 	if v == "" {
@@ -45,8 +45,7 @@ func inWords(v string) string {
 	return strings.ToUpper(v[:1]) + v[1:]
 }
 
-// stamp writes an instant in a zone: 2026-03-02 05:00 MST, or with the offset of a zone
-// that has no name.
+// stamp formats an instant in a time zone: 2026-03-02 05:00 MST, or with the offset if the zone has no name.
 func stamp(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
@@ -62,8 +61,8 @@ func stamp(t time.Time, zone *time.Location) string {
 	return t.Format("2006-01-02 15:04 ") + name
 }
 
-// stampText writes a time that a laboratory wrote as text. What is not in ISO 8601 stays
-// as the laboratory wrote it: the order of day and month is uncertain.
+// stampText formats a time that a laboratory wrote as text. A text that is not in ISO 8601 stays unchanged,
+// because the order of day and month is uncertain.
 func stampText(s *string) string {
 	text := rules.TextOf(s)
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
@@ -94,7 +93,7 @@ func documentNumber(r *orders.Record) string {
 	return r.ID.String()
 }
 
-// subjectOf is who the patient is, in a line.
+// subjectOf returns the patient's identity in one line.
 func subjectOf(o *orders.Order) string {
 	p := o.PatientDetails
 	if p == nil {
@@ -118,7 +117,7 @@ func identityOf(o *orders.Order) sheet {
 	return f
 }
 
-// patientSection is what a laboratory needs to know of the patient.
+// patientSection returns the patient data for the laboratory.
 func patientSection(o *orders.Order) Section {
 	f := identityOf(o)
 	if p := o.PatientDetails; p != nil {
@@ -154,7 +153,7 @@ func guarantorSection(heading string, g *people.GuarantorDetails) []Section {
 	return []Section{{Heading: heading, Fields: f}}
 }
 
-// orderSection says what was ordered, and from whom.
+// orderSection returns the order data: what was ordered, and from which lab.
 func orderSection(r *orders.Record, zone *time.Location) Section {
 	var f sheet
 	f.add("Order", r.ID.String())
@@ -179,7 +178,7 @@ func orderSection(r *orders.Record, zone *time.Location) Section {
 	return Section{Heading: "Order", Fields: f}
 }
 
-// markerTable lists what is to be measured.
+// markerTable lists the ordered markers.
 func markerTable(markers []catalogue.Marker) Section {
 	t := &Table{Columns: []string{"Code", "Test", "Kind"}, Widths: []int{4, 9, 3}}
 	for _, m := range markers {
@@ -188,8 +187,7 @@ func markerTable(markers []catalogue.Marker) Section {
 	return Section{Heading: "Tests", Table: t}
 }
 
-// answerSection lists what was answered at order entry: the words of a choice, not its code
-// alone.
+// answerSection lists the answers at order entry, with the text of a choice and not its code alone.
 func answerSection(r *orders.Record) []Section {
 	t := &Table{Columns: []string{"Test", "Question", "Answer"}, Widths: []int{4, 6, 4}}
 	for _, m := range r.LabTest.Markers {
@@ -217,8 +215,8 @@ func answerSection(r *orders.Record) []Section {
 	return []Section{{Heading: "Answers at order entry", Table: t}}
 }
 
-// physicianSection says who ordered. Without a signature there is a line to sign on, and
-// without a physician lines for the name and the NPI as well.
+// physicianSection returns the ordering physician. Without a signature it has a line to sign on, and without a
+// physician also lines for the name and the NPI.
 func physicianSection(r *orders.Record) Section {
 	var f sheet
 	s := Section{Heading: "Ordering physician"}
@@ -242,8 +240,7 @@ func physicianSection(r *orders.Record) Section {
 	return s
 }
 
-// billingSections say who pays. The coverage is the record that the order names; nil
-// for none.
+// billingSections returns the payer's data. The coverage is the order's insurance record; nil for none.
 func billingSections(r *orders.Record, c *people.Coverage) []Section {
 	var f sheet
 	f.word("Billing", string(r.BillingType))
@@ -283,8 +280,8 @@ func billingSections(r *orders.Record, c *people.Coverage) []Section {
 	return append(out, guarantorSection("Guarantor", record.Guarantor)...)
 }
 
-// requisitionDocument is the form that asks the lab to test the sample. The comment is left out
-// where the lab takes none.
+// requisitionDocument returns the requisition form for the lab. The comment is left out if the lab accepts
+// none.
 func requisitionDocument(r *orders.Record, c *people.Coverage, comment string, zone *time.Location) Document {
 	d := Document{Kind: RequisitionForm, Title: "Laboratory requisition", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.ReachedAt(orders.RequisitionCreated)}
 	if r.Priority {
@@ -312,22 +309,20 @@ func (d Document) with(s Section) Document {
 	return d
 }
 
-// LabelsRequest asks for labels.
+// LabelsRequest asks for specimen labels.
 type LabelsRequest struct {
-	// CollectedAt is when the sample is taken. The label shows it in the zone that it
-	// carries.
+	// CollectedAt is the time of the collection. The label shows it with its offset.
 	CollectedAt time.Time
-	// Count is how many labels; from 1 to [MaxLabels].
+	// Count is the number of labels, from 1 to [MaxLabels].
 	Count int
-	// Stock is what they are printed on. Empty: [LabelSheet] for teams whose paper is
-	// A4, else [LabelRoll].
+	// Stock is the paper of the labels. Empty: [LabelSheet] for teams whose paper is A4, else [LabelRoll].
 	Stock LabelStock
 }
 
-// MaxLabels bounds how many labels are printed at a time.
+// MaxLabels is the highest number of labels in one request.
 const MaxLabels = 100
 
-// labels are for the tubes of an order.
+// labelDocument returns the labels for the tubes of an order.
 func labelDocument(r *orders.Record, req LabelsRequest) Document {
 	d := Document{Kind: SpecimenLabels, Title: "Specimen labels", Number: documentNumber(r), At: req.CollectedAt, Stock: req.Stock}
 	var l Label
@@ -351,7 +346,7 @@ func labelDocument(r *orders.Record, req LabelsRequest) Document {
 	return d
 }
 
-// instructions tell a patient how to prepare for a test, and how the sample is taken.
+// instructions returns a document for the patient about preparing for a test and taking the sample.
 func instructions(t catalogue.LabTest, sheets []catalogue.InstructionSheet, at time.Time) Document {
 	d := Document{Kind: CollectionInstructions, Title: "Collection instructions", At: at}
 	var f sheet
@@ -373,7 +368,7 @@ func instructions(t catalogue.LabTest, sheets []catalogue.InstructionSheet, at t
 	return d
 }
 
-// notice tells the patient what their insurance will probably not pay.
+// noticeDocument returns the notice about tests that the patient's insurance will probably not pay.
 func noticeDocument(r *orders.Record) Document {
 	d := Document{Kind: BeneficiaryNotice, Title: "Advance beneficiary notice of non-coverage", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.ReachedAt(orders.RequisitionCreated)}
 	var f sheet

@@ -13,28 +13,27 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Links make and open URLs of requisitions. Default: there are no such URLs.
+	// Links makes and opens URLs of requisitions. Default: there are no such URLs.
 	Links *Links
-	// TimeZone returns the zone of a user, in which documents show times. Default: UTC.
+	// TimeZone returns the time zone of a user, for the times in documents. Default: UTC.
 	TimeZone func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (*time.Location, error)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// Service prints the documents of orders. It is safe for concurrent use. A team reaches its
-// own orders only; those of another team are [healthlab.NotFound].
+// Service prints the documents of orders. It is safe for concurrent use. A team can access its own orders only;
+// those of another team are [healthlab.NotFound].
 type Service struct {
 	orders  *orders.Service
-	printer Printer // nil: there are no documents
+	printer Printer // nil if no documents can be printed
 	opts    Options
 }
 
-// New returns a Service of the orders of a service. Without a printer every document is
-// NotFound (DOCUMENT_NOT_FOUND). Requisitions and notices are kept as they were first
-// printed where the orders keep files ([orders.Options].Files); what is not kept is printed anew
-// each time.
+// New returns a Service for the orders of a service. Without a printer every document is NotFound
+// (DOCUMENT_NOT_FOUND). If the orders store files ([orders.Options].Files), requisitions and notices are stored
+// when they are first printed; others are printed anew each time.
 func New(of *orders.Service, printer Printer, opts *Options) *Service {
 	s := &Service{orders: of, printer: printer}
 	if opts != nil {
@@ -51,8 +50,8 @@ func New(of *orders.Service, printer Printer, opts *Options) *Service {
 	return s
 }
 
-// List returns the documents that an order has at this moment, in the order in which they are
-// needed. It is empty without a printer. NotFound if the order does not exist.
+// List returns the documents that an order has at present, in the order in which a lab test needs them. It is
+// empty without a printer. NotFound if the order does not exist.
 func (s *Service) List(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]DocumentKind, error) {
 	r, err := s.orders.Record(ctx, team, id)
 	if err != nil {
@@ -109,9 +108,8 @@ func (s *Service) Requisition(ctx context.Context, team healthlab.TeamID, id ord
 	})
 }
 
-// Labels returns labels for the tubes of an order as a PDF file. Invalid without a time
-// of collection, or with a count out of range; NotFound before there is a requisition,
-// and for imported orders.
+// Labels returns labels for the tubes of an order as a PDF file. Invalid without a collection time, or with a
+// count out of range; NotFound before there is a requisition, and for imported orders.
 func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id orders.OrderID, req LabelsRequest) ([]byte, error) {
 	var p healthlab.Problems
 	if req.CollectedAt.IsZero() {
@@ -136,9 +134,8 @@ func (s *Service) Labels(ctx context.Context, team healthlab.TeamID, id orders.O
 	return s.print(ctx, team, labelDocument(&r, req))
 }
 
-// CoverageNotice returns the advance beneficiary notice of an order as a PDF file.
-// NotFound unless the order has one, and before the lab has accepted it. It is kept as it
-// was first printed.
+// CoverageNotice returns the advance beneficiary notice of an order as a PDF file, as it was first printed.
+// NotFound if the order has none, and before the lab has accepted the order.
 func (s *Service) CoverageNotice(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]byte, error) {
 	r, err := s.printable(ctx, team, id)
 	if err != nil {
@@ -150,8 +147,7 @@ func (s *Service) CoverageNotice(ctx context.Context, team healthlab.TeamID, id 
 	return s.kept(ctx, &r, BeneficiaryNotice, func() (Document, error) { return noticeDocument(&r), nil })
 }
 
-// OrderInstructions returns the collection instructions for an order as a PDF file.
-// NotFound where there are none.
+// OrderInstructions returns the collection instructions for an order as a PDF file. NotFound if there are none.
 func (s *Service) OrderInstructions(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]byte, error) {
 	r, err := s.printable(ctx, team, id)
 	if err != nil {
@@ -160,8 +156,8 @@ func (s *Service) OrderInstructions(ctx context.Context, team healthlab.TeamID, 
 	return s.instructions(ctx, team, orderedTest(&r), r.CreatedAt.Time)
 }
 
-// LabTestInstructions returns the collection instructions of a lab test as a PDF file.
-// NotFound where there are none.
+// LabTestInstructions returns the collection instructions of a lab test as a PDF file. NotFound if there are
+// none.
 func (s *Service) LabTestInstructions(ctx context.Context, team healthlab.TeamID, id catalogue.LabTestID) ([]byte, error) {
 	t, err := s.orders.Catalogue().LabTest(ctx, team, nil, id)
 	if err != nil {
@@ -181,8 +177,8 @@ func (s *Service) instructions(ctx context.Context, team healthlab.TeamID, t cat
 	return s.print(ctx, team, instructions(t, sheets, at))
 }
 
-// Report returns the results of an order as a PDF file: the report that the lab printed
-// of them, where it sent one, else ours. NotFound before the first result.
+// Report returns the results of an order as a PDF file: the lab's own report if it sent one, else one that this
+// service prints. NotFound before the first result.
 func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id orders.OrderID) ([]byte, error) {
 	r, err := s.printable(ctx, team, id)
 	if err != nil {
@@ -202,8 +198,8 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id orders.O
 	return s.print(ctx, team, reportDocument(&r, *r.Results, zone))
 }
 
-// TransactionReport returns the results of a whole testing journey as one PDF file.
-// The order whose results are the newest heads it. NotFound before any result.
+// TransactionReport returns the results of all orders of a transaction as one PDF file. Its heading has the
+// order with the newest results. NotFound before any result.
 func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, id orders.TransactionID) ([]byte, error) {
 	if s.printer == nil {
 		return nil, noDocument("there are no documents here")
@@ -220,7 +216,7 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 	return s.print(ctx, team, reportDocument(newest, results.Report, zone))
 }
 
-// print lays a document out on the team's paper.
+// print lays out a document on the team's paper.
 func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) ([]byte, error) {
 	if s.printer == nil {
 		return nil, noDocument("there are no documents here")
@@ -246,7 +242,7 @@ func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) 
 	return file, nil
 }
 
-// printable returns an order whose documents are asked for.
+// printable returns an order for printing its documents.
 func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	r, err := s.orders.Record(ctx, team, id)
 	if err == nil && s.printer == nil {
@@ -255,7 +251,7 @@ func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id order
 	return r, err
 }
 
-// printZone is the zone of an order's user.
+// printZone returns the time zone of an order's user.
 func (s *Service) printZone(ctx context.Context, r *orders.Record) (*time.Location, error) {
 	zone, err := s.opts.TimeZone(ctx, r.TeamID, r.UserID)
 	if err != nil {
@@ -266,7 +262,7 @@ func (s *Service) printZone(ctx context.Context, r *orders.Record) (*time.Locati
 
 func noDocument(msg string) error { return rules.Missing(orders.DocumentNotFound, msg) }
 
-// kept returns a document as it was first printed, and keeps it when that is now.
+// kept returns a document as it was first printed, and stores it if it is printed for the first time.
 func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind, build func() (Document, error)) ([]byte, error) {
 	file, err := s.orders.Document(ctx, r, string(kind))
 	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {
@@ -282,9 +278,8 @@ func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind,
 	return file, s.orders.StoreDocument(ctx, r, string(kind), file)
 }
 
-// RequisitionAt returns the requisition that a token of a URL stands for. The token is
-// the only credential. NotFound (DOCUMENT_NOT_FOUND) for everything else: what is no token,
-// one that has expired, an order that is gone.
+// RequisitionAt returns the requisition for the token of a URL. The token is the only credential. NotFound
+// (DOCUMENT_NOT_FOUND) for an invalid or expired token and for a deleted order.
 func (s *Service) RequisitionAt(ctx context.Context, token string) ([]byte, error) {
 	team, order, err := s.opts.Links.open(ctx, token, s.opts.Now())
 	if err != nil {

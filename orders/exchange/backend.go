@@ -11,51 +11,48 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// LabBackend hands orders to laboratories, and brings what they report.
+// LabBackend submits orders to laboratories, and reads their messages.
 //
 // Implementations must be safe for concurrent use.
 type LabBackend interface {
-	// Submit hands over a kit to be sent, or a requisition. It may be called again
-	// with the same order and stage after any error or timeout: an implementation
-	// must recognise them and not place a second order, and answers as the first
-	// time. Sample ids differ between orders. Errors: Invalid (the lab refuses the content for good), anything else:
-	// the call is made again later. A deadline that ends says nothing of what the
-	// lab did.
+	// Submit submits an order for a kit, or a requisition. It may be called again with the same order and stage
+	// after any error or timeout: an implementation must recognize repeats, place no second order, and return
+	// the first answer again. Sample ids differ between orders. Errors: Invalid (the lab refuses the content
+	// permanently); after any other error the call is repeated later. A timeout does not mean that the lab has
+	// not received the order.
 	Submit(ctx context.Context, s Submission) (Accepted, error)
-	// Cancel takes an order back. It may be called again; an order that the lab
-	// never got, or has cancelled already, is no error. Precondition means that it
-	// is too late: it is not called again. Updates reports nothing that happens to a
-	// cancelled order later.
+	// Cancel cancels an order at the lab. It may be called again; an unknown or already cancelled order is no
+	// error. Precondition means that the order can no longer be cancelled; the call is not repeated. Updates
+	// must not report later events of a cancelled order.
 	Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error
-	// Updates returns at most n messages that come after a cursor, in the order in
-	// which they were sent, and the cursor after the last of them. The empty cursor
-	// is the start. The same cursor returns the same messages again, and perhaps
-	// more; no messages means that there are none now. Messages with results say what the
-	// laboratory reported of the patient and the numbers, not what the order says: the service
-	// decides whose they are.
+	// Updates returns at most n messages after a cursor, in the order in which the lab sent them, and the
+	// cursor after the last of them. The empty cursor is the start. The same cursor returns the same messages
+	// again, and perhaps more; no messages means that there are none at present. Messages with results have the
+	// patient and the numbers as the laboratory reported them, not those of the order: the service decides
+	// which order the results belong to.
 	Updates(ctx context.Context, cursor string, n int) (Batch, error)
 }
 
-// SubmissionStage is what a laboratory is asked to do.
+// SubmissionStage is the kind of a submission to a laboratory.
 type SubmissionStage string
 
-// The stages of a submission. An order for a registrable kit has both, others only
-// the second.
+// Stages of a submission. An order for a registrable kit has both stages; other orders have SubmitRequisition
+// only.
 const (
-	// SubmitKit asks to send a kit whose patient is not known yet.
+	// SubmitKit asks the lab to send a kit whose patient is not known yet.
 	SubmitKit SubmissionStage = "kit"
-	// SubmitRequisition asks to test the patient's sample.
+	// SubmitRequisition asks the lab to test the patient's sample.
 	SubmitRequisition SubmissionStage = "requisition"
 )
 
-// Submission is what a laboratory gets.
+// Submission is the content of a submission to a laboratory.
 type Submission struct {
 	healthlab.Private
 
 	Stage SubmissionStage
-	// Order has no access notes: they go to the provider that visits, in a [Booking].
+	// Order is the order without access notes, which only the visiting provider gets, in a [Booking].
 	Order orders.Order
-	// AccountNumber is the lab's own number of the account; empty for none.
+	// AccountNumber is the lab's number of the account; empty for none.
 	AccountNumber string
 	// Comment is the text for the requisition; empty for none.
 	Comment    string
@@ -63,15 +60,14 @@ type Submission struct {
 	AOEAnswers []catalogue.AOEAnswer
 }
 
-// Accepted is a laboratory's answer.
+// Accepted is a laboratory's answer to a submission.
 type Accepted struct {
-	// SampleID is the lab's id of order and specimen: the requisition number, or the
-	// id printed on the kit. Empty if the lab will say so later in a message. It differs
-	// between the orders of a team; the Service tries an order again whose sample id
-	// another order has.
+	// SampleID is the lab's id of order and specimen: the requisition number, or the id printed on the kit.
+	// Empty if the lab sends it later in a message. Orders of a team must have different ones; if another order
+	// has the same sample id, the Service submits the order again later.
 	SampleID string
-	// Notice is what the patient's insurance will probably not pay; nil for nothing. It
-	// counts in answer to [SubmitRequisition].
+	// Notice lists what the patient's insurance will probably not pay; nil for nothing. Only answers to
+	// [SubmitRequisition] may have it.
 	Notice *orders.CoverageNotice
 }
 
@@ -82,77 +78,71 @@ type Batch struct {
 	Cursor string
 }
 
-// Message is one thing that a laboratory, or the carrier of its kits, reports.
+// Message is an event that a laboratory, or the carrier of its kits, reports.
 type Message struct {
 	healthlab.Private
 
-	// ID is unique at the lab. A message that comes again changes nothing.
+	// ID is unique at the lab. A repeated message is ignored.
 	ID string
-	// Team and Order name the order, as they were submitted. If Order is zero, the
-	// order is found by SampleID.
+	// Team and Order identify the submitted order. If Order is zero, the order is found by SampleID.
 	Team  healthlab.TeamID
 	Order orders.OrderID
-	// SampleID is the lab's id of the specimen; empty if not known.
+	// SampleID is the lab's id of the specimen; empty if unknown.
 	SampleID string
-	// LabNumbers are further numbers of the lab, of which one may be the sample id of an order:
-	// they count if neither Order nor SampleID names one. ForeignNumbers are order numbers that
-	// the lab reports and that are not Order's: with one, a result waits for review.
+	// LabNumbers are further numbers of the lab, of which one may be the sample id of an order; they are used
+	// if neither Order nor SampleID is set. ForeignNumbers are reported order numbers that are not those of
+	// Order: with one, a result waits for review.
 	LabNumbers, ForeignNumbers []string
-	// Attached: a person has decided that the results belong to Order. Neither the patient
-	// nor the numbers are compared.
+	// Attached is true if a person has decided that the results belong to Order. The patient and the numbers
+	// are then not compared.
 	Attached bool
-	// On is what happened.
+	// On is the event that happened.
 	On orders.Trigger
 	// At is when it happened.
 	At time.Time
 	// Detail is a finer reason; empty for none.
 	Detail orders.StatusDetail
-	// Tracking is news of the parcel, and ReturnTracking of the label in a kit for the way of the
-	// sample to the lab, which comes with KitShipped; nil for none.
+	// Tracking is news about the parcel. ReturnTracking is the return label in a kit and comes with KitShipped.
+	// Nil for none.
 	Tracking, ReturnTracking *Tracking
-	// CollectedAt is when the sample was taken; zero if not known.
+	// CollectedAt is the time of the collection; zero if unknown.
 	CollectedAt time.Time
-	// Patient is whom the results are about, as the lab says, and never what the order
-	// says. Nil: what can be read from the head of Results counts. Results without name and
-	// birth date wait for review.
+	// Patient is the patient as the lab reported it, never as in the order. Nil: the patient in the metadata of
+	// Results is used. Results without name and birth date wait for review.
 	Patient *orders.ReportedPatient
-	// Lab is the slug of the lab, and AccountNumber its number of the account; empty
-	// if not known.
+	// Lab is the slug of the lab, and AccountNumber its number of the account; empty if unknown.
 	Lab           string
 	AccountNumber string
-	// Visit is news of an appointment of the order; On is then empty. Nil for none.
+	// Visit is news about an appointment of the order; On is then empty. Nil for none.
 	Visit *orders.VisitUpdate
-	// Results come with PartialResult, FinalResult and CorrectedResult, and with
-	// SampleRejected if there are missing results alone; nil otherwise: a redraw is offered
-	// by the service, where results are missing. What they leave out and
-	// the catalogue or the order knows is filled in: LOINC codes, the markers that results
-	// come from, bounds and flags that follow from a reference range, the head; and, in a
-	// report that is all there will be, required results of which it does not say a word
-	// are missing. A result with CorrectedAt corrects the one before it, in a partial report too;
-	// of a CorrectedResult in which no result has it, all that differ are corrected.
+	// Results come with PartialResult, FinalResult and CorrectedResult, and with SampleRejected if they have
+	// missing results only; nil otherwise. The service offers a redraw if results are missing. The service
+	// fills in fields from the catalogue or the order: LOINC codes, the markers of results, limits and flags
+	// that follow from a reference range, the metadata; and, in a final report, it adds required results that
+	// are not mentioned as missing. A result with CorrectedAt corrects the result before it, in a partial
+	// report too. If no result of a CorrectedResult has CorrectedAt, all results that differ are corrected.
 	Results *labresult.Report
-	// ReportFile is the id of the lab's own report of Results, as [Service.StoreReport]
-	// was given it; empty for none.
+	// ReportFile is the id of the lab's own report of Results, as it was passed to [Service.StoreReport]; empty
+	// for none.
 	ReportFile string
 	// Notice comes with LabAccepted; see [Accepted]. Nil for none.
 	Notice *orders.CoverageNotice
 }
 
-// Tracking is where a parcel can be followed. Empty text means no news.
+// Tracking has the tracking data of a parcel. An empty text means no news.
 type Tracking struct {
-	// Inbound: the way of the sample to the lab, not of the kit to the patient.
+	// Inbound is true for the parcel with the sample to the lab, false for the kit to the patient.
 	Inbound              bool
 	Number, URL, Courier string
 }
 
-// Simulator says what a simulated laboratory does: see package simulation. Its methods are
-// pure and safe for concurrent use.
+// Simulator decides what a simulated laboratory does: see package simulation. Its methods are pure and safe for
+// concurrent use.
 type Simulator interface {
-	// Route returns the triggers that lead an order from where it stands to a status; false
-	// if none do.
+	// Route returns the triggers that lead an order from its present status to another one; false if there is
+	// no such path.
 	Route(o *orders.Order, to orders.LowLevel) ([]orders.Trigger, bool)
-	// Report returns what the laboratory says when a trigger happens to an order. A sample
-	// id, tracking and results come with the triggers that bring them. Expected are the
-	// results that each marker brings.
+	// Report returns the lab's message for a trigger of an order. The sample id, tracking and results come with
+	// the triggers that have them. Expected are the expected results of each marker.
 	Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult) Message
 }

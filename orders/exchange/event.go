@@ -7,13 +7,13 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Names of the events that this package emits.
+// Event types of this package.
 const (
 	EventMatchReviewCreated = "labtest.match_review.created"
 	EventMatchReviewUpdated = "labtest.match_review.updated"
 )
 
-// EventTypes lists the events that this package emits. They have the id of the result as key.
+// EventTypes lists the event types of this package. Their key is the id of the result.
 func EventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{Name: EventMatchReviewCreated, Mode: healthlab.Ordered, Data: MatchReviewNotice{},
@@ -23,17 +23,15 @@ func EventTypes() []healthlab.EventType {
 	}
 }
 
-// MatchReviewNotice is a notice about a result under review. The item itself is read
-// by its id.
+// MatchReviewNotice is the event about a result under review. The result itself is read by its id.
 type MatchReviewNotice struct {
-	// ID is that of the raw result.
+	// ID is the id of the result under review.
 	ID           uuid.UUID `json:"id"`
 	Status       string    `json:"status"`
 	DecisionCode string    `json:"decision_code"`
 	// SubReasonCodes are further reasons; empty if there are none.
 	SubReasonCodes []string `json:"sub_reason_codes"`
-	// ResolutionAction is set after a decision, the last two after a result was
-	// accepted.
+	// ResolutionAction is set after a decision; the last two fields after a result was accepted.
 	ResolutionAction *string           `json:"resolution_action"`
 	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
 	ResolvedOrderID  *orders.OrderID   `json:"resolved_order_id"`

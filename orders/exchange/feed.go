@@ -11,9 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// feedPause says when a feed that failed is read again: after a second, then twice as long
-// each time, at most a minute. So an outage of the lab is a line in the log each minute.
-// Safe for concurrent use.
+// feedPause is the wait before a failed feed of lab messages is read again: a second, then twice as long each
+// time, at most a minute. So an outage of the lab makes one log line each minute. Safe for concurrent use.
 type feedPause struct {
 	mu       sync.Mutex
 	failures int
@@ -26,7 +25,7 @@ func (p *feedPause) ended(now time.Time) bool {
 	return !now.Before(p.until)
 }
 
-// noteOutcome notes how a reading ended.
+// noteOutcome records whether a reading of the feed succeeded.
 func (p *feedPause) noteOutcome(now time.Time, err error) {
 	const first, doublings, longest = time.Second, 6, time.Minute
 	p.mu.Lock()
@@ -39,18 +38,17 @@ func (p *feedPause) noteOutcome(now time.Time, err error) {
 	p.failures++
 }
 
-// claimedFeed is the feed of a lab from a cursor, until the claim ends.
+// claimedFeed is the message feed of a lab from a cursor, until the lease ends.
 type claimedFeed struct {
 	lab    string
 	cursor string
 	until  time.Time
 }
 
-// LogValue shows the lab.
+// LogValue logs the lab.
 func (f claimedFeed) LogValue() slog.Value { return slog.GroupValue(slog.String("lab", f.lab)) }
 
-// runUpdates takes in what the lab reports, until ctx ends. The feed is one process's at a
-// time.
+// runUpdates processes messages of labs until ctx ends. One process at a time reads the feed of a lab.
 func (s *Service) runUpdates(ctx context.Context) error {
 	var pause feedPause
 	loop := &work.Loop[claimedFeed]{
@@ -76,9 +74,8 @@ func (s *Service) runUpdates(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-// PullUpdates takes in what the lab has to report now, and returns how many messages
-// that were: for hosts that bring their own scheduler. Zero also means that another
-// process is at it.
+// PullUpdates processes the new messages of labs and returns their number. Hosts with a scheduler of their own
+// call it. Zero also means that another process reads the feed.
 func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 	cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.shared.Lease)
 	if err != nil || until.IsZero() {
@@ -87,9 +84,8 @@ func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 	return s.pull(ctx, cursor, until)
 }
 
-// pull reads the feed to its end, or until the claim, which is of this moment, is about to
-// end. The cursor is kept afterwards, so a message is taken in at least once; its id makes
-// that exactly once.
+// pull reads the feed to its end, or until the lease, which is fresh, is about to end. The cursor is stored
+// afterwards, so a message is processed at least once; its id ensures that it takes effect once.
 func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
 	const batch = 100
 	taken, stop := 0, s.now().Add(s.shared.Lease-s.shared.LabTimeout)

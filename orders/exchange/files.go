@@ -9,8 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// fetchReport reads the report of results that are held for review; empty if there is
-// none.
+// fetchReport reads the lab's report of results under review; empty if there is none.
 func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
 	if m.ReportFile == "" {
 		return nil, nil
@@ -26,8 +25,8 @@ func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
 	return file, err
 }
 
-// moveReport takes the report of results to the order that has them now, from the
-// one that they named. What fails is logged: our own report is printed then.
+// moveReport moves the lab's report from the order that the results named to the order that they were assigned
+// to. An error is logged; the service then prints its own report.
 func (s *Service) moveReport(ctx context.Context, m Message, to orders.OrderID, file []byte) {
 	if len(file) == 0 || to == m.Order {
 		return
@@ -46,8 +45,8 @@ func (s *Service) dropReport(ctx context.Context, m Message) {
 	}
 }
 
-// formURL returns the URL of the requisition of an order that has none yet; empty where no URLs
-// are made, and where making one fails: no order waits for that.
+// formURL returns the URL of the requisition of an order without one; empty if no URLs are configured or the
+// encryption fails, because no order waits for a URL.
 func (s *Service) formURL(ctx context.Context, r *orders.Record, now time.Time) string {
 	if s.opts.RequisitionURL == nil || r.Reached(orders.RequisitionCreated) {
 		return ""

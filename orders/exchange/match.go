@@ -16,11 +16,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// judgement is what becomes of a result.
+// judgement is the decision about a reported result.
 type judgement struct {
-	// to is the order that gets it at once; zero if a person has to decide.
+	// to is the order that gets the result at once; zero if a person has to decide.
 	to orders.OrderID
-	// code and reason say why not.
+	// code and reason are the cause for the review.
 	code   MatchDecision
 	sub    []MatchSubReason
 	reason string
@@ -80,7 +80,7 @@ func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgeme
 	}
 }
 
-// unnumbered judges a result whose numbers name no order: there is only its patient.
+// unnumbered judges a result whose numbers identify no order, so that only the patient is known.
 func unnumbered(m Message, patientMatches []orders.Order) judgement {
 	people := map[healthlab.UserID]bool{}
 	for _, o := range patientMatches {
@@ -102,8 +102,8 @@ func unnumbered(m Message, patientMatches []orders.Order) judgement {
 	return judgement{code: MatchPatient, reason: "the patient matches, and the order is not certain"}
 }
 
-// candidates are the orders that a result may belong to, by patient: the one that the
-// message names first, then open ones, then the newest.
+// candidates returns the orders that a result may belong to, by patient: the order that the message names
+// first, then open ones, then the newest.
 func candidates(r *RawResult, named *orders.Record, patientMatches []orders.Order) []CandidateGroup {
 	const most = 20
 	all := slices.Clone(patientMatches)
@@ -136,7 +136,7 @@ func candidates(r *RawResult, named *orders.Record, patientMatches []orders.Orde
 	return groups
 }
 
-// candidate says why an order may be the one.
+// candidate returns an order as a candidate, with the reasons for and against it.
 func (r *RawResult) candidate(o *orders.Order, named *orders.Record) Candidate {
 	low := o.LowLevel()
 	ending, _ := orders.EndingOf(low)
@@ -201,8 +201,8 @@ func resultReady(o *orders.Order) bool {
 	return ok
 }
 
-// overlap counts the ordered markers that a report has results of, and the markers that
-// it has results of at all, by the lab's codes, LOINC slugs aside.
+// overlap returns the number of ordered markers that a report has results of, and the number of all markers in
+// the report, by the lab's codes; LOINC slugs are ignored.
 func overlap(results *labresult.Report, t catalogue.LabTest) (shared, reported int) {
 	if results == nil {
 		return 0, 0
@@ -225,8 +225,7 @@ func overlap(results *labresult.Report, t catalogue.LabTest) (shared, reported i
 	return shared, len(ids) + len(codes)
 }
 
-// patientMatches returns the team's orders whose patient has the reported name and birth
-// date.
+// patientMatches returns the team's orders whose patient has the reported name and birth date.
 func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p orders.ReportedPatient) ([]orders.Order, error) {
 	if !p.Identifiable() {
 		return nil, nil
@@ -253,9 +252,9 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p o
 	return out, nil
 }
 
-// numberedOrders returns the orders that the numbers of a message name, each once: by order id, or
-// the order that took its place and its specimen; by sample id; without these, by
-// the laboratory's further numbers. An order id that names no order becomes a foreign number of the message.
+// numberedOrders returns the orders that the numbers of a message identify, without duplicates: by order id (or
+// the order that replaced that order and has its specimen), by sample id, and without these by the laboratory's
+// further numbers. An unknown order id becomes a foreign number of the message.
 func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]orders.Record, error) {
 	var out []orders.Record
 	add := func(r orders.Record, err error) error {
@@ -296,14 +295,14 @@ func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]orders.Reco
 	return out, nil
 }
 
-// evaluation holds what the match of a message with results found.
+// evaluation is the result of matching a message with results to orders.
 type evaluation struct {
 	judgement
 	named          *orders.Record
 	patientMatches []orders.Order
 }
 
-// subject is the only user of all candidates; zero if there are none or several.
+// subject returns the only user of all candidates; zero if there are none or several.
 func (w evaluation) subject() healthlab.UserID {
 	var user healthlab.UserID
 	all := w.patientMatches
@@ -333,7 +332,7 @@ func (w evaluation) orderedTest() catalogue.LabTest {
 	return w.named.LabTest
 }
 
-// evaluate finds the orders that a message with results may belong to and decides the match.
+// evaluate finds the orders that a message with results may belong to, and decides the match.
 func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	numbered, err := s.numberedOrders(ctx, &m)
 	if err != nil {
@@ -353,8 +352,8 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	return w, nil
 }
 
-// successor returns the order that took the place of another one and has the specimen of a
-// message since; that other one where there is none.
+// successor returns the order that replaced another one and has the specimen of a message; the given order if
+// there is none.
 func (s *Service) successor(ctx context.Context, m Message, r orders.Record) (orders.Record, error) {
 	if r.SampleID != nil || m.SampleID == "" {
 		return r, nil
@@ -372,8 +371,7 @@ func (s *Service) successor(ctx context.Context, m Message, r orders.Record) (or
 	return next, nil
 }
 
-// orderOfSample finds the order with a sample id. NotFound also for one that no order can
-// have.
+// orderOfSample finds the order with a sample id. NotFound also for an id that no order can have.
 func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 	r, err := s.allOrders.FindSample(ctx, team, sample)
 	if errors.Is(err, healthlab.Invalid) {
@@ -382,7 +380,7 @@ func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, samp
 	return r, err
 }
 
-// addressee finds the order that a message is about.
+// addressee finds the order of a message.
 func (s *Service) addressee(ctx context.Context, m Message) (orders.Record, error) {
 	if slices.Contains(internalTriggers, m.On) {
 		return orders.Record{}, healthlab.NotFound
@@ -398,21 +396,20 @@ func (s *Service) addressee(ctx context.Context, m Message) (orders.Record, erro
 	return r, err
 }
 
-// What happens to an order without the lab, so that a lab cannot report it.
+// Triggers that the service fires itself, so that a lab must not report them.
 var internalTriggers = []orders.Trigger{orders.CancelRequested, orders.KitRegistered, orders.Imported, orders.PatientAwaited, orders.RedrawOffered}
 
 func (m Message) reportsResults() bool {
 	return m.Results != nil && !slices.Contains(internalTriggers, m.On)
 }
 
-// RawID is what a message with results is called while it is under review, and after. Two
-// labs may give their messages the same ids.
+// RawID returns the id of the message's results during and after a review. It contains the lab, because
+// messages of two labs may have the same id.
 func (m Message) RawID() RawResultID {
 	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.Lab+" "+m.ID))}
 }
 
-// patient returns whom a message is about: what it says, else what can be read from the
-// head of its report.
+// patient returns the patient of a message: the reported one, else the one in the report's metadata.
 func (m Message) patient() orders.ReportedPatient {
 	if m.Patient != nil {
 		return *m.Patient

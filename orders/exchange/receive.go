@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// maxMessages bounds how many ids of messages an order remembers.
+// maxMessages is the highest number of message ids that an order remembers.
 const maxMessages = 200
 
 // Receive handles one message of a lab. A message changes nothing and is no error, so that the
@@ -30,8 +30,7 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 	return s.receive(ctx, m)
 }
 
-// receiveResults takes in results: by themselves where they belong to an order for
-// certain, else they are held for review.
+// receiveResults stores results in their order if the match is certain, else it holds them for review.
 func (s *Service) receiveResults(ctx context.Context, m Message) error {
 	if held, err := s.isUnderReview(ctx, m); held || err != nil {
 		return err
@@ -71,9 +70,9 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 }
 
 var (
-	// errOrderChanged says that an order is not what it was when a result was given to it.
+	// errOrderChanged is returned if an order has changed since a result was matched to it.
 	errOrderChanged = errors.New("the order has changed since the results were evaluated")
-	// errSampleTaken says that another order has the specimen of a result.
+	// errSampleTaken is returned if another order has the specimen of a result.
 	errSampleTaken = errors.New("the laboratory reported the specimen for another order")
 )
 
@@ -158,9 +157,8 @@ func (s *Service) logRejected(m Message, err error) {
 	s.shared.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
-// offerRedraw takes in a final report with results missing through the lab's fault:
-// the order ends with the offer, after the steps that it implies, and the patient's
-// second try begins.
+// offerRedraw handles a final report with results that are missing through the lab's fault: the order ends with
+// the status redraw_available, and a new order for the redraw is created.
 func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orders.Record, m Message, steps []orders.Step) error {
 	first := s.shared.NewID()
 	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *orders.Record) ([]healthlab.Event, error) {
@@ -204,7 +202,7 @@ func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orde
 	return nil
 }
 
-// markReceived notes that a message was taken in; errDuplicate if it was before.
+// markReceived records that a message was received; errDuplicate if it was received before.
 func markReceived(r *orders.Record, m Message) error {
 	if slices.Contains(r.Messages, m.ID) {
 		return errDuplicate
@@ -216,10 +214,10 @@ func markReceived(r *orders.Record, m Message) error {
 	return nil
 }
 
-// errDuplicate ends an update that has nothing to do.
+// errDuplicate ends an update that changes nothing.
 var errDuplicate = errors.New("the laboratory's message was processed before")
 
-// takeMessage lets a message happen to an order. It is pure apart from r.
+// takeMessage applies a message to an order. It changes only r.
 func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {
 	if m.Visit != nil {
 		return r.ReceiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
@@ -257,8 +255,8 @@ func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.
 	return applyPath(r, path, m, steps)
 }
 
-// applyPath applies the triggers of a path, each with its step; there are steps for the longest
-// path. It changes nothing but r.
+// applyPath applies several triggers in order, each with its step; steps has enough entries for the longest
+// path. It changes only r.
 func applyPath(r *orders.Record, path []orders.Trigger, m Message, steps []orders.Step) (events []healthlab.Event, err error) {
 	for i, on := range path {
 		st := steps[min(i, len(steps)-1)]
@@ -285,7 +283,7 @@ func setSampleID(r *orders.Record, m Message) {
 	}
 }
 
-// updateTracking notes news of the parcel.
+// updateTracking stores news about the parcel.
 func updateTracking(r *orders.Record, t *Tracking, at healthlab.Time) {
 	if t == nil || r.Details.Testkit == nil || r.Details.Testkit.Shipment == nil {
 		return
@@ -312,8 +310,8 @@ func (m Message) contradicts(o *orders.Order) bool {
 	return !m.Attached && m.patient().Contradicts(o.PatientDetails)
 }
 
-// isUnderReview reports whether a message was held for review before: whatever its order could
-// take by now, and whatever was decided, a person decides.
+// isUnderReview reports whether a message was held for review before. If so, a person decides about a repeated
+// message too.
 func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
 	_, err := s.reviewStore.Result(ctx, m.Team, m.RawID())
 	if errors.Is(err, healthlab.NotFound) {
@@ -325,7 +323,7 @@ func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
 	return true, nil
 }
 
-// holdForReview keeps a result for review. One that is held already changes nothing.
+// holdForReview stores a result for review. If the result is already held, it is a no-op.
 func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, settings orders.Settings) error {
 	j := w.judgement
 	at := healthlab.At(s.now())
@@ -385,7 +383,7 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 	return nil
 }
 
-// newSteps are n steps, all at one time, with an id each for the event that will tell of it.
+// newSteps returns n steps with the same time, each with an id for its event.
 func (s *Service) newSteps(n int, at time.Time, settings orders.Settings) []orders.Step {
 	steps := make([]orders.Step, n)
 	for i := range steps {
@@ -400,9 +398,8 @@ func (s *Service) redraws(r *orders.Record, settings orders.Settings) bool {
 		!slices.ContainsFunc(r.OrderTransaction.Orders, func(o orders.TransactionMember) bool { return o.Origin == orders.OriginRedraw })
 }
 
-// redraw returns the order that repeats what a lab lost by its own fault, if there is
-// to be one: for a walk-in order that is no second try itself, once per transaction,
-// where team and lab have redraws.
+// redraw returns the new order that repeats results which the lab lost by its own fault, or nil. Only a walk-in
+// order that is not a redraw itself gets one, once per transaction, if team and lab allow redraws.
 func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) (orders.Record, bool) {
 	if m.On != orders.FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return orders.Record{}, false

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// complete returns a message whose report was completed for a test; the same one, where
+// complete returns a message whose report is completed with the catalogue's data of a test; the same message if
 // it has no report.
 func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
 	if m.Results == nil {
@@ -28,7 +28,7 @@ func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) 
 	return m, nil
 }
 
-// dayText is the day of an instant in UTC; nil for no instant.
+// dayText returns the day of an instant in UTC; nil for no instant.
 func dayText(at time.Time) *string {
 	if at.IsZero() {
 		return nil
@@ -37,7 +37,7 @@ func dayText(at time.Time) *string {
 	return &day
 }
 
-// fillHead fills in what the head of a report leaves out, from the order that it belongs to.
+// fillHead fills in missing metadata of a report from its order.
 func fillHead(r *orders.Record, h *labresult.Metadata, m Message) {
 	at := m.At
 	if at.IsZero() {
@@ -60,8 +60,8 @@ func fillHead(r *orders.Record, h *labresult.Metadata, m Message) {
 	}
 }
 
-// setResults sets the results that the lab reported, received at an instant, and returns the
-// markers whose results the report corrected.
+// setResults sets the results that the lab reported, with the time of their receipt, and returns the markers
+// whose results the report corrected.
 func setResults(r *orders.Record, m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
 	results := *m.Results
 	results.Results = rules.NonNil(results.Results)
@@ -95,8 +95,7 @@ func setResults(r *orders.Record, m Message, at time.Time) (corrected []labresul
 	return corrected
 }
 
-// planCriticalMessage plans the message to the team about a critical result, if one came that it has
-// no message about.
+// planCriticalMessage plans the message to the team about a critical result, if there is a new one.
 func planCriticalMessage(r *orders.Record, at time.Time) {
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != labresult.Critical {
 		return

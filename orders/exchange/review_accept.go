@@ -17,30 +17,28 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// AcceptRequest gives a result under review to an order, or to a user.
+// AcceptRequest assigns a result under review to an order, or to a user.
 type AcceptRequest struct {
-	// UserID is the patient; with OrderID, the order must be theirs. Alone, an order is
-	// made for them.
+	// UserID is the patient. With OrderID, the order must be of this user. Alone, a new order is created for
+	// the user.
 	UserID *healthlab.UserID `json:"user_id"`
-	// OrderID gets the result itself, or an order that takes its place does.
+	// OrderID is the order for the result. If it cannot take the result, a new order replaces it.
 	OrderID *orders.OrderID `json:"order_id"`
 	Note    *string         `json:"note"`
 }
 
-// Accept gives a result to an order, and returns the order that has it now: the
-// one that was chosen, if it is in progress or completed; else a new one that takes its
-// place in its transaction, as where it was cancelled, or is at another lab than the
-// result. With a user alone, it is a new order of a new transaction. Without either, it
-// is the one order that the result points to.
+// Accept assigns a result to an order, and returns that order: the chosen one, if it is in progress or
+// completed; else a new one that replaces it in its transaction, for example if the chosen one was cancelled or
+// is at another lab. With UserID alone, the order is a new one in a new transaction. Without either, it is the
+// one order that the result matches.
 //
-// An order without a specimen has that of the result then, unless another order keeps
-// it; one that a new order takes the place of, and that has no result, does not.
+// An order without a specimen gets that of the result, unless another order has that specimen.
 //
-// The decision and its effects are one write. The second of two decisions is NotFound.
+// The decision and its effects are one transaction. If two decisions are made, the second is NotFound.
 //
-// RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a
-// user or an order that the team does not have; Invalid: REVIEW_SELECTION_REQUIRED,
-// REVIEW_SELECTION_INCONSISTENT, REVIEW_NOT_POSSIBLE.
+// RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a user or an order that
+// the team does not have; Invalid: REVIEW_SELECTION_REQUIRED, REVIEW_SELECTION_INCONSISTENT,
+// REVIEW_NOT_POSSIBLE.
 func (v Reviews) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (orders.Order, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
@@ -49,7 +47,7 @@ func (v Reviews) Accept(ctx context.Context, team healthlab.TeamID, id RawResult
 	return v.s.acceptAs(ctx, store, team, id, req, MatchPendingCustomer)
 }
 
-// acceptAs lets those accept whom status waits for.
+// acceptAs accepts a result whose review has a status: that of the team or that of operations.
 func (s *Service) acceptAs(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (orders.Order, error) {
 	var p healthlab.Problems
 	rules.Check{Problems: &p}.Optional(req.Note, "note", rules.MaxNotes)
@@ -145,7 +143,7 @@ func reviewError(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
 
-// defaultOrder returns the one order that a result points to where there is no choice.
+// defaultOrder returns the one order that a result matches; an error if there are several or none.
 func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*orders.OrderID, error) {
 	w, err := s.evaluate(ctx, item.Message)
 	if err != nil {
@@ -169,18 +167,18 @@ func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*orders.Ord
 	return nil, reviewError(ReviewNeedsChoice, "order_id or user_id is required, because the result matches several orders or none")
 }
 
-// acceptance is a decision to accept, with all that the rules need to know.
+// acceptance is a decision to accept a result, with the data that the rules need.
 type acceptance struct {
 	item RawResult
-	// message is the item's, completed for the order that gets it.
+	// message is the message of the result, completed for the order that gets it.
 	message Message
-	// specimen is what the order is to have if it has none; empty for nothing.
+	// specimen is the specimen id for an order without one; empty for none.
 	specimen string
 	req      AcceptRequest
 	at       time.Time
 	settings orders.Settings
 	ids      []uuid.UUID
-	// made: the order that gets the result is a new one.
+	// made is true if the order that gets the result is a new one.
 	made bool
 }
 
@@ -191,7 +189,7 @@ func (g *acceptance) needsNewOrder(was *orders.Record) bool {
 	return elsewhere || low.Final() && !e.TakesResult
 }
 
-// assign applies the decision. It is pure, as [AssignChange] says.
+// assign applies the decision. It is pure, as [AssignChange] requires.
 func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 	if item.Status != g.item.Status {
 		return nil, notReviewable()
@@ -254,8 +252,8 @@ func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]health
 	return events, nil
 }
 
-// beginOrder begins a new order: in place of another one, which ends if it can, and leaves its
-// specimen to the new one if it has no result and will have none.
+// beginOrder creates a new order. If it replaces another one, that order is cancelled if possible, and gives
+// its specimen to the new one if it has no results.
 func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step) ([]healthlab.Event, error) {
 	if was == nil {
 		return orders.Begin(&made.Order, g.at, first.EventID)
@@ -271,8 +269,7 @@ func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step)
 	return orders.AddChild(was, made, st, on, first.EventID)
 }
 
-// takeResult gives an order a result that a person decided on: from wherever the order
-// stands, for the result is there.
+// takeResult stores a result in the order that a person chose, in any status of the order.
 func takeResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.NoteCollection(m.CollectedAt)
@@ -301,8 +298,7 @@ func takeResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event,
 	return r.Enter(to, st)
 }
 
-// replacement is an order that takes the place of one which cannot take a result: at
-// the lab that the result came from.
+// replacement returns an order that replaces one which cannot take a result, at the lab that sent the result.
 func (s *Service) replacement(ctx context.Context, item RawResult, was orders.Record, at time.Time) (*orders.Record, error) {
 	r := was.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRecreation, healthlab.At(at))
 	r.Details = orders.NewDetails(was.Method(), s.shared.NewID(), s.shared.NewID(), healthlab.At(at))
@@ -315,7 +311,7 @@ func (s *Service) replacement(ctx context.Context, item RawResult, was orders.Re
 	return &r, nil
 }
 
-// changeLab changes what an order is of, to what the lab of a result has measured.
+// changeLab changes the lab test of an order to what the lab of a result has measured.
 func (s *Service) changeLab(ctx context.Context, r *orders.Record, item RawResult) error {
 	t, account, err := s.measuredTest(ctx, r.TeamID, item)
 	if err != nil {
@@ -329,7 +325,7 @@ func (s *Service) changeLab(ctx context.Context, r *orders.Record, item RawResul
 	return nil
 }
 
-// measuredTest builds the test that a result is of, from the lab's codes.
+// measuredTest builds the lab test of a result, from the lab's codes.
 func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item RawResult) (catalogue.LabTest, *catalogue.LabAccount, error) {
 	var codes []string
 	for _, one := range item.Message.Results.Results {
@@ -371,8 +367,8 @@ func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item 
 	return catalogue.BuildLabTest(nil, here, &lab, lab.DefaultMethod(), s.shared.NewID()), account, nil
 }
 
-// firstOrder is an order for a user who has none that a result could belong to: of what
-// the lab measured, for the patient of the user's newest order or demographics.
+// firstOrder returns a new order for a user without an order for the result: of the measured markers, for the
+// patient of the user's newest order or demographics.
 func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab.UserID, at time.Time) (*orders.Record, error) {
 	t, account, err := s.measuredTest(ctx, item.Team, item)
 	if err != nil {
@@ -400,7 +396,7 @@ func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab
 	return nil, reviewError(ReviewNotPossible, "user_id: the user must have demographics; set them first")
 }
 
-// patientOf returns a user as a patient.
+// patientOf returns the patient data of a user.
 func patientOf(u people.UserInfo) (*people.PatientDetails, *people.PatientAddress) {
 	a := u.Address
 	return &people.PatientDetails{

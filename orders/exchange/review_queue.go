@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// reviews returns the store of results under review, for a team that has them.
+// reviews returns the store of results under review; an error if the team has no reviews.
 func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewStore, error) {
 	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
@@ -21,7 +21,8 @@ func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewSto
 	return s.reviewStore, nil
 }
 
-// publishReview draws what is not kept of a result under review, for those whom status waits for.
+// publishReview computes the fields of a result under review that are not stored, for the reviewer with the
+// given status.
 func (s *Service) publishReview(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
 	out := r.UnmatchedResult
 	out.AllowedActions, out.CandidateGroups = []ReviewAction{}, []CandidateGroup{}
@@ -46,22 +47,22 @@ func (s *Service) publishReview(ctx context.Context, r RawResult, status MatchSt
 	return out, nil
 }
 
-// UnmatchedPage is one page of results under review as they are published.
+// UnmatchedPage is one page of results under review in the HTTP API.
 type UnmatchedPage struct {
 	Results []UnmatchedResult
 	Next    string
 	Total   int
 }
 
-// Reviews lets a team decide about results that match no order for certain. It is safe for
-// concurrent use. UNMATCHED_RESULTS_NOT_ENABLED unless the team has that switched on.
+// Reviews lets a team decide about results that match no order with certainty. It is safe for concurrent use.
+// All methods return UNMATCHED_RESULTS_NOT_ENABLED unless the team has reviews enabled.
 type Reviews struct{ s *Service }
 
-// Reviews returns the team's side of results under review; [Service.Operations] is the other.
+// Reviews returns the team's view of results under review; [Service.Operations] returns that of the operators.
 func (s *Service) Reviews() Reviews { return Reviews{s} }
 
-// List returns a page of the team's results under review. Invalid if the
-// query is wrong; UNMATCHED_RESULTS_NOT_ENABLED.
+// List returns a page of the team's results under review. Invalid for an invalid query;
+// UNMATCHED_RESULTS_NOT_ENABLED.
 func (v Reviews) List(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
 	store, err := v.s.reviews(ctx, q.Team)
 	if err != nil {
@@ -90,8 +91,8 @@ func (s *Service) reviewPage(ctx context.Context, store ReviewStore, q ResultQue
 	return out, nil
 }
 
-// Get returns a result under review. NotFound if the team has none of this
-// id, or operations alone review it.
+// Get returns a result under review. NotFound if the team has no result with this id, or only operations review
+// it.
 func (v Reviews) Get(ctx context.Context, team healthlab.TeamID, id RawResultID) (UnmatchedResult, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
@@ -107,14 +108,14 @@ func (v Reviews) Get(ctx context.Context, team healthlab.TeamID, id RawResultID)
 	return v.s.publishReview(ctx, r, MatchPendingCustomer)
 }
 
-// ResolveRequest decides against a result, or hands it to operations.
+// ResolveRequest rejects a result, or passes it to operations.
 type ResolveRequest struct {
 	// Action is reject or unsure.
 	Action ReviewAction `json:"action"`
 	Note   *string      `json:"note"`
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *ResolveRequest) Check() error {
 	var p healthlab.Problems
 	rules.OneOf(&p, r.Action, []ReviewAction{ReviewReject, ReviewUnsure}, "action")
@@ -126,8 +127,7 @@ func notReviewable() error {
 	return rules.Missing(RawResultNotFound, "the result is not open for review")
 }
 
-// Resolve rejects a result, or hands it to operations. NotFound if the team
-// has none of this id that is open.
+// Resolve rejects a result, or passes it to operations. NotFound if the team has no open result with this id.
 func (v Reviews) Resolve(ctx context.Context, team healthlab.TeamID, id RawResultID, req ResolveRequest) (UnmatchedResult, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
@@ -139,7 +139,7 @@ func (v Reviews) Resolve(ctx context.Context, team healthlab.TeamID, id RawResul
 	return v.s.resolve(ctx, store, team, id, req, MatchPendingCustomer)
 }
 
-// resolve lets those decide whom status waits for. A team hears of what it could read.
+// resolve decides a review with the given status. The team gets an event if it could read the result.
 func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req ResolveRequest, status MatchStatus,
 ) (UnmatchedResult, error) {
 	at, event := healthlab.At(s.now()), s.shared.NewID()
@@ -171,9 +171,9 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 	return s.publishReview(ctx, r, status)
 }
 
-// Return gives a result that operations reviewed back to the team, which can
-// decide now. UNMATCHED_RESULTS_NOT_ENABLED for a team that does not review: operations
-// decide for it. No operation of the API does this: it is the host's.
+// Return gives a result that operations reviewed back to the team, which can decide then.
+// UNMATCHED_RESULTS_NOT_ENABLED for a team without reviews, for which operations decide. No operation of the
+// HTTP API calls it: the host does.
 func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
@@ -200,11 +200,10 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 	return v.s.publishReview(ctx, r, MatchPendingCustomer)
 }
 
-// Operations has the decisions of the service's operators on held results: those that a team
-// hands over, and those of teams that do not review themselves ([orders.Settings].UnmatchedResults).
-// It is for the host: no operation of the API calls it. A decision has the same effects as the
-// team's own. The team gets the event of the review only if it can read the result, and always
-// the events of its orders.
+// Operations makes the decisions of the service's operators on results under review: those that a team passes
+// on, and those of teams without reviews ([orders.Settings].UnmatchedResults). The host calls it; no operation
+// of the HTTP API does. A decision has the same effects as the team's own. The team gets the event of the
+// review only if it can read the result, and always the events of its orders.
 //
 // It is safe for concurrent use.
 type Operations struct{ s *Service }
@@ -212,8 +211,8 @@ type Operations struct{ s *Service }
 // Operations returns the decisions of the service's operators.
 func (s *Service) Operations() Operations { return Operations{s} }
 
-// Waiting returns a page of a team's results that wait for operations. The query's
-// status and Escalated count for nothing. Errors as [Reviews.List].
+// Waiting returns a page of a team's results that wait for operations. Status and Escalated of the query are
+// ignored. Errors as [Reviews.List].
 func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
 	q.Status, q.Escalated = MatchPendingOps, false
 	q, err := q.Normal()
@@ -223,15 +222,14 @@ func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, 
 	return d.s.reviewPage(ctx, d.s.reviewStore, q, MatchPendingOps)
 }
 
-// Accept gives a result that waits for operations to an order, as
-// [Reviews.Accept] does, with the same errors.
+// Accept assigns a result that waits for operations to an order, as [Reviews.Accept] does, with the same
+// errors.
 func (d Operations) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (orders.Order, error) {
 	return d.s.acceptAs(ctx, d.s.reviewStore, team, id, req, MatchPendingOps)
 }
 
-// Reject decides that a result that waits for operations belongs to no order. A note replaces
-// the team's. NotFound if the team has none of this id that waits for operations;
-// Invalid for a note that is too long.
+// Reject decides that a result that waits for operations belongs to no order. A note replaces the team's note.
+// NotFound if the team has no such result that waits for operations; Invalid for a note that is too long.
 func (d Operations) Reject(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
 	req := ResolveRequest{Action: ReviewReject, Note: note}
 	if err := req.Check(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// reviewTable keeps results under review. Index[0] is the newest result first, ties by id.
+// reviewTable stores results under review. Index[0] sorts them by time, the newest first, then by id.
 var reviewTable = store.Table[RawResult]{Name: "order_review", Row: func(r *RawResult) store.Row {
 	id := store.UUID(r.ID.UUID)
 	return store.Row{Key: store.Key{Team: r.Team, User: r.Owner(), ID: id}, Index: [2]string{createdIndex(r.CreatedAt.Time) + id}}
@@ -29,8 +29,8 @@ func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
 // Tables declares the tables of [NewReviewStore], beside those of [orders.Tables].
 func Tables() []store.Definition { return []store.Definition{reviewTable.Definition()} }
 
-// NewReviewStore returns the results under review of a store whose tables include [Tables]. Its
-// orders are those of [orders.NewStore] with the same options.
+// NewReviewStore returns a ReviewStore over a store whose tables must include [Tables]. Its orders are those of
+// [orders.NewStore] with the same options.
 func NewReviewStore(s store.Store, opts *orders.StoreOptions) ReviewStore {
 	v := reviewRows{s: s, orders: orders.NewStore(s, opts)}
 	if opts != nil {
@@ -179,8 +179,8 @@ func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id 
 	return out, err
 }
 
-// decideWithOrders calls a decision with the orders that it changes, the one that is there and the one that
-// is new, and writes them with its events.
+// decideWithOrders calls a decision with the orders that it changes, the existing one and the new one, and
+// writes both with their events.
 func (v reviewRows) decideWithOrders(ctx context.Context, tx store.Tx, team healthlab.TeamID, to Assignment,
 	decide func(was, made *orders.Record) ([]healthlab.Event, error),
 ) (err error) {

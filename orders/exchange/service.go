@@ -13,46 +13,45 @@ import (
 
 // Options adjusts a Service. A zero field means its default.
 type Options struct {
-	// LabName names the lab's feed of messages in the Store, for hosts with several
-	// backends. Default: "lab".
+	// LabName is the name of the lab's message feed in the Store, for hosts with several backends. Default:
+	// "lab".
 	LabName string
-	// SandboxMoves hands the orders of a sandbox to the laboratory, as in production.
-	// Default: they wait to be simulated.
+	// SandboxMoves submits the orders of a sandbox to the laboratory, as in production. Default: they wait for
+	// a simulation.
 	SandboxMoves bool
-	// Simulator makes up what a laboratory reports of a simulated order, in a sandbox.
-	// Default: orders cannot be simulated.
+	// Simulator generates a laboratory's reports for simulated orders, in a sandbox. Default: orders cannot be
+	// simulated.
 	Simulator Simulator
-	// RedrawLabs are the slugs of the labs whose walk-in patients may come again when
-	// a result was lost. Nil means none.
+	// RedrawLabs are the slugs of the labs whose walk-in patients can have a redraw when a result was lost. Nil
+	// means none.
 	RedrawLabs []string
-	// RequisitionURL returns a URL of an order's requisition, for events. Default: there are
-	// no such URLs. See documents.Links.
+	// RequisitionURL returns a URL of an order's requisition, for events. Default: events have no such URL. See
+	// documents.Links.
 	RequisitionURL func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, now time.Time) (string, error)
-	// Accessed is called before a message of the laboratory is stored, with the user of its
-	// order; a zero user for results that are held for review. After an error nothing is stored
-	// and the message is tried again. Nil records nothing.
+	// Accessed is called before a message of the laboratory is stored, with the user of its order; with a zero
+	// user for results that are held for review. After an error nothing is stored and the message is processed
+	// again later. Nil records nothing.
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 }
 
-// Service hands orders to a laboratory, takes in what it reports, and decides whose a result is, or lets a
+// Service submits orders to a laboratory, processes its messages, and matches results to orders or lets a
 // person decide. It is safe for concurrent use.
 //
-// Every method that takes a team reaches that team's orders only; those of another are
-// [healthlab.NotFound].
+// Every method with a team accesses that team's orders only; those of another team are [healthlab.NotFound].
 type Service struct {
 	orders      *orders.Service
 	catalogue   *catalogue.Service
-	store       orders.Store // for callers: without the orders of deleted users
-	allOrders   orders.Store // for background work: with them
+	store       orders.Store // for callers: orders of deleted users are hidden
+	allOrders   orders.Store // for background work: with orders of deleted users
 	reviewStore ReviewStore
 	lab         LabBackend
 	opts        Options
 	shared      orders.Background
 }
 
-// New returns a Service between the orders of another one, which are in the store, and a laboratory. Reviews
-// keeps results that match no order for certain, in the store of the orders. Clock, ids, log and timing are
-// those of the orders. Errors: Invalid, if an interface or the service is nil.
+// New returns a Service for the orders of another Service in the store, and a laboratory. Reviews stores
+// results that match no order with certainty, in the same store as the orders. Clock, ids, log and timing are
+// those of the orders. Errors: Invalid, if an argument is nil.
 func New(service *orders.Service, store orders.Store, reviews ReviewStore, lab LabBackend, opts *Options) (*Service, error) {
 	if service == nil || store == nil || lab == nil {
 		return nil, fmt.Errorf("%w: exchange.New: orders, their store and a lab are required", healthlab.Invalid)
@@ -76,18 +75,17 @@ func New(service *orders.Service, store orders.Store, reviews ReviewStore, lab L
 	return s, nil
 }
 
-// Orders returns the service whose orders are handed over.
+// Orders returns the service of the submitted orders.
 func (s *Service) Orders() *orders.Service { return s.orders }
 
 func (s *Service) now() time.Time { return healthlab.At(s.shared.Now()).Time }
 
-// Run hands orders to the laboratory, takes in what it reports, and continues simulations until ctx ends. Then
-// it lets what is running finish, and returns nil. Any number of processes may run it: one process at a time
-// holds the lease of an order, or of the feed of the laboratory. A laboratory that is away, slow or failing
-// delays an order and loses none.
+// Run submits orders to the laboratory, processes its messages, and continues simulations until ctx ends. Then
+// it waits for running work, and returns nil. Any number of processes may run it: a lease gives each order, and
+// the feed of the laboratory, to one process. A laboratory that is down or slow delays orders and loses none.
 //
-// The orders of a sandbox wait to be simulated ([Service.Simulate]) unless
-// [Options].SandboxMoves is set: they are not handed to the laboratory.
+// The orders of a sandbox wait for a simulation ([Service.Simulate]) and are not submitted unless
+// [Options].SandboxMoves is set.
 func (s *Service) Run(ctx context.Context) error {
 	parts := []work.Part{{Name: "simulations", Run: s.simulationLoop().Run}}
 	if s.orders.Environment() != healthlab.Sandbox || s.opts.SandboxMoves {
@@ -96,10 +94,10 @@ func (s *Service) Run(ctx context.Context) error {
 	return work.Together(ctx, parts)
 }
 
-// batchSize is how many orders a host that brings its own scheduler has looked at in one call.
+// batchSize is the number of orders that one call processes for a host with a scheduler of its own.
 const batchSize = 100
 
-// loop is background work of one kind: orders that are due are claimed for the time of a lease, and worked on.
+// loop returns a loop of background work: it claims due orders for the time of a lease, and processes them.
 func (s *Service) loop(name string, claim func(context.Context, int, time.Time, time.Duration) ([]orders.Record, error), do func(context.Context, orders.Record) error) *work.Loop[orders.Record] {
 	return &work.Loop[orders.Record]{
 		Name: name, Workers: s.shared.Workers, Idle: s.shared.Idle, Log: s.shared.Log, Do: do,

@@ -14,20 +14,18 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Simulate walks an order to a status, in a sandbox only: along the success path of
-// its method as far as that leads there, with all events, and with generated results.
-// An empty final status means completed. A kit that is not registered stops where the
-// patient has it.
+// Simulate moves an order to a status, in a sandbox only: along the success path of its method if that leads
+// there, with all events, and with generated results. An empty final status means completed. The simulation of
+// a kit that is not registered stops when the patient has the kit.
 //
-// RuleErrors: SANDBOX_ONLY (NotFound) in production and without [Options].Simulator,
-// STATUS_OF_OTHER_METHOD, STATUS_NOT_REACHABLE.
+// RuleErrors: SANDBOX_ONLY (NotFound) in production and without [Options].Simulator, STATUS_OF_OTHER_METHOD,
+// STATUS_NOT_REACHABLE.
 func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id orders.OrderID, final orders.Status, flags orders.SimulationFlags) (orders.Order, error) {
 	return s.SimulateSlowly(ctx, team, id, final, flags, 0)
 }
 
-// SimulateSlowly is [Service.Simulate] with a time between two steps: the first happens
-// at once, the others in the background ([Service.Run]). An order that goes another
-// way meanwhile is left alone.
+// SimulateSlowly is [Service.Simulate] with a delay between two steps: the first step is made at once, the
+// others in the background ([Service.Run]). The simulation ends if the order changes otherwise.
 func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id orders.OrderID, final orders.Status, flags orders.SimulationFlags, delay time.Duration) (orders.Order, error) {
 	if s.orders.Environment() != healthlab.Sandbox || s.opts.Simulator == nil {
 		return orders.Order{}, rules.Missing(orders.SandboxOnly, "orders can be simulated in the environment sandbox only")
@@ -62,9 +60,8 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 	return r.Order, nil
 }
 
-// simulateRedraw lets the lab of an order lose one of its results by its own fault: the
-// order ends with the offer of a redraw, which is an order of its own. Before that, the
-// lab has accepted it.
+// simulateRedraw simulates that the lab of an order loses a result by its own fault: the order ends with a
+// redraw, which is a new order. If the lab has not accepted the order yet, it does so first.
 func (s *Service) simulateRedraw(ctx context.Context, r orders.Record, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult, settings orders.Settings, at time.Time, delay time.Duration) (orders.Order, error) {
 	unreachable := fmt.Errorf("simulate order: %w", rules.Broken(orders.StatusNotReachable, "final_status: must be reachable for the order; redraws are off for its team or lab, or the order has had one"))
 	if !s.redraws(&r, settings) {
@@ -101,7 +98,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r orders.Record, flags ord
 	return s.orders.Get(ctx, r.TeamID, r.ID)
 }
 
-// maxSimulated bounds the steps of one simulation; the longest life has fewer.
+// maxSimulated is the highest number of steps of one simulation; the longest lifecycle has fewer.
 const maxSimulated = 20
 
 func simulateSteps(r *orders.Record, lab Simulator, final orders.Status, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult, steps []orders.Step, delay time.Duration) ([]healthlab.Event, error) {
@@ -158,8 +155,8 @@ func planSimulation(r *orders.Record, next *orders.Simulation) {
 	}
 }
 
-// ContinueSimulations does the steps of simulations that are due now, and returns how many orders it looked
-// at: for hosts that bring their own scheduler.
+// ContinueSimulations makes the due steps of simulations, and returns the number of processed orders. Hosts
+// with a scheduler of their own call it.
 func (s *Service) ContinueSimulations(ctx context.Context) (int, error) {
 	return s.simulationLoop().Once(ctx, batchSize)
 }
@@ -168,7 +165,7 @@ func (s *Service) simulationLoop() *work.Loop[orders.Record] {
 	return s.loop("simulations", s.store.ClaimSimulations, s.continueSimulation)
 }
 
-// continueSimulation does the next step of a simulation. One that leads nowhere any more ends.
+// continueSimulation makes the next step of a simulation, and ends one that cannot reach its status any more.
 func (s *Service) continueSimulation(ctx context.Context, claimed orders.Record) error {
 	sim, now := claimed.Simulation, s.now()
 	if sim == nil {
@@ -216,7 +213,7 @@ func (s *Service) continueSimulation(ctx context.Context, claimed orders.Record)
 	return nil
 }
 
-// checkFlags returns Invalid with every problem of the flags and of the status that is asked for.
+// checkFlags returns Invalid with every problem of the flags and the requested status.
 func checkFlags(f orders.SimulationFlags, final orders.Status) error {
 	var p healthlab.Problems
 	if final != "" {

@@ -12,9 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// SubmitDue hands over what is due now, and returns how many orders it took up: for
-// hosts that bring their own scheduler. The first error that left an order's outcome
-// unrecorded is returned; a lab that fails is not an error.
+// SubmitDue submits due orders and returns their number. Hosts with a scheduler of their own call it. It
+// returns the first error after which the outcome of an order was not recorded; a failing lab is not an error.
 func (s *Service) SubmitDue(ctx context.Context) (int, error) {
 	return s.submissionLoop().Once(ctx, batchSize)
 }
@@ -23,7 +22,7 @@ func (s *Service) submissionLoop() *work.Loop[orders.Record] {
 	return s.loop("placing", s.allOrders.Claim, s.submit)
 }
 
-// submit tells the lab the next thing of a claimed order, and records the outcome.
+// submit makes the next call to the lab for a claimed order, and records the outcome.
 func (s *Service) submit(ctx context.Context, r orders.Record) error {
 	if r.UserDeleted && r.Cancellable() {
 		var err error
@@ -62,8 +61,8 @@ func (s *Service) submit(ctx context.Context, r orders.Record) error {
 	return s.recordSubmission(ctx, r, t, accepted, refused)
 }
 
-// recordSubmission writes what the lab answered. If the order has moved on in the meantime, only
-// what is still true of it counts.
+// recordSubmission stores the lab's answer. If the order has changed since the call, only the part of the
+// answer that still applies is stored.
 func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t orders.LabCall, accepted Accepted, refused error) error {
 	st := orders.Step{At: s.now(), EventID: s.shared.NewID()}
 	if t == orders.SendRequisition && refused == nil && accepted.SampleID != "" {
@@ -92,10 +91,10 @@ func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t
 	return nil
 }
 
-// errSampleIDRepeated says that the lab accepted an order with the sample id of another one.
+// errSampleIDRepeated is returned if the lab accepted an order with the sample id of another one.
 var errSampleIDRepeated = fmt.Errorf("%w: the laboratory gave two orders one sample id; Accepted.SampleID must differ between orders", healthlab.Conflict)
 
-// recordAccepted notes what the lab took.
+// recordAccepted stores that the lab accepted a call.
 func recordAccepted(r *orders.Record, t orders.LabCall, st orders.Step, a Accepted) ([]healthlab.Event, error) {
 	sample := a.SampleID
 	var events []healthlab.Event
@@ -133,7 +132,7 @@ func setNotice(r *orders.Record, n *orders.CoverageNotice) {
 	r.Notice, r.HasABN = n, r.HasRequisition()
 }
 
-// recordRefused notes that the lab did not take something: for good, or until later.
+// recordRefused stores that the lab refused a call, permanently or until a later call.
 func recordRefused(r *orders.Record, t orders.LabCall, st orders.Step, cause error, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	kind := healthlab.KindOf(cause)
 	if now := r.NextCall(); now != t {

@@ -17,24 +17,24 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// RawResultID names a result that matched no order for certain.
+// RawResultID identifies a result that matches no order with certainty.
 type RawResultID struct{ uuid.UUID }
 
-// MatchStatus is where the review of a result stands.
+// MatchStatus is the state of a result's review.
 type MatchStatus string
 
 // The statuses of a review.
 const (
-	// MatchPendingCustomer waits for the team, MatchPendingOps for operations.
+	// MatchPendingCustomer: the result waits for the team. MatchPendingOps: it waits for operations.
 	MatchPendingCustomer MatchStatus = "pending_customer_review"
 	MatchPendingOps      MatchStatus = "pending_ops_review"
 	MatchResolved        MatchStatus = "resolved"
 )
 
-// MatchDecision is why a result did not go to an order by itself.
+// MatchDecision is the reason for which a result was not assigned to an order automatically.
 type MatchDecision string
 
-// The decisions.
+// Match decisions.
 const (
 	MatchCompleted       MatchDecision = "match_completed"
 	MatchCancelled       MatchDecision = "match_cancelled"
@@ -46,40 +46,40 @@ const (
 	MatchNone            MatchDecision = "no_match"
 )
 
-// matchDecisions are those that a list can ask for. match_sample_id is that of results
-// which went to an order by themselves, and which no list has.
+// matchDecisions are the decisions that a list can filter by. match_sample_id is missing, because results with
+// it are assigned automatically and not listed.
 var matchDecisions = []MatchDecision{"match_sample_id", MatchCompleted, MatchCancelled, MatchWrongCollection, MatchWrongLab,
 	MatchSeveralPeople, MatchSampleMismatch, MatchPatient, MatchNone}
 
-// MatchSubReason is a further reason.
+// MatchSubReason is a further reason for a review.
 type MatchSubReason string
 
 // LabAccountMismatch: the result came for another account than the order's.
 const LabAccountMismatch MatchSubReason = "lab_account_mismatch"
 
-// ReviewAction is what can be done with a result under review.
+// ReviewAction is an action on a result under review.
 type ReviewAction string
 
-// The actions.
+// Review actions.
 const (
 	ReviewAccept ReviewAction = "accept"
 	ReviewReject ReviewAction = "reject"
 	ReviewUnsure ReviewAction = "unsure"
 )
 
-// CandidateType tells the order that the specimen points to from others.
+// CandidateType distinguishes the order that the specimen id identifies from other candidates.
 type CandidateType string
 
-// The types of candidates.
+// Types of candidates.
 const (
 	ProvenanceOrder CandidateType = "provenance_order"
 	OrderOption     CandidateType = "order_option"
 )
 
-// ConfidenceLevel is how likely a candidate looks. It is an aid, no more.
+// ConfidenceLevel is the likelihood that a candidate is the right order. It is only a hint.
 type ConfidenceLevel string
 
-// The levels.
+// Confidence levels.
 const (
 	ConfidenceHigh   ConfidenceLevel = "high"
 	ConfidenceMedium ConfidenceLevel = "medium"
@@ -89,39 +89,38 @@ const (
 // CandidateReason speaks for or against a candidate.
 type CandidateReason string
 
-// UnmatchedResult is a result under review as it is published. Printing or logging it
-// shows nothing.
+// UnmatchedResult is a result under review in the HTTP API. Printing or logging it shows no values.
 type UnmatchedResult struct {
 	healthlab.Private
 
 	ID     RawResultID `json:"id"`
 	Status MatchStatus `json:"status"`
-	// DecisionCode is why it did not go to an order by itself.
+	// DecisionCode is the reason for which the result was not assigned to an order automatically.
 	DecisionCode   MatchDecision    `json:"decision_code"`
 	SubReasonCodes []MatchSubReason `json:"sub_reason_codes"`
-	// Reason says the same in words.
+	// Reason is the text of DecisionCode.
 	Reason string `json:"reason"`
-	// Patient is whom the lab reports; null if it names none.
+	// Patient is the patient as the lab reported it; null if the lab reported none.
 	Patient        *ReviewPatient            `json:"patient"`
 	Lab            MatchLab                  `json:"lab"`
 	Markers        []MatchMarker             `json:"markers"`
 	Interpretation *labresult.Interpretation `json:"interpretation"`
 	ResultStatus   *labresult.Status         `json:"result_status"`
-	// Note is the reviewer's.
+	// Note is the reviewer's note.
 	Note             *string           `json:"note"`
 	ResolutionAction *ReviewAction     `json:"resolution_action"`
 	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
 	ResolvedOrderID  *orders.OrderID   `json:"resolved_order_id"`
-	// AllowedActions are those that are accepted now; none after a decision.
+	// AllowedActions are the actions that are allowed at present; none after a decision.
 	AllowedActions []ReviewAction `json:"allowed_actions"`
-	// CandidateGroups are the orders that it may belong to, as they are now.
+	// CandidateGroups are the orders that the result may belong to, in their present state.
 	CandidateGroups []CandidateGroup `json:"candidate_groups"`
 	CreatedAt       healthlab.Time   `json:"created_at"`
 	UpdatedAt       healthlab.Time   `json:"updated_at"`
 	ReviewedAt      *healthlab.Time  `json:"reviewed_at"`
 }
 
-// ReviewPatient is whom a lab reports, as it wrote it.
+// ReviewPatient is the patient as the lab reported it.
 type ReviewPatient struct {
 	healthlab.Private
 
@@ -129,21 +128,21 @@ type ReviewPatient struct {
 	LastName  *string         `json:"last_name"`
 	DOB       *healthlab.Time `json:"dob"`
 	Gender    *string         `json:"gender"`
-	// SecondName are second and further given names, Suffix is such as Jr, and DOBText is a
-	// birth date that is not one day. Left out if the lab did not write them.
+	// SecondName has second and further given names, Suffix a suffix such as Jr, and DOBText a birth date that
+	// cannot be read as one day. Left out if the lab did not report them.
 	SecondName string `json:"second_name,omitempty"`
 	Suffix     string `json:"suffix,omitempty"`
 	DOBText    string `json:"dob_text,omitempty"`
 }
 
-// MatchLab is the lab that a result came from.
+// MatchLab is the lab that sent a result.
 type MatchLab struct {
 	ID   int    `json:"id"`
 	Name string `json:"name"`
 	Slug string `json:"slug"`
 }
 
-// MatchMarker is something that a result measures. Printing or logging it shows nothing.
+// MatchMarker is a measured marker of a result. Printing or logging it shows no values.
 type MatchMarker struct {
 	healthlab.Private
 
@@ -154,7 +153,7 @@ type MatchMarker struct {
 	Unit   string `json:"unit,omitempty"`
 }
 
-// CandidateGroup are candidates of one patient.
+// CandidateGroup has the candidates of one patient.
 type CandidateGroup struct {
 	UserID     *healthlab.UserID `json:"user_id"`
 	Candidates []Candidate       `json:"candidates"`
@@ -174,93 +173,87 @@ type Candidate struct {
 	StatusContext   map[string]any    `json:"status_context"`
 }
 
-// RawResult is a result under review as it is kept. CandidateGroups and AllowedActions
-// are not: they are drawn when it is read.
+// RawResult is a stored result under review. CandidateGroups and AllowedActions are not stored; they are
+// computed when it is read.
 type RawResult struct {
 	healthlab.Private
 
 	UnmatchedResult
 	Team healthlab.TeamID
-	// Message is what the lab sent.
+	// Message is the message that the lab sent.
 	Message Message
-	// Escalated: the team handed it to operations.
+	// Escalated is true if the team passed the result to operations.
 	Escalated bool
-	// Subject is the only user whom it could be about when it came; zero if there were
-	// none, or several.
+	// Subject is the only user that the result could be of when it came; zero if there were none or several.
 	Subject healthlab.UserID
-	// Revision grows by one with every write; the first is 1. The store sets it.
+	// Revision grows by one with every write, from 1. The store sets it.
 	Revision int64
 }
 
-// ResultQuery asks for a page of results under review. Filters combine with and; a
-// filter at its zero value matches everything.
+// ResultQuery selects a page of results under review. Filters combine with and; a zero filter matches
+// everything.
 type ResultQuery struct {
 	Team healthlab.TeamID
-	// Status is one of the statuses; empty means what waits for the team, and what it
-	// handed to operations.
+	// Status is one of the statuses; empty means results that wait for the team, or that it passed to
+	// operations.
 	Status MatchStatus
-	// Escalated leaves out what waits for operations and was not handed to them by the
-	// team.
+	// Escalated excludes results that wait for operations without having been passed on by the team.
 	Escalated bool
 	Decision  MatchDecision
 	LabSlug   string
 	// CreatedFrom is inclusive, CreatedBefore exclusive.
 	CreatedFrom, CreatedBefore time.Time
-	// Search is the reported name, as in [orders.Query], or the year, month or day of birth
+	// Search is a part of the reported name, as in [orders.Query], or the year, month or day of birth
 	// (YYYY-MM-DD).
 	Search string
-	// Limit is 1 to 100, 50 if zero. Cursor is where the page before ended.
+	// Limit is 1 to 100, by default 50. Cursor is the Next of the previous page.
 	Limit  int
 	Cursor string
 }
 
-// ResultPage is one page of results under review, newest first, ties by id.
+// ResultPage is one page of results under review, the newest first, then by id.
 type ResultPage struct {
 	Results []RawResult
 	// Next is the cursor of the next page; empty on the last.
 	Next string
-	// Total counts all matches.
+	// Total is the number of all matches.
 	Total int
 }
 
-// Assignment is which orders a decision changes.
+// Assignment names the orders that a decision changes.
 type Assignment struct {
-	// Order is there already; zero for none.
+	// Order is an existing order; zero for none.
 	Order orders.OrderID
-	// New is an order to be made: in the transaction of Order, or where that is zero in
-	// its own. Nil for none.
+	// New is a new order in the transaction of Order, or in its own transaction if Order is zero. Nil for none.
 	New *orders.Record
 }
 
-// AssignChange edits a result under review and the orders that the decision changes. was is
-// nil where the assignment names no order, made where it has no new one. It is pure, as
-// [orders.Change] is.
+// AssignChange edits a result under review and the orders that the decision changes. was is nil if the
+// assignment names no order, made is nil if it has no new one. It must be pure, as [orders.Change].
 type AssignChange func(item *RawResult, was, made *orders.Record) ([]healthlab.Event, error)
 
-// ReviewStore keeps results under review, in the store that keeps the orders. What
-// [orders.Store] promises holds here, too. Erasing a user removes the results that went to the
-// user's orders, and those that wait and belong to no other user ([RawResult.Owner]).
+// ReviewStore stores results under review, in the same store as the orders. The rules of [orders.Store] about
+// all methods apply here too. Erasing a user removes the results that were assigned to the user's orders, and
+// waiting results of which the user is the [RawResult.Owner].
 type ReviewStore interface {
-	// InsertResult adds a result with its events. Conflict if its id is there; NotFound if
-	// the store keeps the team's users, and whose it is ([RawResult.Owner]) was erased.
+	// InsertResult adds a result with its events. Conflict if a result with the id exists; NotFound if the
+	// store has the team's users, and the result's [RawResult.Owner] was erased.
 	InsertResult(ctx context.Context, r RawResult, events []healthlab.Event) error
-	// Result returns one; NotFound if the team has none of this id. While the user whose it
-	// is ([RawResult.Owner]) is deleted, where the same store keeps users, Result and
-	// Results do not find it.
+	// Result returns a result; NotFound if the team has no result with this id. If the same store has the
+	// users, results whose [RawResult.Owner] is deleted are not found and not listed.
 	Result(ctx context.Context, team healthlab.TeamID, id RawResultID) (RawResult, error)
-	// Results returns a page. Invalid if the cursor is none of such a query. In a restored
-	// backup, results of persons whose key was deleted are left out of pages; the total has them.
+	// Results returns a page. Invalid for an invalid cursor. In a restored backup, results of persons whose key
+	// was deleted are missing in pages, but counted in the total.
 	Results(ctx context.Context, q ResultQuery) (ResultPage, error)
-	// UpdateResult lets change edit a result, and writes it with the events: as
-	// [orders.Store.Update].
+	// UpdateResult lets change edit a result, and writes it with the events, as [orders.Store.Update] does.
 	UpdateResult(ctx context.Context, team healthlab.TeamID, id RawResultID, change func(*RawResult) ([]healthlab.Event, error)) (RawResult, error)
-	// AssignResult lets change edit a result and orders together, and writes them with
-	// the events: all or nothing. Errors as [orders.Store.Update] and [orders.Store.InsertAfter], and
-	// for a new order alone as [orders.Store.Insert].
+	// AssignResult lets change edit a result and orders together, and writes them with the events in one
+	// transaction. Errors as [orders.Store.Update] and [orders.Store.InsertAfter]; for a new order alone as
+	// [orders.Store.Insert].
 	AssignResult(ctx context.Context, team healthlab.TeamID, id RawResultID, s Assignment, change AssignChange) (RawResult, error)
 }
 
-// Names of the rules about results under review.
+// Error types about results under review.
 const (
 	ReviewNotEnabled   = "UNMATCHED_RESULTS_NOT_ENABLED"
 	RawResultNotFound  = "UNMATCHED_RESULT_NOT_FOUND"
@@ -269,13 +262,13 @@ const (
 	ReviewNeedsChoice  = "REVIEW_SELECTION_REQUIRED"
 )
 
-// Open reports whether the team can decide.
+// Open reports whether the result waits for the team's decision.
 func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 
 func (r *RawResult) visibleToTeam() bool { return r.Open() || r.Escalated }
 
-// Owner returns the user with whom it is erased: the one it was given to, else the
-// only one whom it could be about. Zero if there is none.
+// Owner returns the user whose erasure erases the result: the user that the result was assigned to, else the
+// only user that it could be of. Zero if there is none.
 func (r *RawResult) Owner() healthlab.UserID {
 	if r.ResolvedUserID != nil {
 		return *r.ResolvedUserID
@@ -283,7 +276,7 @@ func (r *RawResult) Owner() healthlab.UserID {
 	return r.Subject
 }
 
-// Normal checks the query and fills in its defaults. Invalid lists every problem.
+// Normal checks the query and sets its defaults. Invalid lists every problem.
 func (q ResultQuery) Normal() (ResultQuery, error) {
 	var p healthlab.Problems
 	if q.Limit == 0 {
@@ -305,12 +298,12 @@ func (q ResultQuery) Normal() (ResultQuery, error) {
 	return q, p.Err()
 }
 
-// Match reports whether the query asks for a result.
+// Match reports whether a result matches the query.
 func (q *ResultQuery) Match(r *RawResult) bool {
 	return q.MatchClear(r) && terms.HaveOne(r.SearchTerms(), q.SearchTerms())
 }
 
-// MatchClear is Match without Search, which compares what a store may keep encrypted.
+// MatchClear is Match without Search, because a store may encrypt the fields that Search compares.
 func (q *ResultQuery) MatchClear(r *RawResult) bool {
 	at := r.CreatedAt
 	switch {
@@ -327,13 +320,13 @@ func (q *ResultQuery) MatchClear(r *RawResult) bool {
 	return true
 }
 
-// SearchTerms returns the terms by which a result is found, each once.
+// SearchTerms returns the search terms of a result, without duplicates.
 func (r *RawResult) SearchTerms() []string {
 	return slices.Concat(terms.Of(terms.Patient, r.ReportedName()), terms.Born(r.ReportedDOB()))
 }
 
-// SearchTerms returns lists of terms, as [orders.Query.SearchTerms] does: a result that matches Search has all terms
-// of one of the lists.
+// SearchTerms returns lists of search terms, as [orders.Query.SearchTerms] does: a result that matches Search
+// has all terms of at least one list.
 func (q *ResultQuery) SearchTerms() [][]string {
 	if q.Search == "" {
 		return nil
@@ -341,8 +334,7 @@ func (q *ResultQuery) SearchTerms() [][]string {
 	return [][]string{terms.Wanted(terms.Patient, q.Search), {terms.BirthDate + q.Search}}
 }
 
-// ReportedName is the reported first and last name after [healthlab.FoldText]; empty if there is
-// none.
+// ReportedName returns the reported first and last name after [healthlab.FoldText]; empty if there is none.
 func (r *RawResult) ReportedName() string {
 	if r.Patient == nil {
 		return ""
@@ -350,7 +342,7 @@ func (r *RawResult) ReportedName() string {
 	return healthlab.FoldText(rules.Join(r.Patient.FirstName, r.Patient.LastName))
 }
 
-// ReportedDOB is the reported birth date as YYYY-MM-DD; empty if there is none.
+// ReportedDOB returns the reported birth date as YYYY-MM-DD; empty if there is none.
 func (r *RawResult) ReportedDOB() string {
 	if r.Patient == nil || r.Patient.DOB == nil {
 		return ""

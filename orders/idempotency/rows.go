@@ -15,15 +15,15 @@ import (
 type keyRow struct {
 	Team        healthlab.TeamID
 	ID          string           `json:"-"` // digest of the endpoint and the key
-	User        healthlab.UserID // whom the answer is about; zero for none
+	User        healthlab.UserID // user of the answer; zero for none
 	Order       orders.OrderID
 	Fingerprint string
-	Until       time.Time // of the latest claim; zero if it was given back
+	Until       time.Time // end of the latest claim; zero if the key was released
 	Answer      []byte
-	Keep        time.Time // until when the answer is kept; without one, when it was given back
+	Keep        time.Time // time until which the answer is kept; without an answer, the time of the release
 }
 
-// keyRows keeps keys. They are due when they are pruned.
+// keyRows stores keys. A key is due when it can be deleted.
 var keyRows = store.Table[keyRow]{
 	Name: "order_idempotency_key",
 	Row: func(k *keyRow) store.Row {
@@ -43,22 +43,21 @@ func rowKey(scope Scope) store.Key {
 	return store.Key{Team: scope.Team, ID: string(sum[:])}
 }
 
-// Queries returns what [Service.Once] reads of a key first, for a transaction that reads all it wants at
-// once.
+// Queries returns the first reads of [Service.Once] for a key, for a transaction that reads all rows at once.
 func Queries(scope Scope) []store.Query { return []store.Query{keyRows.One(rowKey(scope), store.Held)} }
 
 // Tables declares the table of [NewStore].
 func Tables() []store.Definition { return []store.Definition{keyRows.Definition()} }
 
-// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// UsersElsewhere says that the host keeps its users outside of the store. Default false: an
-	// answer about a user of whom the store has no row is not kept, because the user was erased.
+	// UsersElsewhere is true if the host stores its users outside of the store. Default false: an answer about
+	// a user without a row in the store is not stored, because the user was erased.
 	UsersElsewhere bool
 }
 
-// NewStore returns the keys of a store whose tables include [Tables] and those of package orders.
-// While a user is deleted, an answer about the user is not found.
+// NewStore returns Keys over a store whose tables must include [Tables] and those of package orders. While a
+// user is deleted, answers about the user are not found.
 func NewStore(s store.Store, opts *StoreOptions) Keys {
 	v := rows{s: s}
 	if opts != nil {
@@ -102,8 +101,8 @@ func (v rows) StartKey(ctx context.Context, scope Scope, fingerprint string, ord
 	return out, err
 }
 
-// find returns a key, without an answer about a deleted user; nil if there is none. NotFound if the
-// person's key was deleted.
+// find returns a key, without an answer about a deleted user; nil if there is none. NotFound if the user's
+// encryption key was deleted.
 func find(tx store.Tx, scope Scope) (*store.Entry[keyRow], error) {
 	key := rowKey(scope)
 	e, err := keyRows.Get(tx, key, store.Held)

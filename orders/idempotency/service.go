@@ -18,7 +18,7 @@ import (
 // MaxKey is the greatest length of a key, in characters.
 const MaxKey = 255
 
-// BookingRetention is how long the answer of a booking is kept.
+// BookingRetention is the time for which the answer of a booking is kept.
 const BookingRetention = 14 * 24 * time.Hour
 
 // Request is a request that is run once, however often it comes.
@@ -29,12 +29,11 @@ type Request struct {
 	// SuccessOnly stores only the answer of a success: after a failure, the same key
 	// runs the request again.
 	SuccessOnly bool
-	// About is the order that the request is about, or the id for the one that it places. Zero has
-	// an id made.
+	// About is the order of the request, or the id for the order that the request places. Zero makes a new id.
 	About orders.OrderID
 	// User is the user whom the request is about; zero if it is the order's, or none.
 	User healthlab.UserID
-	// Keep is how long the answer is kept. Default: [Options].Retention.
+	// Keep is the time for which the answer is kept. Default: [Options].Retention.
 	Keep time.Duration
 }
 
@@ -46,16 +45,15 @@ type Outcome struct {
 	Failed bool
 }
 
-// Options adjust a [Service].
+// Options are the options of a [Service].
 type Options struct {
-	// Lease is how long a request may take before another one with the same key runs it.
-	// Default 1 min.
+	// Lease is the time after which another request with the same key may run. Default 1 min.
 	Lease time.Duration
-	// Retention is how long answers are kept. Default 24 h, the least that callers may rely on.
+	// Retention is the time for which answers are kept. Default 24 h, the minimum that callers may rely on.
 	Retention time.Duration
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives errors of the background. Default: slog.Default().
+	// Log receives errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -65,7 +63,7 @@ type Service struct {
 	opts Options
 }
 
-// New returns a Service with the answers of a store, which is required.
+// New returns a Service over Keys, which are required.
 func New(keys Keys, opts *Options) *Service {
 	s := &Service{keys: keys}
 	if opts != nil {
@@ -86,15 +84,15 @@ func New(keys Keys, opts *Options) *Service {
 	return s
 }
 
-// finishTime is how long the store may take to finish a key after the request has ended.
+// finishTime is the time limit for storing an answer after the request has ended.
 const finishTime = 3 * time.Second
 
-// Once runs a request once and returns the same answer every time. do gets the id for the
-// order that the request places ([orders.Service.PlaceAs]). An error of do is returned and
-// nothing is stored: the next request with this key runs do again.
+// Once runs a request once and returns the same answer every time. do gets the id for the order that the
+// request places ([orders.Service.PlaceAs]). An error of do is returned and nothing is stored: the next request
+// with this key runs do again.
 //
-// Invalid if the key has not 1 to 255 characters; the RuleErrors
-// IDEMPOTENCY_IN_PROGRESS and IDEMPOTENCY_KEY_REUSED.
+// Invalid if the key does not have 1 to 255 characters; the RuleErrors IDEMPOTENCY_IN_PROGRESS and
+// IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Once(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
 	state, err := s.start(ctx, req, s.opts.Lease)
 	if err != nil || !state.Started {
@@ -126,9 +124,9 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	return out.Answer, nil
 }
 
-// OnceIn is Once in the transaction of the store of the keys that ctx carries: the answer is stored with
-// what do writes. After an error the caller rolls back, which frees the key. do must undo what it wrote
-// before it returns an Outcome that failed.
+// OnceIn is Once in the store transaction of the keys in ctx: the answer is stored together with the writes of
+// do. After an error the caller rolls back, which frees the key. do must undo its writes before it returns an
+// Outcome that failed.
 func (s *Service) OnceIn(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
 	state, err := s.start(ctx, req, s.opts.Lease)
 	if err != nil || !state.Started {
@@ -162,7 +160,7 @@ func (s *Service) finish(ctx context.Context, req Request, state State, out Outc
 	return nil
 }
 
-// start takes the key, or returns why it cannot.
+// start claims the key, or returns the reason for which that is not possible.
 func (s *Service) start(ctx context.Context, req Request, lease time.Duration) (State, error) {
 	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
 		var p healthlab.Problems
@@ -192,13 +190,12 @@ func inProgress() error {
 	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: orders.IdempotencyInProgress, Msg: "the first request with this x-idempotency-key is still running; retry in a second"}
 }
 
-// Reused is the [healthlab.RuleError] of a key that came before with another body.
+// Reused returns the [healthlab.RuleError] for a key that was used before with another request body.
 func Reused() error {
 	return &healthlab.RuleError{Kind: healthlab.Conflict, Type: orders.IdempotencyKeyReused, Msg: "x-idempotency-key was sent before with another body; send a new key for a new request"}
 }
 
-// Run deletes idempotency keys whose time has passed, until ctx ends. Then it returns nil. Any
-// number of processes may run it.
+// Run deletes expired idempotency keys until ctx ends. Then it returns nil. Any number of processes may run it.
 func (s *Service) Run(ctx context.Context) error {
 	const batch = 1000
 	loop := &work.Loop[struct{}]{

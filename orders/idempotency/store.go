@@ -8,16 +8,15 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Scope is where an idempotency key counts: a key identifies one request of one team to one
-// endpoint.
+// Scope identifies an idempotency key: the same key of another team or endpoint is another key.
 type Scope struct {
 	Team     healthlab.TeamID
 	Endpoint string
-	// Key is the caller's, compared byte for byte. It has 1 to 255 characters.
+	// Key is the caller's key, compared byte for byte. It has 1 to 255 characters.
 	Key string
 }
 
-// State is what a store knows of a key.
+// State is the stored state of a key.
 type State struct {
 	// Answer is the stored answer; nil if there is none yet.
 	Answer []byte
@@ -28,7 +27,7 @@ type State struct {
 	// Order is the id for the order that the request places. It is the same in each run, so that
 	// an order that was placed without an answer is not placed twice.
 	Order orders.OrderID
-	// Fingerprint is that of the first request.
+	// Fingerprint is the fingerprint of the first request.
 	Fingerprint string
 }
 
@@ -38,22 +37,18 @@ type State struct {
 // its error and write nothing. Leases, and the time for which answers are kept, run on the
 // store's own clock.
 type Keys interface {
-	// StartKey takes a key for the caller for the time of a lease, if no other caller has it
-	// and it has no answer. A key whose answer is kept no longer, or that is
-	// not known, begins anew with the fingerprint and the order's id of this call. One
-	// whose work was started and never finished keeps both; one that was given back
-	// keeps the id, and takes the fingerprint. Of calls that run at the same time, one
-	// gets the key.
+	// StartKey claims a key for the time of a lease, if no other caller has claimed it and it has no answer. A
+	// key that is unknown, or whose answer has expired, gets the fingerprint and the order id of this call. A
+	// key whose request was started and never finished keeps both. A key that was released keeps the order id
+	// and gets the new fingerprint. Of concurrent calls, one claims the key.
 	StartKey(ctx context.Context, scope Scope, fingerprint string, order orders.OrderID, lease time.Duration) (State, error)
-	// FinishKey stores the answer for the duration keep, by the store's clock, if the claim
-	// that ends at until is still the latest; Precondition if it is not, and nothing is
-	// stored. A nil answer gives the key back without one, and keep is ignored. Where the
-	// same store keeps the user whom the answer is about, deleting the user takes the answer
-	// away, and erasing it the key; user is zero if the answer is about no user, or about the
-	// user of the key's order.
+	// FinishKey stores the answer for the duration keep, by the store's clock, if the claim that ends at until
+	// is still the latest; otherwise it returns Precondition and stores nothing. A nil answer releases the key
+	// without an answer, and keep is ignored. If the same store has the answer's user, deleting the user hides
+	// the answer, and erasing the user removes the key; user is zero if the answer is about no user, or about
+	// the user of the key's order.
 	FinishKey(ctx context.Context, scope Scope, until time.Time, answer []byte, user healthlab.UserID, keep time.Duration) error
-	// PruneKeys forgets at most n keys whose answers are kept no longer,
-	// or that were started and whose claim ended a day ago, and returns how
-	// many those were.
+	// PruneKeys deletes at most n keys whose answers have expired, or that were started and whose claim ended a
+	// day ago, and returns their number.
 	PruneKeys(ctx context.Context, n int) (int, error)
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// Journal keeps in a [Store] what one laboratory's backend knows of each order: a D, encoded as JSON in the
-// Doc of its [Record]. Messages in the feed are those of an exchange.LabBackend, in JSON too. Safe for concurrent
-// use.
+// Journal stores in a [Store] the data that a laboratory's backend has about each order: a value of type D, as
+// JSON in the Doc of its [Record]. The messages of its feed are those of exchange.LabBackend, as JSON. Safe for
+// concurrent use.
 type Journal[D any] struct {
 	Store Store
 	// Lab is the name of the laboratory in the store.
 	Lab string
-	// Order returns the order that a D is of. It is pure.
+	// Order returns the order of a D. It must be pure.
 	Order func(*D) orders.OrderID
 }
 
-// Effect is what a delivery makes of the orders that it names, besides their D.
+// Effect is the effect of a delivery on the orders that it names, besides their D.
 type Effect struct {
 	Messages []exchange.Message
-	// Review is the reason for review; empty for none.
+	// Review is the reason for a review; empty for none.
 	Review string
 }
 
-// Open keeps d under the number, team and user of r, or returns what the number has.
+// Open stores d with the number, team and user of r, or returns the value that the number already has.
 func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
 	var err error
 	if r.Doc, err = json.Marshal(d); err != nil {
@@ -41,7 +41,7 @@ func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
 	return decode[D](&r)
 }
 
-// Get returns what is known of a number; [healthlab.NotFound] if nothing is.
+// Get returns the value of a number; [healthlab.NotFound] if there is none.
 func (j Journal[D]) Get(ctx context.Context, number string) (D, error) {
 	r, err := j.Store.Record(ctx, j.Lab, number)
 	if err != nil {
@@ -57,8 +57,8 @@ func decode[D any](r *Record) (d D, err error) {
 	return d, nil
 }
 
-// Take keeps a delivery with its effect; see [Store].Take. change gets what is known of the numbers, and may
-// edit it; it is pure. A message is about the user of the order that it names.
+// Take stores a delivery with its effect; see [Store].Take. change gets the values of the numbers, and may edit
+// them; it must be pure. A message is about the user of the order that it names.
 func (j Journal[D]) Take(ctx context.Context, d Delivery, numbers []string, change func(map[string]*D) Effect) (bool, error) {
 	return j.Store.Take(ctx, j.Lab, d, numbers, func(records map[string]*Record) (Outcome, error) {
 		found, users := map[string]*D{}, map[orders.OrderID]healthlab.UserID{}
@@ -90,7 +90,7 @@ func (j Journal[D]) Take(ctx context.Context, d Delivery, numbers []string, chan
 	})
 }
 
-// Updates is the method of an exchange.LabBackend, over the feed. A cursor that is no place means the start.
+// Updates implements exchange.LabBackend over the feed. An invalid cursor means the start.
 func (j Journal[D]) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	after, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil {

@@ -22,102 +22,98 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Store keeps the journals of laboratories. lab names the laboratory, such as by its slug;
-// journals of two laboratories share nothing.
+// Store stores the journals of laboratories: the orders that a backend knows, the received deliveries, and a
+// feed of messages. lab identifies the laboratory, for example its slug; two laboratories share nothing.
 //
-// All methods are safe for concurrent use, by any number of processes, and atomic. A call
-// returns after its writes are durable, because the laboratory gets its acknowledgement then
-// and does not repeat the message. A context that has ended before a call writes nothing
-// and is the error. What a call takes and returns is a copy. Names that [CheckNames] refuses
-// are [healthlab.Invalid].
+// All methods are safe for concurrent use, by any number of processes, and atomic. A call returns after its
+// writes are durable, because the laboratory then gets its acknowledgement and does not repeat the message. If
+// the context has ended before a call, the call writes nothing and returns its error. Arguments and results are
+// copies. Names that [CheckNames] refuses are [healthlab.Invalid].
 //
-// healthdata.Users.Erase removes records of the user with their deliveries, and messages about
-// the user. Those of a user who is deleted and can come back are returned: the
-// orders.Service hides the order.
+// healthdata.Users.Erase removes records of the user with their deliveries, and messages about the user. The
+// data of a user who is deleted and not erased is returned: orders.Service hides the order.
 type Store interface {
-	// Open keeps a new record, or returns the one with its number.
+	// Open stores a new record, or returns the one with its number.
 	Open(ctx context.Context, lab string, r Record) (Record, error)
 
-	// Record returns the one with a number; [healthlab.NotFound] if there is none.
+	// Record returns the record with a number; [healthlab.NotFound] if there is none.
 	Record(ctx context.Context, lab, number string) (Record, error)
 
-	// Take keeps a delivery with its effects. change gets the known records of the
-	// numbers, and may edit their Doc; it is pure and may run more than once. Its error is
-	// returned unchanged, and nothing is written. If the key of the delivery is known,
-	// Take changes nothing, does not call change, and returns false.
+	// Take stores a delivery with its effects. change gets the existing records of the numbers, and may edit
+	// their Doc; it must be pure and may run more than once. Its error is returned unchanged, and nothing is
+	// written. If a delivery with the same key exists, Take changes nothing, does not call change, and returns
+	// false.
 	//
-	// The raw message is kept with the first record of the numbers, or while it waits for
-	// review (see [Owner]); else its key alone. The delivery that it resolves leaves the review;
-	// [healthlab.NotFound] if that was not under review.
+	// The raw message is stored with the first record of the numbers, or while it waits for review (see
+	// [Owner]); otherwise only its key is stored. The delivery that Resolves names leaves the review;
+	// [healthlab.NotFound] if it was not under review.
 	Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (bool, error)
 
-	// Deliveries returns those that are kept for an order, in the order in which they came.
+	// Deliveries returns the stored deliveries of an order, in the order of their receipt.
 	Deliveries(ctx context.Context, lab, number string) ([]Delivery, error)
 
-	// Feed returns at most n messages after a place, in the order in which they were kept.
-	// Places grow, from 1; a reader that has seen a place has seen all before it. A place
-	// that is not reached yet, as of a journal that was lost, means the start.
+	// Feed returns at most n messages after a place in the feed, in order. Places grow, from 1; a reader that
+	// has seen a place has seen all before it. A place beyond the end, such as that of a lost journal, means
+	// the start.
 	//
-	// Messages about a person who is not known are deleted once a reader has passed their
-	// place: the reader keeps them elsewhere, where an erasure finds them.
+	// Messages about an unknown person are deleted once a reader has passed their place: the reader stores them
+	// elsewhere, where an erasure finds them.
 	Feed(ctx context.Context, lab string, after int64, n int) ([]Entry, error)
 
-	// Review returns at most n deliveries under review after a place, in the order in
-	// which they came.
+	// Review returns at most n deliveries under review after a place, in the order of their receipt.
 	Review(ctx context.Context, lab string, after int64, n int) ([]Delivery, error)
 }
 
-// Change is what a delivery does to the records that it names, by number.
+// Change computes the effect of a delivery from the records that it names, by number.
 type Change func(records map[string]*Record) (Outcome, error)
 
-// Record is what a backend knows of one order.
+// Record is the data that a backend has about one order.
 type Record struct {
 	healthlab.Private
 
-	// Number is the order's at the laboratory.
+	// Number is the laboratory's number of the order.
 	Number string
-	// Team and User say whose order it is.
+	// Team and User are those of the order.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Doc is the backend's.
+	// Doc is the backend's data.
 	Doc []byte
 }
 
-// Delivery is one message as it came in.
+// Delivery is one received message.
 type Delivery struct {
 	healthlab.Private
 
-	// Place is its place among the deliveries of the laboratory, set by the store.
+	// Place is the position among the deliveries of the laboratory; the store sets it.
 	Place int64
-	// Key is equal for equal content.
+	// Key is the same for the same content.
 	Key string
 	At  time.Time
-	// Team is who reviews it. The zero team is the operator of the service.
+	// Team is the team that reviews the delivery; zero for the operator of the service.
 	Team healthlab.TeamID
-	// Raw is the message.
+	// Raw is the message as received.
 	Raw []byte
-	// Review is the reason for review; empty for none.
+	// Review is the reason for a review; empty for none.
 	Review string
-	// Resolves is the place of the delivery under review that this one replaces; zero for
-	// none.
+	// Resolves is the place of the delivery under review that this delivery replaces; zero for none.
 	Resolves int64
 }
 
 // Outcome is the effect of a delivery.
 type Outcome struct {
 	Messages []Message
-	// Review is the reason for review; empty for none.
+	// Review is the reason for a review; empty for none.
 	Review string
 }
 
-// Message is what the orders.Service gets.
+// Message is a message for orders.Service.
 type Message struct {
 	healthlab.Private
 
-	// Team and User say whom it is about. A zero User means that this is not known.
+	// Team and User are those of the message. A zero User is unknown.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Doc is the backend's.
+	// Doc is the backend's data.
 	Doc []byte
 }
 
@@ -127,8 +123,8 @@ type Entry struct {
 	Message
 }
 
-// Owner returns the record that a delivery is kept with: that of the first number which has
-// one, nil if none has or if the delivery waits for review.
+// Owner returns the record that a delivery is stored with: that of the first number with a record; nil if there
+// is none or if the delivery waits for review.
 func Owner(records map[string]*Record, numbers []string, review string) *Record {
 	if review != "" {
 		return nil
@@ -141,8 +137,8 @@ func Owner(records map[string]*Record, numbers []string, review string) *Record 
 	return nil
 }
 
-// CheckNames is [healthlab.Invalid] unless name, the number of a record or the key of a delivery,
-// is not empty, and every store can keep the text of all. Stores call it before they write.
+// CheckNames returns [healthlab.Invalid] if name, the number of a record or the key of a delivery, is empty, or
+// if a store cannot store one of the texts. Stores call it before they write.
 func CheckNames(lab, name string, numbers ...string) error {
 	if name == "" {
 		return fmt.Errorf("%w: a delivery must have a number and a key", healthlab.Invalid)

@@ -11,7 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// journal has the last places of a laboratory's deliveries and messages. A transaction that adds one holds it.
+// journal is the row with the last places of a laboratory's deliveries and messages. A transaction that adds
+// one locks it.
 type journal struct {
 	Lab            string
 	Place, Message int64
@@ -23,7 +24,7 @@ var journals = store.Table[journal]{Name: "lab_journal", Clear: true, Row: func(
 
 func journalKey(lab string) store.Key { return store.Key{ID: digest(lab)} }
 
-// digest returns a fixed number of bytes for texts.
+// digest returns a hash of texts, of fixed length.
 func digest(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {
@@ -34,8 +35,8 @@ func digest(texts ...string) string {
 
 func placeID(lab string, place int64) string { return digest(lab) + store.Int(place) }
 
-// owned says under which team and user a row is kept that is found by its laboratory: the one with
-// the same ID in another table.
+// owned has the team and user of a row in another table that is found by its laboratory; both rows have the
+// same ID.
 type owned struct {
 	ID   string `json:"-"`
 	Team healthlab.TeamID
@@ -68,8 +69,8 @@ type recordRow struct {
 	Record
 }
 
-// Deliveries are found by laboratory and key. Index[0] is the number of the order, then the place;
-// without one, the delivery is in no list of an order.
+// Deliveries are found by laboratory and key. Index[0] is the order's number, then the place; empty for a
+// delivery without an order.
 var (
 	deliveryOwners = ownedTable("lab_delivery_owner")
 	deliveryRows   = store.Table[deliveryRow]{Name: "lab_delivery", Row: func(d *deliveryRow) store.Row {
@@ -81,17 +82,17 @@ var (
 	}}
 )
 
-// deliveryRow is a delivery with whom it is kept for.
+// deliveryRow is a delivery with the number of its order.
 type deliveryRow struct {
 	Lab      string
-	Number   string // of the order; empty if it is under review, or belongs to none
+	Number   string // number of the order; empty if the delivery is under review, or belongs to none
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Place    int64
 	Delivery Delivery
 }
 
-// reviewed says which delivery of a laboratory is under review at a place.
+// reviewed identifies the delivery of a laboratory that is under review at a place.
 type reviewed struct {
 	Lab   string
 	Place int64
@@ -103,8 +104,8 @@ var reviewRows = store.Table[reviewed]{Name: "lab_review", Row: func(r *reviewed
 	return store.Row{Key: store.Key{ID: placeID(r.Lab, r.Place)}}
 }}
 
-// Messages are read by laboratory and place. Index[0] of an owner is the place of a message about a
-// person who is not known.
+// Messages are read by laboratory and place. Index[0] of an owner is the place of a message about an unknown
+// person.
 var (
 	messageOwners = store.Table[owned]{Name: "lab_message_owner", Clear: true, Decode: decodeOwned, Row: func(o *owned) store.Row {
 		r := store.Row{Key: store.Key{User: o.User, ID: o.ID}}
@@ -131,15 +132,15 @@ func Tables() []store.Definition {
 	}
 }
 
-// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// UsersElsewhere says that the host keeps its users outside of the store. Default false: a
-	// record of a user of whom the store has no row is refused with healthlab.NotFound, and a
-	// message about one is left out, because the user was erased.
+	// UsersElsewhere is true if the host stores its users outside of the store. Default false: a record of a
+	// user without a row in the store is refused with healthlab.NotFound, and a message about such a user is
+	// left out, because the user was erased.
 	UsersElsewhere bool
 }
 
-// NewStore returns the journals of a store whose tables include [Tables].
+// NewStore returns a Store over a store whose tables must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	v := rows{s: s}
 	if opts != nil {
@@ -157,7 +158,7 @@ func errNoRecord() error {
 	return fmt.Errorf("%w: the laboratory journal has no such order", healthlab.NotFound)
 }
 
-// lockUser prepares the transaction for new rows of a user, and reports whether they may be kept.
+// lockUser prepares the transaction for new rows of a user, and reports whether the user may have rows.
 func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID) (bool, error) {
 	if user.IsZero() {
 		return true, nil
@@ -264,7 +265,7 @@ func (v rows) Take(ctx context.Context, lab string, d Delivery, numbers []string
 	return fresh && err == nil, err
 }
 
-// resolve takes a delivery out of the review. Its key stays known.
+// resolve removes a delivery from the review. Its key is still recognized.
 func resolve(tx store.Tx, lab string, place int64) error {
 	r, err := reviewRows.Get(tx, store.Key{ID: placeID(lab, place)}, store.Held)
 	if err != nil {
@@ -287,7 +288,7 @@ func resolve(tx store.Tx, lab string, place int64) error {
 	return nil
 }
 
-// taking is a delivery that is kept in a transaction.
+// taking is a delivery that a transaction stores.
 type taking struct {
 	rows
 	tx   store.Tx
@@ -458,7 +459,7 @@ func (v rows) Feed(ctx context.Context, lab string, after int64, n int) ([]Entry
 	return out, nil
 }
 
-// messages returns the messages of owners, but for those that were erased meanwhile.
+// messages returns the messages of owners, without those that were erased in the meantime.
 func (v rows) messages(ctx context.Context, owners []*store.Entry[owned]) ([]Entry, error) {
 	ask := make([]store.Query, len(owners))
 	for i, o := range owners {
@@ -481,10 +482,10 @@ func (v rows) messages(ctx context.Context, owners []*store.Entry[owned]) ([]Ent
 	return out, nil
 }
 
-// forgetAtOnce is how many messages a call of Feed deletes.
+// forgetAtOnce is the number of messages that a call of Feed deletes.
 const forgetAtOnce = 500
 
-// forgetRead deletes messages that a reader has passed and keeps elsewhere.
+// forgetRead deletes messages about unknown persons that a reader has passed.
 func (v rows) forgetRead(ctx context.Context, passed store.Query) error {
 	passed.Limit = forgetAtOnce
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {

@@ -13,21 +13,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Forms of text in results of the types numeric and range.
+// Text forms of results of the types numeric and range.
 var (
 	numberForm = regexp.MustCompile(`^-?(?:\d+(?:\.\d*)?|\.\d+)$`)
 	rangeForm  = regexp.MustCompile(`^(?:[<>]=?(?:\d+(?:\.\d*)?|\.\d+)|(?:\d+(?:\.\d*)?|\.\d+)-(?:\d+(?:\.\d*)?|\.\d+))$`)
 )
 
-// rangeBounds are the ends of a reference range; nil is open. lowOpen and highOpen mean that
-// the end itself is outside. readable means that the text of the range was read.
+// rangeBounds are the limits of a reference range; nil is open. lowOpen and highOpen mean that the limit itself
+// is outside. readable means that the text of the range was parsed.
 type rangeBounds struct {
 	low, high         *catalogue.Number
 	lowOpen, highOpen bool
 	readable          bool
 }
 
-// readRange reads ReferenceRange.
+// readRange parses ReferenceRange.
 func (r *Result) readRange() rangeBounds {
 	if r.ReferenceRange == nil {
 		return rangeBounds{}
@@ -40,10 +40,9 @@ func (r *Result) readRange() rangeBounds {
 	return rangeBounds{low, high, in.LowOpen, in.HighOpen, true}
 }
 
-// Compare fills in the bounds that ReferenceRange says, whether the text of the result lies
-// outside of its bounds, and the interpretation that follows. Null and unknown mean that there
-// is no bound or that the result does not decide it. A bound that the text does not call
-// exclusive is inclusive. It leaves what is there.
+// Compare sets the limits from ReferenceRange, whether the result is outside of them, and the interpretation
+// that follows. Null and unknown mean that there is no limit, or that the result does not decide it. A limit is
+// inclusive unless the text says otherwise. Fields that are set stay.
 func (r *Result) Compare() {
 	b := r.readRange()
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)
@@ -52,8 +51,8 @@ func (r *Result) Compare() {
 	r.Interpretation = cmp.Or(r.Interpretation, r.interpret(b))
 }
 
-// outside reports whether the text of the result lies above MaxRangeValue and below
-// MinRangeValue; nil without the bound, or if the result does not decide it.
+// outside reports whether the result is above MaxRangeValue and whether it is below MinRangeValue; nil without
+// the limit, or if the result does not decide it.
 func (r *Result) outside(b rangeBounds) (above, below *bool) {
 	from, to := r.span()
 	if r.MaxRangeValue != nil {
@@ -65,8 +64,8 @@ func (r *Result) outside(b rangeBounds) (above, below *bool) {
 	return above, below
 }
 
-// interpret returns the interpretation that the text of the result and its range decide:
-// abnormal if it is outside of a bound, normal if it is inside of every bound, else unknown.
+// interpret returns the interpretation that follows from the result and its range: abnormal if the result is
+// outside of a limit, normal if it is inside of every limit, else unknown.
 func (r *Result) interpret(b rangeBounds) Interpretation {
 	low, high := r.MinRangeValue, r.MaxRangeValue
 	if low != nil && high != nil && low.Cmp(high.Decimal) > 0 {
@@ -95,14 +94,14 @@ func numberOf(text string) *catalogue.Number {
 	return &n
 }
 
-// end is where a result begins or ends; open means that the number itself is not in it.
-// Without a number it has no end there.
+// end is an end of the interval of a result; open means that the number itself is not in the interval. Without
+// a number the interval is unbounded on that side.
 type end struct {
 	at   *catalogue.Number
 	open bool
 }
 
-// span returns between which numbers a numeric result or a range lies, by its text.
+// span returns the interval of numbers that the text of a numeric result or a range stands for.
 func (r *Result) span() (from, to end) {
 	if r.Type != Numeric && r.Type != Range {
 		return end{}, end{}
@@ -114,9 +113,8 @@ func (r *Result) span() (from, to end) {
 	return end{numberOf(in.Low), in.LowOpen}, end{numberOf(in.High), in.HighOpen}
 }
 
-// beyond reports whether a result is outside of a bound: above it (sign 1) or below it
-// (-1); nil if the result does not decide it. near is the end of the result that must be
-// outside, far the other one.
+// beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if the result does not
+// decide it. near is the end of the result's interval that must be outside, far the other end.
 func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bool {
 	out := new(bool)
 	if near.at != nil {
@@ -133,8 +131,8 @@ func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bo
 	return nil
 }
 
-// enrich fills in what follows from the rest of a result: how it is to be read, its
-// number, its bounds, and its interpretation where the laboratory gives none.
+// enrich sets the fields that follow from others: the type, the number, the limits, and the interpretation if
+// the laboratory gives none.
 func (r *Result) enrich() {
 	said := r.Result
 	r.Classify()
@@ -144,9 +142,8 @@ func (r *Result) enrich() {
 	r.Compare()
 }
 
-// Classify sets the type of a result without one by its text, which it writes as results of
-// that type are, and then Value. The decimal mark of a number may be a comma where it cannot be
-// a mark of groups: 1,200 is a comment.
+// Classify sets the type of a result without one from its text, converts the text to the form of that type, and
+// sets Value. A decimal comma is accepted if it cannot be a group separator: 1,200 is a comment.
 func (r *Result) Classify() {
 	if r.Type == "" {
 		r.Type = Comment
@@ -168,8 +165,8 @@ func (r *Result) Classify() {
 	}
 }
 
-// withPoint writes the numbers of a text with decimal points; false if a comma in it may group
-// digits or be a decimal mark.
+// withPoint converts decimal commas to points; false if a comma may be either a group separator or a decimal
+// mark.
 func withPoint(text string) (string, bool) {
 	comma, point := refrange.DecimalMarks(text)
 	switch {
@@ -181,7 +178,7 @@ func withPoint(text string) (string, bool) {
 	return text, true
 }
 
-// compactRange returns a bound or an interval in the form that results of type range have.
+// compactRange returns a limit or an interval in the text form of type range.
 func compactRange(in refrange.Range) string {
 	sign := func(mark string, open bool) string {
 		if open {
@@ -198,17 +195,17 @@ func compactRange(in refrange.Range) string {
 	return in.Low + "-" + in.High
 }
 
-// due is one result that a test should bring.
+// due is one expected result of a lab test.
 type due struct {
 	catalogue.ExpectedResult
 	from SourceMarker
-	// alone: its marker brings nothing else.
+	// alone is true if its marker has no other expected result.
 	alone bool
 	// code is the lab's code of the marker.
 	code *string
 }
 
-// dueOf are the results that a test should bring.
+// dueOf returns the expected results of a lab test.
 func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []due {
 	var out []due
 	for _, m := range t.Markers {
@@ -221,7 +218,7 @@ func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []d
 
 func same(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
 
-// is reports whether a result of these codes is the one.
+// is reports whether a result with these codes is this expected result.
 func (d *due) is(loinc, code *string, slug string) bool {
 	switch {
 	case d.LOINC != nil && loinc != nil && *loinc != "":
@@ -239,8 +236,8 @@ func (d *due) loinc() (code, slug *string) {
 	return &d.LOINC.Code, &d.LOINC.Slug
 }
 
-// codes returns the LOINC code of a result, its slug, and the slug of the result: what the
-// lab says, else what the catalogue does.
+// codes returns the LOINC code of a result, its slug, and the slug of the result: from the lab, else from the
+// catalogue.
 func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *string, string) {
 	i := slices.IndexFunc(all, func(d due) bool { return d.is(loinc, code, slug) })
 	if i < 0 {
@@ -253,7 +250,7 @@ func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *st
 	return loinc, cmp.Or(loincSlug, knownSlug), cmp.Or(slug, all[i].Slug)
 }
 
-// markersOf are the ordered markers that a result of these codes comes from.
+// markersOf returns the ordered markers of a result with these codes.
 func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string) []SourceMarker {
 	var out []SourceMarker
 	add := func(s SourceMarker) {
@@ -281,8 +278,8 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
-// nameApart returns the name of a result of one marker with that marker's name, if the test has
-// another marker that brings the same LOINC code alone.
+// nameApart returns the name of a result with that of its marker, if another marker of the test has the same
+// LOINC code.
 func nameApart(all []due, name string, loinc *string, from []SourceMarker) string {
 	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !same(&d.LOINC.Code, loinc) })
 	if len(from) != 1 || len(alike) < 2 || !slices.ContainsFunc(alike, func(d due) bool { return d.from.MarkerID == from[0].MarkerID }) {
@@ -298,10 +295,9 @@ func nameApart(all []due, name string, loinc *string, from []SourceMarker) strin
 	}
 }
 
-// Complete returns a report with what the catalogue knows of the test: LOINC codes, the
-// markers that results come from, and, in a report that is all there will be, what should
-// be there and is not. What the lab says stays; a result of one of several markers of one LOINC
-// code has the name of its marker too.
+// Complete returns a report with data of the lab test from the catalogue: LOINC codes, the markers of results,
+// and, in a final report, expected results that are missing. The lab's data stays unchanged; if several markers
+// have the same LOINC code, the names of their results get the marker's name.
 func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) Report {
 	all := dueOf(t, expected)
 	out := in
@@ -330,7 +326,7 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 	return out
 }
 
-// unsaid are the results that must be there, of which a report does not say a word.
+// unsaid returns the required results that a report does not mention.
 func unsaid(all []due, report Report) []Missing {
 	var out []Missing
 	for i := range all {

@@ -7,31 +7,30 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// CorrectedMarker names a marker that a corrected report changed. It has no value.
+// CorrectedMarker names a marker whose result a report corrected. It has no value.
 type CorrectedMarker struct {
 	Name  string  `json:"name"`
 	Slug  string  `json:"slug"`
 	LOINC *string `json:"loinc"`
 }
 
-// MarkCorrected sets PreviousResult and CorrectedAt of each result of a corrected report
-// that differs from the report before it; if CorrectedAt of any result is set, of those results
-// alone. A result that the correction leaves alone keeps the marks of an earlier correction.
-// Several results of one code are compared in their order. The second value names what the
-// correction changed.
+// MarkCorrected sets PreviousResult and CorrectedAt of each result in a corrected report that differs from the
+// previous report; if CorrectedAt of any result is set, only of those results. Results that are unchanged keep
+// the marks of an earlier correction. Several results with the same code are compared in their order. The
+// second value lists the corrected markers.
 func MarkCorrected(before, corrected []Result, at healthlab.Time) ([]Result, []CorrectedMarker) {
 	named := slices.ContainsFunc(corrected, func(r Result) bool { return r.CorrectedAt != nil })
 	return mark(before, corrected, at, func(r, _ *Result) bool { return !named || r.CorrectedAt != nil })
 }
 
-// MarkChanged is [MarkCorrected] of a report that is no correction as a whole: it corrects the
-// results of the report before it whose CorrectedAt is set.
+// MarkChanged is [MarkCorrected] for a report that is not a correction as a whole: only results whose
+// CorrectedAt is set are corrections.
 func MarkChanged(before, changed []Result, at healthlab.Time) ([]Result, []CorrectedMarker) {
 	return mark(before, changed, at, func(r, was *Result) bool { return was != nil && r.CorrectedAt != nil })
 }
 
-// mark marks the results that differ from the ones before them and that a report corrects; was is
-// nil for a new one.
+// mark marks the results that differ from the previous ones and that a report corrects; was is nil for a new
+// result.
 func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result) bool) ([]Result, []CorrectedMarker) {
 	earlier := map[string][]Result{}
 	for _, r := range before {
@@ -68,7 +67,7 @@ func (r *Result) sameFinding(o Result) bool {
 		slices.Equal(r.Codes, o.Codes) && rules.TextOf(r.Unit) == rules.TextOf(o.Unit) && rules.TextOf(r.ReferenceRange) == rules.TextOf(o.ReferenceRange)
 }
 
-// AllCriticalIn reports whether whatever is critical in a report was in the one before.
+// AllCriticalIn reports whether every critical result of a report was in the previous one.
 func AllCriticalIn(before, now Report) bool {
 	return !slices.ContainsFunc(now.Results, func(r Result) bool {
 		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b Result) bool {

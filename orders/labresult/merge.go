@@ -8,13 +8,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Merge joins the reports of the orders of a transaction, oldest first; there
-// is at least one. A later order's results replace those of earlier ones of the same
-// LOINC code, else lab's code, else slug; those of one order stay side by side, as the
-// lab reported them. What is missing is what the latest misses, and what an earlier
-// one missed and no later one reports. The head is the latest's, with the notes of all.
-// Its status is the given one: partial while more is to come; final, which becomes corrected
-// if one of the reports is. It is pure.
+// Merge joins the reports of a transaction's orders, oldest first; there is at least one. A later order's
+// results replace those of earlier orders with the same LOINC code, else lab's code, else slug; results of one
+// order stay side by side. A result is missing if the latest report lacks it, or an earlier one lacks it and no
+// later one has it. The metadata is that of the latest report, with the notes of all. Its status is the given
+// one: partial if more results will follow; final, which becomes corrected if one of the reports is. It is
+// pure.
 func Merge(status Status, parts []Report) Report {
 	latest := parts[len(parts)-1]
 	out := Report{Metadata: latest.Metadata, Results: []Result{}, MissingResults: []Missing{}}
@@ -52,8 +51,7 @@ func Merge(status Status, parts []Report) Report {
 	return out
 }
 
-// supersede returns the results so far with those of a later order, each in the place of
-// the one that it replaces, if any.
+// supersede adds the results of a later order: each replaces the earlier result with the same key, if any.
 func supersede(have, later []Result) []Result {
 	news := map[string][]Result{}
 	for _, r := range later {
@@ -80,18 +78,16 @@ func supersede(have, later []Result) []Result {
 	return out
 }
 
-// Key names a result across orders: its LOINC code, else the lab's code, the slug or the
-// name.
+// Key identifies a result across orders: its LOINC code, else the lab's code, the slug or the name.
 func (r *Result) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
 
-// Finding names a result within one report: isolates have the same codes in different
-// groups.
+// Finding identifies a result within one report: isolates have the same codes in different groups.
 func (r *Result) Finding() string { return r.Group + " " + r.Key() }
 
-// Key names a missing result as [Result.Key] names one that is there.
+// Key identifies a missing result as [Result.Key] does a result.
 func (m *Missing) Key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
 
-// resultKey is the code of a result; its name, if it has none.
+// resultKey returns the code of a result; its name if it has no code.
 func resultKey(loinc, providerID *string, slug, name string) string {
 	switch {
 	case loinc != nil && *loinc != "":

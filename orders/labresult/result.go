@@ -12,59 +12,56 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Report is what a laboratory reports of a sample. Printing or logging it shows nothing.
+// Report is a laboratory's report of a sample. Printing or logging it shows nothing.
 type Report struct {
 	healthlab.Private
 
 	Metadata Metadata `json:"metadata"`
 	Results  []Result `json:"results"`
-	// MissingResults were expected and are not there; null before a final report.
+	// MissingResults are expected results without a value; null before a final report.
 	MissingResults []Missing `json:"missing_results" wire:"nullable"`
-	// SampleInformation is by sample id.
+	// SampleInformation has the samples by sample id.
 	SampleInformation map[string]SampleData `json:"sample_information" wire:"nullable"`
 }
 
-// Result is one result. Printing or logging it shows nothing.
+// Result is one laboratory result. Printing or logging it shows nothing.
 type Result struct {
 	healthlab.Private
 
 	Name string `json:"name"`
-	// Slug is the lab's; other labs have others.
+	// Slug is the lab's short name; other labs use other slugs.
 	Slug string `json:"slug"`
 	// Value is deprecated: the number of a numeric result, -1 for any other.
 	Value *catalogue.Number `json:"value"`
-	// Result is the text to be read as Type says.
+	// Result is the result as text; Type is its form.
 	Result string  `json:"result"`
 	Type   Type    `json:"type"`
 	Unit   *string `json:"unit"`
-	// Timestamp is the time of the result. TimestampPrecision is how much of it the laboratory
-	// said, and TimestampOffset the offset that it was noted with, in seconds east of UTC; both
-	// are left out where they are not known.
+	// Timestamp is the time of the result. TimestampPrecision is its precision, and TimestampOffset its
+	// original offset in seconds east of UTC; both are left out if unknown.
 	Timestamp          *healthlab.Time `json:"timestamp"`
 	TimestampPrecision Precision       `json:"timestamp_precision,omitempty"`
 	TimestampOffset    *int            `json:"timestamp_offset,omitempty"`
 	Notes              *string         `json:"notes"`
-	// PreviousResult is the text before the latest correction of this result, and
-	// CorrectedAt is when the correction came. Both are left out of a result that was
-	// never corrected; PreviousResult is left out of one that a correction added.
+	// PreviousResult is the text before the latest correction of this result, and CorrectedAt the time of the
+	// correction. Both are left out if the result was never corrected; PreviousResult is left out if a
+	// correction added the result.
 	PreviousResult *string         `json:"previous_result,omitempty"`
 	CorrectedAt    *healthlab.Time `json:"corrected_at,omitempty"`
-	// ReferenceRange is text: the only place that shows whether its bounds are part
-	// of it.
+	// ReferenceRange is the range as text. Only this text shows whether the limits belong to the range.
 	ReferenceRange  *string           `json:"reference_range"`
 	MinRangeValue   *catalogue.Number `json:"min_range_value"`
 	MaxRangeValue   *catalogue.Number `json:"max_range_value"`
 	IsAboveMaxRange *bool             `json:"is_above_max_range"`
 	IsBelowMinRange *bool             `json:"is_below_min_range"`
-	// Interpretation is the mapped flag, SourceInterpretation the lab's own.
+	// Interpretation is the flag in this service's terms, SourceInterpretation the lab's own flag.
 	Interpretation       Interpretation `json:"interpretation"`
 	SourceInterpretation string         `json:"source_interpretation"`
 	LOINC                *string        `json:"loinc"`
 	LOINCSlug            *string        `json:"loinc_slug"`
 	// ProviderID is the lab's result code.
 	ProviderID *string `json:"provider_id"`
-	// SourceMarkers are the ordered markers that it comes from; null for a result
-	// that was not ordered.
+	// SourceMarkers are the ordered markers of the result; null for a result that was not ordered.
 	SourceMarkers []SourceMarker `json:"source_markers" wire:"nullable"`
 	// PerformingLaboratory is a key of the sample's performing laboratories.
 	PerformingLaboratory *string `json:"performing_laboratory"`
@@ -73,29 +70,28 @@ type Result struct {
 	// Group is the laboratory's id of the group that the result belongs to, such as an
 	// isolate with its susceptibilities. It is unique within one test of one report.
 	Group string `json:"group,omitempty"`
-	// Codes are those of a coded result; Result has its text.
+	// Codes are the codes of a coded result; Result has its text.
 	Codes []Code `json:"codes,omitempty"`
-	// Methods are how it was measured.
+	// Methods are the methods of the measurement.
 	Methods []Coded `json:"methods,omitempty"`
-	// Equipment are the instruments that measured it.
+	// Equipment are the instruments of the measurement.
 	Equipment []Coded `json:"equipment,omitempty"`
 	// Parent is the result that led to the test of this one; nil for none.
 	Parent *ParentResult `json:"parent,omitempty"`
 }
 
-// Code is a code of a code system, with the text that the laboratory sends with it. Printing
-// or logging it shows nothing.
+// Code is a code of a code system, with the laboratory's text of it. Printing or logging it shows nothing.
 type Code struct {
 	healthlab.Private
 
 	Code string `json:"code"`
 	Text string `json:"text"`
-	// System is what the laboratory calls the code system, such as SCT for SNOMED CT.
+	// System is the laboratory's name of the code system, such as SCT for SNOMED CT.
 	System string `json:"system"`
 }
 
-// Coded is a term that a laboratory sends, as text and as codes. Codes are nil where it
-// sends text alone. Printing or logging it shows nothing.
+// Coded is a term of a laboratory, as text and as codes. Codes are nil if it sends text only. Printing or
+// logging it shows nothing.
 type Coded struct {
 	healthlab.Private
 
@@ -103,24 +99,22 @@ type Coded struct {
 	Codes []Code `json:"codes,omitempty"`
 }
 
-// ParentResult names the result that led to a reflex test, such as the isolate whose
-// susceptibilities were tested. What the laboratory does not say is empty. Printing or
-// logging it shows nothing.
+// ParentResult identifies the result that led to a reflex test, such as the isolate whose susceptibilities were
+// tested. Unknown fields are empty. Printing or logging it shows nothing.
 type ParentResult struct {
 	healthlab.Private
 
-	// PlacerNumber and FillerNumber are the numbers of the parent's test, ours and the
-	// laboratory's.
+	// PlacerNumber and FillerNumber are the numbers of the parent's test: this service's and the laboratory's.
 	PlacerNumber string `json:"placer_number"`
 	FillerNumber string `json:"filler_number"`
-	// Result names the parent result, and Group is its group.
+	// Result is the name of the parent result, and Group its group.
 	Result *Coded `json:"result"`
 	Group  string `json:"group"`
 	// Value is the value of the parent result.
 	Value string `json:"value"`
 }
 
-// plainResult is LabResult without its methods.
+// plainResult is Result without its methods.
 type plainResult Result
 
 // resultJSON has the type under both of its names.
@@ -134,7 +128,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{plainResult(r), r.Type})
 }
 
-// UnmarshalJSON reads either name of the type, result_type first.
+// UnmarshalJSON reads the type under either name; result_type takes precedence.
 func (r *Result) UnmarshalJSON(b []byte) error {
 	var in resultJSON
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -147,7 +141,7 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// SourceMarker is an ordered marker that a result comes from.
+// SourceMarker is an ordered marker of a result.
 type SourceMarker struct {
 	MarkerID   int     `json:"marker_id"`
 	Name       string  `json:"name"`
@@ -155,7 +149,8 @@ type SourceMarker struct {
 	ProviderID *string `json:"provider_id"`
 }
 
-// Metadata is the head of a report. Printing or logging it shows nothing.
+// Metadata is the general part of a report: patient, laboratory and status. Printing or logging it shows
+// nothing.
 type Metadata struct {
 	healthlab.Private
 
@@ -163,11 +158,11 @@ type Metadata struct {
 	Age string `json:"age"`
 	// DOB is the birth date as it was printed, in any format.
 	DOB string `json:"dob"`
-	// CLIANumber is the lab's licence.
+	// CLIANumber is the number of the lab's CLIA certificate.
 	CLIANumber     *string `json:"clia_#"`
 	Patient        string  `json:"patient"`
 	SpecimenNumber string  `json:"specimen_number"`
-	// Provider is the physician.
+	// Provider is the name of the physician.
 	Provider   *string `json:"provider"`
 	Laboratory *string `json:"laboratory"`
 	// The three dates are deprecated; see SampleInformation.
@@ -176,15 +171,14 @@ type Metadata struct {
 	DateReceived   *string         `json:"date_received"`
 	Status         Status          `json:"status"`
 	Interpretation *Interpretation `json:"interpretation"`
-	// PatientID and AccountID are the lab's own.
+	// PatientID and AccountID are the lab's own ids.
 	PatientID *string `json:"patient_id"`
 	AccountID *string `json:"account_id"`
 	// Notes are the laboratory's notes on the patient or the visit, in lines.
 	Notes *string `json:"notes,omitempty"`
 }
 
-// BirthDate reads DOB as labs print it. It is zero if DOB is not a date, or if its day and month
-// could be exchanged.
+// BirthDate parses DOB. It returns zero if DOB is not a date, or if its day and month could be swapped.
 func (m *Metadata) BirthDate() healthlab.Date {
 	for _, layout := range []string{time.DateOnly, "20060102"} {
 		if t, err := time.Parse(layout, m.DOB); err == nil {
@@ -201,8 +195,7 @@ func (m *Metadata) BirthDate() healthlab.Date {
 	return healthlab.Date{}
 }
 
-// UnmarshalJSON reads what is published; the age may be a number, and the licence be
-// called clia_number.
+// UnmarshalJSON reads the JSON of the HTTP API; age may be a number, and clia_# may be named clia_number.
 func (m *Metadata) UnmarshalJSON(b []byte) error {
 	type plain Metadata
 	in := struct {
@@ -217,11 +210,11 @@ func (m *Metadata) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Missing is a result that was expected and is not there.
+// Missing is an expected result without a value.
 type Missing struct {
 	Name string `json:"name"`
 	Slug string `json:"slug"`
-	// InferredFailureType is read from the lab's words, and may be read better later.
+	// InferredFailureType is derived from the lab's text. A later version may derive another type.
 	InferredFailureType FailureType    `json:"inferred_failure_type"`
 	Note                *string        `json:"note"`
 	LOINC               *string        `json:"loinc"`
@@ -236,50 +229,50 @@ type Missing struct {
 	Parent    *ParentResult `json:"parent,omitempty"`
 }
 
-// SampleData is what is known of one sample.
+// SampleData is the data of one sample.
 type SampleData struct {
 	SampleID      *string              `json:"sample_id"`
 	ControlNumber *string              `json:"control_number"`
 	DateCollected *TimestampWithOffset `json:"date_collected"`
 	DateReceived  *TimestampWithOffset `json:"date_received"`
 	DateReported  *TimestampWithOffset `json:"date_reported"`
-	// PerformingLaboratories are by the key that results name.
+	// PerformingLaboratories has the performing laboratories by the key in results.
 	PerformingLaboratories map[string]PerformingLaboratory `json:"performing_laboratories" wire:"nullable"`
 	ClinicalInformation    *ClinicalInformation            `json:"clinical_information"`
-	// SpecimenType is what was collected, and SpecimenSite from where on the body, each with
-	// its modifiers. CollectionMethod is how, and CollectionSite where the needle or the like
-	// went in.
+	// SpecimenType is the collected material, and SpecimenSite the site on the body, each with its modifiers.
+	// CollectionMethod is the method, and CollectionSite the site at which a device such as a needle was
+	// inserted.
 	SpecimenType     *Coded  `json:"specimen_type,omitempty"`
 	TypeModifiers    []Coded `json:"type_modifiers,omitempty"`
 	SpecimenSite     *Coded  `json:"specimen_site,omitempty"`
 	SiteModifiers    []Coded `json:"site_modifiers,omitempty"`
 	CollectionMethod *Coded  `json:"collection_method,omitempty"`
 	CollectionSite   *Coded  `json:"collection_site,omitempty"`
-	// Additives are those of the container or the specimen, ContainerType what it came in, and
-	// Description the laboratory's words on it, in lines.
+	// Additives are those of the container or the specimen. ContainerType is the type of the container.
+	// Description is the laboratory's description, in lines.
 	Additives     []Coded `json:"additives,omitempty"`
 	ContainerType *Coded  `json:"container_type,omitempty"`
 	Description   string  `json:"description,omitempty"`
-	// Conditions are those of the specimen at the laboratory, RejectReasons why the
-	// laboratory refused it.
+	// Conditions are the conditions of the specimen at the laboratory. RejectReasons are the laboratory's
+	// reasons for refusing it.
 	Conditions    []Coded `json:"conditions,omitempty"`
 	RejectReasons []Coded `json:"reject_reasons,omitempty"`
 }
 
-// TimestampWithOffset is an instant and the local offset it was noted with.
+// TimestampWithOffset is an instant with its original offset from UTC.
 type TimestampWithOffset struct {
-	// Timestamp is the first instant of what the laboratory said.
+	// Timestamp is the first instant of the reported time.
 	Timestamp healthlab.Time `json:"timestamp"`
 	// TimezoneOffset is in seconds east of UTC.
 	TimezoneOffset int `json:"timezone_offset"`
-	// Precision is how much of the local time the laboratory said.
+	// Precision is the precision of the reported local time.
 	Precision Precision `json:"precision,omitempty"`
 }
 
-// Precision is how much of a time was said; empty for seconds or more.
+// Precision is the precision of a time; empty for seconds or more.
 type Precision string
 
-// The precisions of times that are not said to the second.
+// Precisions of times that are less precise than a second.
 const (
 	YearPrecision   Precision = "year"
 	MonthPrecision  Precision = "month"
@@ -288,11 +281,11 @@ const (
 	MinutePrecision Precision = "minute"
 )
 
-// layouts are those of ISO 8601 for local times.
+// layouts are the ISO 8601 layouts of local times.
 var layouts = map[Precision]string{YearPrecision: "2006", MonthPrecision: "2006-01", DayPrecision: time.DateOnly}
 
-// Text writes the time in ISO 8601: a year, a month or a day alone where no more was said, else
-// the instant.
+// Text formats the time in ISO 8601: a year, a month or a day if the time is not more precise, else the
+// instant.
 func (t TimestampWithOffset) Text() string {
 	layout, ok := layouts[t.Precision]
 	if !ok {
@@ -301,13 +294,13 @@ func (t TimestampWithOffset) Text() string {
 	return t.Local().Format(layout)
 }
 
-// Local returns the instant with the offset that it was noted with.
+// Local returns the instant with its original offset.
 func (t TimestampWithOffset) Local() time.Time {
 	return t.Timestamp.In(time.FixedZone("", t.TimezoneOffset))
 }
 
-// UnmarshalJSON reads what is published; others write a date, or a date and a time, as
-// text. One without an offset is in UTC.
+// UnmarshalJSON reads the JSON of the HTTP API, or a text with a date and an optional time. A text without an
+// offset is in UTC.
 func (t *TimestampWithOffset) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] != '"' {
 		type plain TimestampWithOffset
@@ -329,7 +322,7 @@ func (t *TimestampWithOffset) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// PerformingLaboratory did a part of the work.
+// PerformingLaboratory is a laboratory that performed a part of the tests.
 type PerformingLaboratory struct {
 	Name            string          `json:"name"`
 	PhoneNumber     *string         `json:"phone_number"`
@@ -337,7 +330,7 @@ type PerformingLaboratory struct {
 	Address         *people.Address `json:"address"`
 }
 
-// ClinicalInformation is what the lab knows of the patient's state.
+// ClinicalInformation is the lab's information about the patient's state.
 type ClinicalInformation struct {
 	Fasting     bool    `json:"fasting"`
 	Notes       *string `json:"notes"`
@@ -345,8 +338,8 @@ type ClinicalInformation struct {
 	TotalVolume *string `json:"total_volume"`
 }
 
-// Worst returns the interpretation of several results: critical over abnormal over unknown
-// over normal; unknown if there are none. A result without an interpretation is unknown.
+// Worst returns the worst interpretation of several results, in the order critical, abnormal, unknown, normal;
+// unknown if there are none. A result without an interpretation is unknown.
 func Worst(results []Result) Interpretation {
 	if len(results) == 0 {
 		return UnknownInterpretation
@@ -368,10 +361,10 @@ func Worst(results []Result) Interpretation {
 	return worst
 }
 
-// Interpretation is the reading of one result, or the worst of several.
+// Interpretation is the clinical meaning of one result, or the worst of several.
 type Interpretation string
 
-// The Interpretations().
+// Interpretations of results.
 const (
 	Normal                Interpretation = "normal"
 	Abnormal              Interpretation = "abnormal"
@@ -379,21 +372,21 @@ const (
 	UnknownInterpretation Interpretation = "unknown"
 )
 
-// Status says whether more results are to come.
+// Status is the status of a report: whether more results will follow.
 type Status string
 
-// The result statuses.
+// Statuses of reports.
 const (
 	Final   Status = "final"
 	Partial Status = "partial"
-	// Corrected is final, and replaces an earlier final report.
+	// Corrected is a final report that replaces an earlier final one.
 	Corrected Status = "corrected"
 )
 
-// Type says how the text of a result is to be read.
+// Type is the form of a result's text.
 type Type string
 
-// The result types.
+// Types of results.
 const (
 	// Numeric is a decimal number.
 	Numeric Type = "numeric"
@@ -401,14 +394,14 @@ const (
 	Range Type = "range"
 	// Comment is free text.
 	Comment Type = "comment"
-	// CodedValue is an UPPER_SNAKE constant of the test.
+	// CodedValue is an UPPER_SNAKE constant that depends on the test.
 	CodedValue Type = "coded_value"
 )
 
-// FailureType is why, as far as a lab's words tell, a result is missing.
+// FailureType is the reason for a missing result, as far as the lab's text states it.
 type FailureType string
 
-// The failure types.
+// Failure types.
 const (
 	QuantityNotSufficientFailure FailureType = "quantity_not_sufficient_failure"
 	CollectionProcessFailure     FailureType = "collection_process_failure"
@@ -423,7 +416,7 @@ const (
 	InsufficientVolume           FailureType = "insufficient_volume"
 )
 
-// Interpretations returns every reading of a result.
+// Interpretations returns every interpretation.
 func Interpretations() []Interpretation {
 	return []Interpretation{Normal, Abnormal, Critical, UnknownInterpretation}
 }

@@ -14,27 +14,26 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
-// BookingHarness is a laboratory that makes appointments, as its suite needs it.
+// BookingHarness is a laboratory with appointments for its suite.
 type BookingHarness struct {
 	Slots    appointment.SlotBackend
 	Bookings visits.Backend
-	// Lab is the slug of a lab, and Site one of its centers, with free slots in the
-	// two days after Now, each with room for one.
+	// Lab is the slug of a lab, and Site one of its centers, with free slots in the two days after Now, each
+	// with room for one appointment.
 	Lab  string
 	Site appointment.Center
 	Now  time.Time
 }
 
-// RunBookingBackend runs the contracts of [appointment.SlotBackend] and
-// [visits.Backend]. newLab returns a laboratory without appointments that confirms
-// every booking at once.
+// RunBookingBackend runs the contract tests of [appointment.SlotBackend] and [visits.Backend]. newLab returns a
+// laboratory without appointments that confirms every booking at once.
 func RunBookingBackend(t *testing.T, newLab func(t testing.TB) BookingHarness) {
 	for name, run := range conformance.Sorted(bookingCases) {
 		t.Run(name, func(t *testing.T) { run(t, newLab(t)) })
 	}
 }
 
-// free returns the free slots of the two days.
+// free returns the free slots of the two days after Now.
 func (h BookingHarness) free(t *testing.T) []appointment.Slot {
 	t.Helper()
 	list, err := h.Slots.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: h.Lab, Sites: []appointment.Center{h.Site},

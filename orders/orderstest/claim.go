@@ -30,11 +30,11 @@ func claimed(list []orders.Record) []orders.OrderID {
 	return out
 }
 
-// claimCall is a method of a store that claims orders.
+// claimCall is a method of a store that claims due orders.
 type claimCall = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
 
-// callersClocks claims the one order of a store, which has been due for two hours, with clocks
-// that are an hour fast and an hour slow. The store's clock stands at noon.
+// callersClocks claims the one order of a store, which has been due for two hours, by callers whose clocks are
+// an hour fast and an hour slow. The store's clock is at noon.
 func callersClocks(t *testing.T, setClock func(time.Time), claim claimCall) {
 	t.Helper()
 	fast, slow := noon.Add(time.Hour), noon.Add(-time.Hour)
@@ -54,8 +54,8 @@ func callersClocks(t *testing.T, setClock func(time.Time), claim claimCall) {
 	}
 }
 
-// earlierWhileLeased makes an order due earlier while a process has it: it is claimed once the
-// process gives it back.
+// earlierWhileLeased tests an order that becomes due earlier while a process has its lease: it is claimed after
+// the process releases it.
 func earlierWhileLeased(t *testing.T, s orders.Store, r orders.Record, claim claimCall, earlier, free func(*orders.Record)) {
 	t.Helper()
 	for i, tc := range []struct {

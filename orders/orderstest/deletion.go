@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// listed returns the ids of a team's orders, in every order that a list has.
+// listed returns the ids of a team's orders, in every sort order of a list.
 func (h ErasureHarness) listed(t *testing.T, team healthlab.TeamID) (ids []orders.OrderID) {
 	t.Helper()
 	for i, key := range []orders.SortKey{orders.SortCreatedAt, orders.SortLastStatus, orders.SortPatientName} {
@@ -31,7 +31,7 @@ func (h ErasureHarness) listed(t *testing.T, team healthlab.TeamID) (ids []order
 	return ids
 }
 
-// orderDeletionCases are what holds while a user is deleted and not erased.
+// orderDeletionCases are tests of a user who is deleted and not erased.
 var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 	"Lists": func(t *testing.T, h ErasureHarness) {
 		mine, other := h.put(t, "a", "1", "ana", "shared"), h.put(t, "a", "2", "bo", "shared")

@@ -19,13 +19,13 @@ import (
 type ErasedKeysHarness struct {
 	Orders  orders.Store
 	Reviews exchange.ReviewStore
-	// Keys are those of the store.
+	// Keys are the encryption keys of the store.
 	Keys *personkey.Keys
 }
 
-// RunErasedKeys runs what [orders.Store] and [exchange.ReviewStore] promise about lists with a
-// person whose key was deleted while the data is there, as in a restored backup. newStore
-// returns a fresh, empty store and registers its own cleanup on t.
+// RunErasedKeys tests lists of [orders.Store] and [exchange.ReviewStore] that contain data of a person whose
+// key was deleted, as in a restored backup. newStore returns a fresh, empty store and registers its own cleanup
+// on t.
 func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) {
 	erased, other := conformance.User("ana"), conformance.User("ben")
 	t.Run("Orders", func(t *testing.T) {

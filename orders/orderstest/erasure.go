@@ -17,18 +17,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
-// ErasureHarness is a fresh, empty store that keeps users and orders.
+// ErasureHarness is a fresh, empty store of users and orders.
 type ErasureHarness struct {
 	Users  healthdata.Users
 	Orders orders.Store
 	Keys   idempotency.Keys
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 
-// RunErasure runs what [healthdata.Users] and [orders.Store] promise about the
-// orders of a user who is deleted or erased. newStore returns a fresh, empty store and registers its own
-// cleanup on t.
+// RunErasure tests the contracts of [healthdata.Users] and [orders.Store] about the orders of a deleted or
+// erased user. newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) {
 	for name, run := range conformance.Sorted(orderErasureCases) {
 		t.Run("Erase/"+name, func(t *testing.T) { run(t, newErasure(t, newStore)) })
@@ -44,7 +43,7 @@ func newErasure(t *testing.T, newStore func(t testing.TB) ErasureHarness) Erasur
 	return h
 }
 
-// ensureUser adds a user, unless the store keeps it.
+// ensureUser adds a user, unless the store has it.
 func ensureUser(t *testing.T, users healthdata.Users, team healthlab.TeamID, user healthlab.UserID) {
 	t.Helper()
 	_, err := users.Get(t.Context(), team, user)
@@ -55,7 +54,7 @@ func ensureUser(t *testing.T, users healthdata.Users, team healthlab.TeamID, use
 	require.NoError(t, err)
 }
 
-// put stores an order of a user, whom it adds, in a transaction, with a sample of its own.
+// put stores an order with a sample of its own in a transaction, and adds its user.
 func (h ErasureHarness) put(t *testing.T, team, name, user, transaction string) orders.Record {
 	t.Helper()
 	r := newRecord(team, name)

@@ -26,8 +26,7 @@ func journey(name string) orders.TransactionID {
 	return orders.TransactionID{UUID: conformance.Named("t " + name)}
 }
 
-// newRecord is an order before its first event. It has nothing that must be unique but
-// its id.
+// newRecord returns an order before its first event. Only its id is unique.
 func newRecord(team, name string) orders.Record {
 	at := healthlab.At(noon)
 	return orders.Record{Order: orders.Order{
@@ -40,7 +39,7 @@ func newRecord(team, name string) orders.Record {
 	}}
 }
 
-// fullRecord has no field at its zero value.
+// fullRecord returns an order in which every field is set.
 func fullRecord(team, name string) orders.Record {
 	r := newRecord(team, name)
 	at := healthlab.At(noon)
@@ -136,7 +135,7 @@ func fullRecord(team, name string) orders.Record {
 	return r
 }
 
-// fullVisit has no field at its zero value.
+// fullVisit returns a visit in which every field is set.
 func fullVisit(name string) orders.Visit {
 	at, end := healthlab.At(noon), healthlab.At(noon.Add(time.Hour))
 	slot := appointment.Slot{Provider: "northlab", SiteCode: "MESA-1", Start: noon, End: noon.Add(time.Hour), Expires: noon.Add(-time.Hour),
@@ -166,7 +165,7 @@ func begin(r *orders.Record) ([]healthlab.Event, error) {
 	return orders.Begin(&r.Order, r.CreatedAt.Time, uuid.NewSHA1(r.ID.UUID, []byte("ordered")))
 }
 
-// does is a change that lets things happen.
+// does returns a change that applies triggers.
 func does(triggers ...orders.Trigger) orders.Change {
 	return func(r *orders.Record) ([]healthlab.Event, error) {
 		var events []healthlab.Event

@@ -17,7 +17,7 @@ import (
 // KeysHarness is a fresh, empty store of idempotency keys.
 type KeysHarness struct {
 	Keys idempotency.Keys
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 

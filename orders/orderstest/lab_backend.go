@@ -19,32 +19,31 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// LabHarness is a laboratory as its suite needs it.
+// LabHarness is a laboratory for its suite.
 type LabHarness struct {
 	Lab exchange.LabBackend
 	// Method is the collection method of the orders that the suite submits. Default: testkit.
 	Method catalogue.CollectionMethod
-	// Pass lets time pass at the lab: enough for something to happen to an order that
-	// it has taken. The lab reports at least twice of each order, within 50 calls: for a kit
-	// that it was shipped, for any order results. It reports nothing of a cancelled order.
+	// Pass lets time pass at the lab, so that something happens to an accepted order. The lab reports at least
+	// twice about each order, within 50 calls: for a kit that it was shipped, for any order results. It reports
+	// nothing about a cancelled order.
 	Pass func()
-	// Now is the lab's clock. Nil: the times of messages are compared with each other alone.
+	// Now is the lab's clock. Nil: the suite compares times of messages only with each other.
 	Now func() time.Time
-	// Report makes the lab send a report, of an order that it has taken, as laboratories send
-	// them besides good ones. Nil if the test cannot cause that.
+	// Report makes the lab send an unusual report about an accepted order. Nil if the test cannot do that.
 	Report func(t testing.TB, s exchange.Submission, odd OddReport)
-	// RefusesUnreadable says that the lab is told at once that a report cannot be read, as over HTTP, so that
-	// nothing of an [UnreadableReport] is passed on.
+	// RefusesUnreadable is true if the lab learns at once that a report cannot be read, as over HTTP, so that
+	// no part of an [UnreadableReport] is processed.
 	RefusesUnreadable bool
 	// Outage makes the lab fail every further call. Nil if the test cannot cause that.
 	Outage func()
 }
 
-// OddReport is a report that laboratories send besides good ones. But for what its name says, it
-// is a final report of the order's patient.
+// OddReport is a kind of unusual report. Apart from its peculiarity it is a final report of the order's
+// patient.
 type OddReport string
 
-// The odd reports.
+// Unusual reports.
 const (
 	// BoundReport has one result: the text "<5".
 	BoundReport OddReport = "bound"
@@ -54,9 +53,9 @@ const (
 	NoPatientReport OddReport = "no patient"
 	// OtherPatientReport names the patient [OtherPatient].
 	OtherPatientReport OddReport = "other patient"
-	// UnknownStateReport has a result, and a state that the backend does not know.
+	// UnknownStateReport has a result with a state that the backend does not know.
 	UnknownStateReport OddReport = "unknown state"
-	// UnreadableReport cannot be read, but for what names report and order.
+	// UnreadableReport cannot be read, except its ids of report and order.
 	UnreadableReport OddReport = "unreadable"
 )
 
@@ -68,9 +67,9 @@ func OtherPatient() orders.ReportedPatient {
 	return orders.ReportedPatient{FirstName: "Eve", LastName: "Poe", DOB: healthlab.Date{Year: 1961, Month: time.July, Day: 3}}
 }
 
-// RunLabBackend runs the contract of [exchange.LabBackend]. newLab returns a fresh laboratory
-// that takes every order of the method, and reports of each by itself as time passes. It
-// serves laboratories with kits and without. Cases for what the harness cannot cause are skipped.
+// RunLabBackend runs the contract tests of [exchange.LabBackend]. newLab returns a fresh laboratory that
+// accepts every order of the method, and reports about each as time passes. It serves laboratories with and
+// without kits. Cases that the harness does not support are skipped.
 func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
 	for _, cases := range []map[string]func(*testing.T, LabHarness){labCases, labPayloadCases, labFailureCases} {
 		for name, run := range conformance.Sorted(cases) {
@@ -84,7 +83,7 @@ func (h LabHarness) submission() exchange.Submission {
 	return h.submissionOf("Annewig", "Roebling", birthday)
 }
 
-// submissionOf hands over the requisition of a new order of a patient.
+// submissionOf submits the requisition of a new order of a patient.
 func (h LabHarness) submissionOf(first, last string, born healthlab.Date) exchange.Submission {
 	method := cmp.Or(h.Method, catalogue.Testkit)
 	r := newRecord("a", uuid.NewString())
@@ -114,7 +113,7 @@ func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Messag
 	}
 }
 
-// wait lets things happen until the lab has something to say.
+// wait lets time pass until the lab has a message.
 func (h LabHarness) wait(t *testing.T) []exchange.Message {
 	t.Helper()
 	for range 50 {

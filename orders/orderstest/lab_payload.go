@@ -19,10 +19,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// passes is how often the suite lets time pass until the lab has reported.
+// passes is the number of times that the suite lets time pass until the lab has reported.
 const passes = 50
 
-// all submits orders, lets time pass, and returns all that the lab reports.
+// all submits orders, lets time pass, and returns all messages of the lab.
 func (h LabHarness) all(t *testing.T, submissions ...exchange.Submission) []exchange.Message {
 	t.Helper()
 	for _, s := range submissions {
@@ -41,10 +41,10 @@ func reported(list []exchange.Message) []exchange.Message {
 	return slices.DeleteFunc(slices.Clone(list), func(m exchange.Message) bool { return m.Results == nil })
 }
 
-// someTime is the beginning of the times that a message can have.
+// someTime is the earliest valid time of a message.
 var someTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// resultTriggers are those that come with results, and the statuses of their reports.
+// resultTriggers are the triggers with results, and the statuses of their reports.
 var resultTriggers = map[orders.Trigger][]labresult.Status{
 	orders.PartialResult: {labresult.Partial}, orders.FinalResult: {labresult.Final},
 	orders.CorrectedResult: {labresult.Corrected}, orders.SampleRejected: {labresult.Final, labresult.Partial, labresult.Corrected},
@@ -61,7 +61,7 @@ var (
 	}
 )
 
-// checkResult fails if the parts of a result contradict each other.
+// checkResult fails if the fields of a result contradict each other.
 func checkResult(t *testing.T, r labresult.Result) {
 	t.Helper()
 	require.NotEmpty(t, strings.TrimSpace(r.Name+r.Slug), "a result says what was measured")
@@ -99,7 +99,7 @@ func checkResult(t *testing.T, r labresult.Result) {
 	}
 }
 
-// checksOut reports whether the last digit of a LOINC code is that of Luhn's formula.
+// checksOut reports whether the check digit of a LOINC code is correct (Luhn).
 func checksOut(code string) bool {
 	sum, digits := 0, strings.ReplaceAll(code, "-", "")
 	for i := range digits {
@@ -112,7 +112,7 @@ func checksOut(code string) bool {
 	return sum%10 == 0
 }
 
-// checkReport fails if a report is not what its message says.
+// checkReport fails if a report contradicts its message.
 func checkReport(t *testing.T, m exchange.Message) {
 	t.Helper()
 	statuses, ok := resultTriggers[m.On]
@@ -141,7 +141,7 @@ func text(s *string) string {
 	return *s
 }
 
-// labPayloadCases are about what the messages of a lab say.
+// labPayloadCases are tests of the content of a lab's messages.
 var labPayloadCases = map[string]func(*testing.T, LabHarness){
 	"Updates/Times": func(t *testing.T, h LabHarness) {
 		_, err := h.Lab.Submit(t.Context(), h.submission())
@@ -238,7 +238,7 @@ func patientTexts(s exchange.Submission) []string {
 	return []string{*p.FirstName, *p.LastName, p.DOB.String()}
 }
 
-// outageSays fails if an error of a lab that is away blames the order, or shows the patient.
+// outageSays fails if an error of a lab that is down blames the order, or contains patient data.
 func outageSays(t *testing.T, err error, s exchange.Submission) {
 	t.Helper()
 	require.Error(t, err, "a lab that is away has done nothing")
@@ -250,8 +250,8 @@ func outageSays(t *testing.T, err error, s exchange.Submission) {
 	}
 }
 
-// odd has the lab send an odd report of an order and then good ones of another, and returns all
-// messages of the first.
+// odd makes the lab send an unusual report of an order and then normal ones of another, and returns all
+// messages about the first.
 func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []exchange.Message) {
 	t.Helper()
 	if h.Report == nil {
@@ -280,7 +280,7 @@ func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []ex
 	return s, of
 }
 
-// oddReport is the report of an odd kind; it fails without one.
+// oddReport returns the unusual report of a kind; it fails without one.
 func (h LabHarness) oddReport(t *testing.T, kind OddReport) (exchange.Submission, exchange.Message) {
 	t.Helper()
 	s, list := h.odd(t, kind)
@@ -294,7 +294,7 @@ func (h LabHarness) oddReport(t *testing.T, kind OddReport) (exchange.Submission
 	return s, m
 }
 
-// labFailureCases are about odd reports, outages and contexts that end.
+// labFailureCases are tests of unusual reports, outages and ended contexts.
 var labFailureCases = map[string]func(*testing.T, LabHarness){
 	"Report/Bound": func(t *testing.T, h LabHarness) {
 		_, m := h.oddReport(t, BoundReport)

@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// onPaper is a record as text: what is published and what is not.
+// onPaper returns all fields of a record as text.
 func onPaper(t testing.TB, r orders.Record) string {
 	t.Helper()
 	r.NextEventID = 0
@@ -27,7 +27,7 @@ func onPaper(t testing.TB, r orders.Record) string {
 	return string(b)
 }
 
-// storeVariedOrders stores a small, varied stock of orders for lists. Names are those of the ids.
+// storeVariedOrders stores a small set of different orders for lists. Their names are those of their ids.
 func storeVariedOrders(t *testing.T, s *ordersT) {
 	t.Helper()
 	hour := func(n int) healthlab.Time { return healthlab.At(noon.Add(time.Duration(n) * time.Hour)) }

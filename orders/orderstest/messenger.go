@@ -14,18 +14,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// MessengerHarness is a messenger and what it is connected to.
+// MessengerHarness is a messenger with its test channels.
 type MessengerHarness struct {
 	Messenger orders.Messenger
-	// Sent returns how many messages reached an address, on any channel.
+	// Sent returns the number of messages that reached an address, on any channel.
 	Sent func(t testing.TB, to string) int
-	// Fail makes the next n sends fail, as an outage of the channel does. Nil if the
-	// test cannot cause an outage.
+	// Fail makes the next n sends fail, like an outage of the channel. Nil if the test cannot do that.
 	Fail func(n int)
 }
 
-// RunMessenger runs the contract of [orders.Messenger]. newMessenger returns a fresh
-// messenger whose channels deliver inside the test only.
+// RunMessenger runs the contract tests of [orders.Messenger]. newMessenger returns a fresh messenger whose
+// channels deliver inside the test only.
 func RunMessenger(t *testing.T, newMessenger func(t testing.TB) MessengerHarness) {
 	message := func(channel orders.Channel, to string) orders.PatientMessage {
 		return orders.PatientMessage{

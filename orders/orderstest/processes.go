@@ -25,7 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Process is one process's view of a store that keeps orders.
+// Process is one process's view of a store of orders.
 type Process struct {
 	Orders   orders.Store
 	Reviews  exchange.ReviewStore
@@ -33,7 +33,7 @@ type Process struct {
 	Messages webhook.Log
 }
 
-// walkBook has one test for each collection method, at one lab.
+// walkBook is a catalogue with one lab test for each collection method, at one lab.
 func walkBook() (*catalogue.StaticCatalog, error) {
 	lab := 1
 	all := catalogue.CollectionMethods()
@@ -50,7 +50,7 @@ func walkBook() (*catalogue.StaticCatalog, error) {
 	return catalogue.NewStaticCatalog(c)
 }
 
-// walkLab takes everything, loses some answers, and reports nothing by itself.
+// walkLab accepts everything, loses some answers, and sends no messages of its own.
 type walkLab struct {
 	mu    sync.Mutex
 	calls int
@@ -71,13 +71,13 @@ func (*walkLab) Updates(context.Context, string, int) (exchange.Batch, error) {
 	return exchange.Batch{}, nil
 }
 
-// walker is a team whose orders go through two processes.
+// walker is a team whose orders two processes handle.
 type walker struct {
 	services []*orders.Service
 	labs     []*exchange.Service
 	team     healthlab.TeamID
 	mu       sync.Mutex
-	ids      []uuid.UUID // every id that the services made
+	ids      []uuid.UUID // every id that the services created
 }
 
 func newWalker(team healthlab.TeamID, processes ...Process) (*walker, error) {
@@ -123,11 +123,10 @@ func walkRequest(method catalogue.CollectionMethod) orders.PlaceRequest {
 	}
 }
 
-// RunTwoProcesses lets two processes work on the orders of one team at the same time, with
-// calls of the API and messages of the lab, sensible and not. Whatever happens: every
-// history is a walk through the table, the team was told of each step once, ids of
-// events grow, the latest event is the last one, and the status of a transaction follows
-// from its members. newProcesses returns two views of one fresh, empty store.
+// RunTwoProcesses lets two processes handle the orders of one team concurrently, with random API calls and lab
+// messages, valid and invalid. It requires that every history follows the lifecycle, the team got one event for
+// each step, event ids grow, the latest event is the last one, and the status of a transaction follows from its
+// orders. newProcesses returns two views of one fresh, empty store.
 func RunTwoProcesses(t *testing.T, newProcesses func(t testing.TB) []Process) {
 	processes := newProcesses(t)
 	for range prove.Counts(2, 5, 100) {
@@ -192,7 +191,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 	w.check(t, rt, processes[1])
 }
 
-// check looks at everything that the team has.
+// check checks all orders of the team.
 func (w *walker) check(t *testing.T, rt *rapid.T, p Process) {
 	page, err := w.services[1].List(t.Context(), orders.Query{Team: w.team, Size: catalogue.MaxPageSize})
 	require.NoError(rt, err)
@@ -232,9 +231,8 @@ func (w *walker) check(t *testing.T, rt *rapid.T, p Process) {
 	}
 }
 
-// RunConcurrentCreates sends a thousand requests with one idempotency key through two
-// processes at the same time: one order comes of them, and a request that is not told to ask
-// again is answered with the same bytes.
+// RunConcurrentCreates sends a thousand requests with one idempotency key through two processes concurrently:
+// one order is placed, and all requests get the same answer, or an error after which they may retry.
 func RunConcurrentCreates(t *testing.T, newProcesses func(t testing.TB) []Process) {
 	const callers = 1000
 	processes := newProcesses(t)
@@ -249,8 +247,7 @@ func RunConcurrentCreates(t *testing.T, newProcesses func(t testing.TB) []Proces
 	RequireCreatedOnce(t, processes[0].Orders, team, callers, answers...)
 }
 
-// RequireCreatedOnce checks what processes got from CreateOnce: all callers have the
-// answer that is of the one order.
+// RequireCreatedOnce checks the results of CreateOnce: all callers have the answer for the one order.
 func RequireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, callers int, answers ...map[string]int) {
 	t.Helper()
 	all := map[string]int{}
@@ -270,8 +267,8 @@ func RequireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, cal
 	}
 }
 
-// CreateOnce sends requests with one idempotency key through a process at the same time,
-// each again for as long as it is told to, and returns how often each answer came.
+// CreateOnce sends concurrent requests with one idempotency key through a process, retries each as long as its
+// error allows, and returns how often each answer came.
 func CreateOnce(ctx context.Context, p Process, team healthlab.TeamID, callers int) (map[string]int, error) {
 	w, err := newWalker(team, p)
 	if err != nil {

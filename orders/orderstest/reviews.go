@@ -23,20 +23,19 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// ReviewsHarness is a fresh, empty store that keeps results under review, orders and
-// users.
+// ReviewsHarness is a fresh, empty store of results under review, orders and users.
 type ReviewsHarness struct {
 	Reviews       exchange.ReviewStore
 	MatchTestRuns simulation.MatchTestStore
 	Orders        orders.Store
 	Users         healthdata.Users
 	Messages      webhook.Log
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 
-// RunReviews runs the contracts of [exchange.ReviewStore] and [simulation.MatchTestStore].
-// newStore returns a fresh, empty store and registers its own cleanup on t.
+// RunReviews runs the contract tests of [exchange.ReviewStore] and [simulation.MatchTestStore]. newStore
+// returns a fresh, empty store and registers its own cleanup on t.
 func RunReviews(t *testing.T, newStore func(t testing.TB) ReviewsHarness) {
 	for name, run := range conformance.Sorted(reviewCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
@@ -54,8 +53,8 @@ func rawID(name string) exchange.RawResultID {
 	return exchange.RawResultID{UUID: conformance.Named("raw " + name)}
 }
 
-// rawResult returns a result in which all fields are set that a decision does not set and that
-// do not differ from case to case.
+// rawResult returns a result under review in which every field is set, except those that a decision sets or
+// that differ by case.
 func rawResult(team, name string, at time.Time) exchange.RawResult {
 	dob := healthlab.At(birthday.At(time.UTC))
 	return exchange.RawResult{
@@ -73,7 +72,7 @@ func rawResult(team, name string, at time.Time) exchange.RawResult {
 	}
 }
 
-// held keeps a result, whose user it adds, with its event.
+// held stores a result under review with its event, and adds its user.
 func (h ReviewsHarness) held(t *testing.T, r exchange.RawResult) exchange.RawResult {
 	t.Helper()
 	if user := r.Owner(); !user.IsZero() {
@@ -89,7 +88,7 @@ func reviewEvent(r exchange.RawResult, what string) healthlab.Event {
 	return healthlab.Event{ID: conformance.Named(r.Team.String() + r.ID.String() + what), Type: "labtest.match_review." + what, Team: r.Team, Key: r.ID.String(), At: noon, Data: []byte(`{"n":1}`)}
 }
 
-// told counts the events of the result called 1.
+// told returns the number of events about the result named 1.
 func (h ReviewsHarness) told(t *testing.T, team string) int {
 	t.Helper()
 	n := 0
@@ -104,7 +103,7 @@ func (h ReviewsHarness) told(t *testing.T, team string) int {
 	return n
 }
 
-// order stores an order, whose user it adds, in a transaction of its name.
+// order stores an order in a transaction with its name, and adds its user.
 func (h ReviewsHarness) order(t *testing.T, team, name string) orders.Record {
 	t.Helper()
 	r := newRecord(team, name)
@@ -115,7 +114,7 @@ func (h ReviewsHarness) order(t *testing.T, team, name string) orders.Record {
 	return r
 }
 
-// accepted gives a result to whichever order there is.
+// accepted assigns a result to the given orders.
 func accepted(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 	to := was
 	if made != nil {

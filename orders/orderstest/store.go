@@ -22,23 +22,23 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// StoreHarness is a fresh, empty store as the suite of orders needs it.
+// StoreHarness is a fresh, empty store for the suite of orders.
 type StoreHarness struct {
-	// Orders is the interface that is tested.
+	// Orders is the interface under test.
 	Orders orders.Store
-	// Messages shows the events that Orders wrote. It looks at the same store.
+	// Messages lists the events that Orders wrote. It reads the same store.
 	Messages webhook.Log
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 
-// ordersT is a store under test that remembers which events it was given.
+// ordersT is a store under test that records the events passed to it.
 type ordersT struct {
 	orders.Store
 	messages webhook.Log
 	setClock func(now time.Time)
 	mu       sync.Mutex
-	given    map[string][]uuid.UUID // by key
+	given    map[string][]uuid.UUID // passed events by key
 }
 
 func newOrdersT(h StoreHarness) *ordersT {
@@ -74,7 +74,7 @@ func (s *ordersT) InsertAfter(ctx context.Context, parent orders.OrderID, child 
 	})
 }
 
-// Events returns what of the events of a key was written, in the order of their Seq.
+// Events returns the written events of a key, in the order of their Seq.
 func (s *ordersT) Events(t require.TestingT, team healthlab.TeamID, key string) []webhook.Message {
 	var out []webhook.Message
 	for _, id := range s.given[key] {

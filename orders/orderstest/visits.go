@@ -18,19 +18,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// VisitsHarness is a fresh, empty store of orders as the suite of their
-// appointments needs it.
+// VisitsHarness is a fresh, empty store of orders for the suite of their appointments.
 type VisitsHarness struct {
 	Orders orders.Store
 	// Visits is the same store.
 	Visits orders.VisitStore
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 
-// RunVisits runs the contract of [orders.VisitStore], and what [orders.Store]
-// promises about [orders.Record.Reservations]. newStore returns a fresh, empty store and
-// registers its own cleanup on t.
+// RunVisits runs the contract tests of [orders.VisitStore], and of [orders.Record.Reservations] in
+// [orders.Store]. newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunVisits(t *testing.T, newStore func(t testing.TB) VisitsHarness) {
 	for name, run := range conformance.Sorted(orderVisitCases) {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +39,7 @@ func RunVisits(t *testing.T, newStore func(t testing.TB) VisitsHarness) {
 	}
 }
 
-// due stores an order whose appointments need something at an instant; zero means never.
+// due stores an order whose appointments are due at an instant; zero means never.
 func (h VisitsHarness) due(t *testing.T, name string, at time.Time) orders.Record {
 	t.Helper()
 	r := newRecord("a", name)
@@ -51,7 +49,7 @@ func (h VisitsHarness) due(t *testing.T, name string, at time.Time) orders.Recor
 	return stored
 }
 
-// keyed is an order with an appointment that was made with booking keys.
+// keyed returns an order with an appointment that was booked with booking keys.
 func keyed(team, name string, keys ...string) orders.Record {
 	r := newRecord(team, name)
 	v := orders.Visit{Appointment: orders.Appointment{ID: uuid.New(), Type: appointment.PatientServiceCenter, Status: appointment.VisitConfirmed}}
@@ -75,7 +73,7 @@ func (h VisitsHarness) put(t *testing.T, r orders.Record) {
 	require.NoError(t, err)
 }
 
-// refused stores an order that wants what another one holds.
+// refused stores an order that needs a reservation of another order, and requires the refusal.
 func (h VisitsHarness) refused(t *testing.T, r orders.Record, what string) {
 	t.Helper()
 	_, err := h.Orders.Insert(t.Context(), r, begin)

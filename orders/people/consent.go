@@ -8,20 +8,19 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Consent is something that a patient has agreed to. Its names on the wire are in
-// camel case.
+// Consent is a patient's consent. Its JSON names are in camel case.
 type Consent struct {
 	ConsentType ConsentType `json:"consentType"`
 	// Version of the text; 1.0 if not given.
 	Version string `json:"version" wire:"opt"`
-	// TimeOfConsent is when it was given; the time of the request if not given.
+	// TimeOfConsent is the time of the consent; by default the time of the request.
 	TimeOfConsent *healthlab.Time `json:"timeOfConsent"`
 }
 
-// ConsentType names what a patient has agreed to.
+// ConsentType is the subject of a patient's consent.
 type ConsentType string
 
-// The consent types.
+// Consent types.
 const (
 	TermsOfUse                ConsentType = "terms-of-use"
 	TelehealthInformedConsent ConsentType = "telehealth-informed-consent"
@@ -40,8 +39,7 @@ func CheckConsents(problems *healthlab.Problems, list []Consent, at ...any) {
 	}
 }
 
-// FillConsents returns the consents with their version and time, where they leave them out:
-// 1.0, and the instant.
+// FillConsents returns the consents with a default version of 1.0 and a default time.
 func FillConsents(list []Consent, at time.Time) []Consent {
 	out := slices.Clone(list)
 	for i := range out {

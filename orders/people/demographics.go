@@ -1,9 +1,9 @@
 package people
 
-// Gender is the gender that a lab needs on a requisition.
+// Gender is the gender on a requisition.
 type Gender string
 
-// The genders.
+// Genders.
 const (
 	Female        Gender = "female"
 	Male          Gender = "male"
@@ -11,19 +11,19 @@ const (
 	UnknownGender Gender = "unknown"
 )
 
-// Race is one of race's values on a requisition.
+// Race is a race on a requisition.
 type Race string
 
-// Ethnicity is one of ethnicity's values on a requisition.
+// Ethnicity is an ethnicity on a requisition.
 type Ethnicity string
 
-// SexualOrientation is one of sexual orientation's values on a requisition.
+// SexualOrientation is a sexual orientation on a requisition.
 type SexualOrientation string
 
-// GenderIdentity is one of gender identity's values on a requisition.
+// GenderIdentity is a gender identity on a requisition.
 type GenderIdentity string
 
-// What a request may give for race, ethnicity, sexual orientation and gender identity.
+// Allowed values of race, ethnicity, sexual orientation and gender identity.
 var (
 	races = []Race{"african_american_or_black", "asian", "indigenous_native_american_alaska_native",
 		"other", "pacific_islander_or_hawaiian", "white_caucasian"}

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// GuarantorInput is a parent, proxy, or person who pays, in a request.
+// GuarantorInput is a parent, a medical proxy, or a person who pays, in a request.
 type GuarantorInput struct {
 	healthlab.Private
 
@@ -31,13 +31,13 @@ type AddressInput struct {
 	City       string `json:"city"`
 	// State is two upper-case letters in the US.
 	State string `json:"state"`
-	// Zip is five digits, or ZIP+4, in the US. ZipCode is another name of it; a request
-	// gives one of them.
+	// Zip is five digits, or ZIP+4, in the US. ZipCode is another name of the field; a request gives one of
+	// them.
 	Zip     string  `json:"zip" wire:"opt"`
 	ZipCode *string `json:"zip_code,omitempty" wire:"in"`
-	// Country is US if it is not given.
+	// Country is US by default.
 	Country string `json:"country" wire:"opt"`
-	// AccessNotes help a visitor in. At most 1,000 characters.
+	// AccessNotes tell a visitor how to get in. At most 1,000 characters.
 	AccessNotes *string `json:"access_notes"`
 }
 
@@ -77,7 +77,7 @@ func checkGuarantor(c rules.Check, g GuarantorInput) {
 	checkPostal(c.Under("address"), g.Address)
 }
 
-// checkPostal checks an address; what is known of the form is that of the US.
+// checkPostal checks a postal address. Only US addresses have further rules.
 func checkPostal(c rules.Check, a AddressInput) {
 	c.Address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, rules.CountryOr(a.Country))
 	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
@@ -90,7 +90,7 @@ func checkPostal(c rules.Check, a AddressInput) {
 	c.ZipOfState(a.Zip, a.ZipCode, a.State, rules.CountryOr(a.Country))
 }
 
-// Details returns the person as they are published; nil for nil.
+// Details returns the person in the form of the HTTP API; nil for nil.
 func (g *GuarantorInput) Details() *GuarantorDetails {
 	if g == nil {
 		return nil
@@ -101,7 +101,7 @@ func (g *GuarantorInput) Details() *GuarantorDetails {
 	}
 }
 
-// Address returns the address as it is published.
+// Address returns the address in the form of the HTTP API.
 func (a AddressInput) Address() Address {
 	return Address{
 		FirstLine: a.FirstLine, SecondLine: a.SecondLine.ptr(), City: a.City, State: a.State,

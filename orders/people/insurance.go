@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// InsuranceRecord is what an insurer covers. Printing or logging it shows nothing.
+// InsuranceRecord is a patient's insurance. Printing or logging it shows nothing.
 type InsuranceRecord struct {
 	healthlab.Private
 
@@ -21,16 +21,16 @@ type InsuranceRecord struct {
 	Insured PersonDetails  `json:"insured"`
 	Company CompanyDetails `json:"company"`
 	GroupID *string        `json:"group_id"`
-	// Guarantor pays; null where the patient does.
+	// Guarantor is the person who pays; null if the patient pays.
 	Guarantor *GuarantorDetails `json:"guarantor"`
-	// IsPrimary: this coverage is asked first.
+	// IsPrimary is true if this insurance is billed first.
 	IsPrimary bool `json:"is_primary"`
 }
 
-// Relationship is what a patient is to the holder of a policy.
+// Relationship is the patient's relationship to the holder of the policy.
 type Relationship string
 
-// The relationships.
+// Relationships.
 const (
 	RelationSelf   Relationship = "Self"
 	RelationSpouse Relationship = "Spouse"
@@ -50,18 +50,18 @@ type PersonDetails struct {
 	Address     Address        `json:"address"`
 }
 
-// CompanyDetails is an insurer, as the registry of payors has it.
+// CompanyDetails is an insurer, as in the registry of payors.
 type CompanyDetails struct {
 	Name    string  `json:"name"`
 	Address Address `json:"address"`
 }
 
-// InsuranceRequest asks for an insurance record.
+// InsuranceRequest is a request to add an insurance record.
 type InsuranceRequest struct {
 	healthlab.Private
 
-	// PayorCode is one that a search for payors returns, or the code of a programme
-	// whose plan depends on the state where the user lives.
+	// PayorCode is a code from the search for payors, or the code of a federal program whose plan depends on
+	// the user's state.
 	PayorCode    string             `json:"payor_code"`
 	MemberID     string             `json:"member_id"`
 	GroupID      *string            `json:"group_id"`
@@ -69,7 +69,7 @@ type InsuranceRequest struct {
 	Insured      PersonDetailsInput `json:"insured"`
 	// Guarantor is required unless Relationship is Self.
 	Guarantor *GuarantorInput `json:"guarantor"`
-	// IsPrimary is true if it is not given.
+	// IsPrimary is true by default.
 	IsPrimary *bool `json:"is_primary"`
 }
 
@@ -79,7 +79,7 @@ type PersonDetailsInput struct {
 
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
-	// Gender is taken in any letter case.
+	// Gender is accepted in any letter case.
 	Gender      Gender         `json:"gender"`
 	DOB         healthlab.Date `json:"dob"`
 	Email       string         `json:"email"`
@@ -87,7 +87,7 @@ type PersonDetailsInput struct {
 	Address     AddressInput   `json:"address"`
 }
 
-// Coverage is an insurance record as it is kept.
+// Coverage is a stored insurance record.
 type Coverage struct {
 	healthlab.Private
 
@@ -95,13 +95,12 @@ type Coverage struct {
 	Team   healthlab.TeamID
 	User   healthlab.UserID
 	Record InsuranceRecord
-	// ValidFrom is when the record was made. ValidUntil is when a later one with the
-	// same is_primary took its place; zero while none has.
+	// ValidFrom is the time of creation. ValidUntil is the time at which a later record with the same
+	// is_primary replaced it; zero if none did.
 	ValidFrom, ValidUntil time.Time
 }
 
-// Check returns Invalid with every problem of the request itself. Today is the day in
-// UTC.
+// Check returns Invalid with every problem of the request. today is the day in UTC.
 func (r *InsuranceRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}

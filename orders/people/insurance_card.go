@@ -5,23 +5,21 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// HealthInsuranceInput is what a patient's insurance card says. Deprecated where an
-// order is placed: create the insurance record on the user instead. Kits are still
-// registered with it.
+// HealthInsuranceInput is the data of a patient's insurance card. It is deprecated for placing an order: create
+// the insurance record on the user instead. Kits are still registered with it.
 type HealthInsuranceInput struct {
 	healthlab.Private
 
 	FrontImage            *ImageBlob `json:"front_image"`
 	BackImage             *ImageBlob `json:"back_image"`
 	PatientSignatureImage *ImageBlob `json:"patient_signature_image"`
-	// Subjective is symptoms and what was tried; AssessmentPlan the physician's view.
+	// Subjective has the symptoms and earlier treatment; AssessmentPlan has the physician's assessment.
 	Subjective     *string `json:"subjective"`
 	AssessmentPlan *string `json:"assessment_plan"`
 	PayorCode      *string `json:"payor_code"`
 	// InsuranceID is the member number on the card.
 	InsuranceID *string `json:"insurance_id"`
-	// ResponsibleRelationship is Self, Spouse or Other: what the patient is to the
-	// holder of the policy.
+	// ResponsibleRelationship is Self, Spouse or Other: the patient's relationship to the holder of the policy.
 	ResponsibleRelationship *string            `json:"responsible_relationship"`
 	ResponsibleDetails      *ResponsiblePerson `json:"responsible_details"`
 	DiagnosisCodes          []string           `json:"diagnosis_codes" wire:"opt"`
@@ -35,11 +33,11 @@ type ResponsiblePerson struct {
 	LastName    string       `json:"last_name"`
 	Address     AddressInput `json:"address"`
 	PhoneNumber string       `json:"phone_number"`
-	// PhoneType is Mobile if it is not given.
+	// PhoneType is Mobile by default.
 	PhoneType string `json:"phone_type" wire:"opt"`
 }
 
-// DefaultPhoneType is the type of a phone whose type is not given.
+// DefaultPhoneType is the default type of a phone.
 const DefaultPhoneType = "Mobile"
 
 // Check adds every problem of the card to problems, at a path.

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// PatientDetails says who the patient is. Printing or logging it shows nothing.
+// PatientDetails has the patient's identity and contact data. Printing or logging it shows nothing.
 type PatientDetails struct {
 	healthlab.Private
 
@@ -19,16 +19,16 @@ type PatientDetails struct {
 	Gender      Gender         `json:"gender"`
 	PhoneNumber *string        `json:"phone_number"`
 	Email       *string        `json:"email"`
-	// MedicalProxy speaks for a patient who is a minor.
+	// MedicalProxy decides for a patient who is a minor.
 	MedicalProxy *GuarantorDetails `json:"medical_proxy"`
-	// The next four are null where nothing was said.
+	// The next four are null if unknown.
 	Race              *Race              `json:"race"`
 	Ethnicity         *Ethnicity         `json:"ethnicity"`
 	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
 	GenderIdentity    *GenderIdentity    `json:"gender_identity"`
 }
 
-// UnmarshalJSON reads what is published; old payloads have a date-time as birth date.
+// UnmarshalJSON reads the JSON of the HTTP API; in old payloads the birth date is a date-time.
 func (p *PatientDetails) UnmarshalJSON(b []byte) error {
 	type plain PatientDetails
 	in := struct {
@@ -56,13 +56,13 @@ type GuarantorDetails struct {
 	PhoneNumber string  `json:"phone_number"`
 	// HouseholdIncome is in USD per year.
 	HouseholdIncome *int `json:"household_income"`
-	// HouseholdSize counts persons.
+	// HouseholdSize is the number of persons.
 	HouseholdSize *int    `json:"household_size"`
 	Email         *string `json:"email"`
 }
 
-// Address is a postal address of a guarantor, a payor or a laboratory. In JSON the
-// postal code has both of its names.
+// Address is a postal address of a guarantor, a payor or a laboratory. In JSON the postal code has both of its
+// names.
 type Address struct {
 	healthlab.Private
 
@@ -72,12 +72,11 @@ type Address struct {
 	State      string  `json:"state"`
 	Zip        string  `json:"zip"`
 	Country    string  `json:"country"`
-	// AccessNotes help a visitor in. At most 1,000 characters.
+	// AccessNotes tell a visitor how to get in. At most 1,000 characters.
 	AccessNotes *string `json:"access_notes"`
 }
 
-// PatientAddress is where the patient lives, and where a kit that is bound to them
-// goes.
+// PatientAddress is the patient's address, to which a kit for a known patient is sent.
 type PatientAddress struct {
 	healthlab.Private
 
@@ -89,12 +88,12 @@ type PatientAddress struct {
 	Zip          string  `json:"zip"`
 	Country      string  `json:"country"`
 	PhoneNumber  *string `json:"phone_number"`
-	// AccessNotes help a visitor in: a gate code, where to park. At most 1,000
-	// characters; passed on with every booking.
+	// AccessNotes tell a visitor how to get in: a gate code, where to park. At most 1,000 characters; every
+	// booking has them.
 	AccessNotes *string `json:"access_notes"`
 }
 
-// ShippingDetails is where a registrable kit goes.
+// ShippingDetails is the shipping address of a registrable kit.
 type ShippingDetails struct {
 	healthlab.Private
 
@@ -121,24 +120,24 @@ func (a Address) MarshalJSON() ([]byte, error) {
 	return json.Marshal(addressJSON{plainAddress(a), a.Zip})
 }
 
-// UnmarshalJSON reads what is published; the postal code may be called zip_code.
+// UnmarshalJSON reads the JSON of the HTTP API; zip may be named zip_code.
 func (a *Address) UnmarshalJSON(b []byte) error {
 	return rules.UnmarshalZip(b, (*plainAddress)(a), &a.Zip)
 }
 
-// UnmarshalJSON reads what is published; the postal code may be called zip_code.
+// UnmarshalJSON reads the JSON of the HTTP API; zip may be named zip_code.
 func (a *PatientAddress) UnmarshalJSON(b []byte) error {
 	type plain PatientAddress
 	return rules.UnmarshalZip(b, (*plain)(a), &a.Zip)
 }
 
-// UnmarshalJSON reads what is published; the postal code may be called zip_code.
+// UnmarshalJSON reads the JSON of the HTTP API; zip may be named zip_code.
 func (s *ShippingDetails) UnmarshalJSON(b []byte) error {
 	type plain ShippingDetails
 	return rules.UnmarshalZip(b, (*plain)(s), &s.Zip)
 }
 
-// Name returns "first last", of what there is.
+// Name returns "first last", or the part that is known.
 func (p *PatientDetails) Name() string {
 	if p == nil {
 		return ""
@@ -146,7 +145,7 @@ func (p *PatientDetails) Name() string {
 	return rules.Join(p.FirstName, p.LastName)
 }
 
-// SortName returns "last first" after [healthlab.FoldText], of what there is.
+// SortName returns "last first" after [healthlab.FoldText], or the part that is known.
 func (p *PatientDetails) SortName() string {
 	if p == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// born checks a birth date.
+// checkBorn checks a birth date.
 func checkBorn(c rules.Check, dob, today healthlab.Date) {
 	switch {
 	case dob.IsZero():
@@ -19,7 +19,7 @@ func checkBorn(c rules.Check, dob, today healthlab.Date) {
 	}
 }
 
-// PatientDetailsInput says who the patient is, in a request.
+// PatientDetailsInput has the patient's identity and contact data, in a request.
 type PatientDetailsInput struct {
 	healthlab.Private
 
@@ -34,12 +34,12 @@ type PatientDetailsInput struct {
 	Ethnicity         *Ethnicity         `json:"ethnicity"`
 	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
 	GenderIdentity    *GenderIdentity    `json:"gender_identity"`
-	// HouseholdIncome is in USD per year; HouseholdSize counts persons.
+	// HouseholdIncome is in USD per year; HouseholdSize is the number of persons.
 	HouseholdIncome *int `json:"household_income"`
 	HouseholdSize   *int `json:"household_size"`
 }
 
-// PatientAddressInput is where the patient lives, in a request.
+// PatientAddressInput is the patient's address, in a request.
 type PatientAddressInput struct {
 	healthlab.Private
 
@@ -49,8 +49,7 @@ type PatientAddressInput struct {
 	City         string  `json:"city"`
 	// State is two upper-case letters in the US.
 	State string `json:"state"`
-	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
-	// of them.
+	// Zip is five digits, or ZIP+4. ZipCode is another name of the field; a request gives one of them.
 	Zip         string  `json:"zip" wire:"opt"`
 	ZipCode     *string `json:"zip_code,omitempty" wire:"in"`
 	Country     string  `json:"country"`
@@ -58,7 +57,7 @@ type PatientAddressInput struct {
 	AccessNotes *string `json:"access_notes"`
 }
 
-// ImportAddressInput is where the patient of an imported order lives, in a request.
+// ImportAddressInput is the address of an imported order's patient, in a request.
 type ImportAddressInput struct {
 	healthlab.Private
 
@@ -68,7 +67,7 @@ type ImportAddressInput struct {
 	City         string  `json:"city"`
 	// State is any text.
 	State string `json:"state"`
-	// Zip is any text. ZipCode is another name of it; a request gives one of them.
+	// Zip is any text. ZipCode is another name of the field; a request gives one of them.
 	Zip         string  `json:"zip" wire:"opt"`
 	ZipCode     *string `json:"zip_code,omitempty" wire:"in"`
 	Country     string  `json:"country"`
@@ -76,7 +75,7 @@ type ImportAddressInput struct {
 	AccessNotes *string `json:"access_notes"`
 }
 
-// ShippingDetailsInput is where a registrable kit goes, in a request.
+// ShippingDetailsInput is the shipping address of a registrable kit, in a request.
 type ShippingDetailsInput struct {
 	healthlab.Private
 
@@ -86,15 +85,14 @@ type ShippingDetailsInput struct {
 	City         string  `json:"city"`
 	// State is two upper-case letters in the US.
 	State string `json:"state"`
-	// Zip is five digits, or ZIP+4. ZipCode is another name of it; a request gives one
-	// of them.
+	// Zip is five digits, or ZIP+4. ZipCode is another name of the field; a request gives one of them.
 	Zip         string  `json:"zip" wire:"opt"`
 	ZipCode     *string `json:"zip_code,omitempty" wire:"in"`
 	Country     string  `json:"country"`
 	PhoneNumber string  `json:"phone_number"`
 }
 
-// Check adds every problem of the patient to problems, at a path. Today is the day in UTC.
+// Check adds every problem of the patient to problems, at a path. today is the day in UTC.
 func (p PatientDetailsInput) Check(problems *healthlab.Problems, today healthlab.Date, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Name(p.FirstName, "first_name")
@@ -135,7 +133,7 @@ func (s ShippingDetailsInput) Check(problems *healthlab.Problems, at ...any) {
 	c.Phone(s.PhoneNumber, "phone_number")
 }
 
-// Details returns the patient as an order has them.
+// Details returns the patient in the form of an order.
 func (p PatientDetailsInput) Details() *PatientDetails {
 	return &PatientDetails{
 		FirstName: &p.FirstName, LastName: &p.LastName, DOB: p.DOB, Gender: p.Gender,
@@ -144,7 +142,7 @@ func (p PatientDetailsInput) Details() *PatientDetails {
 	}
 }
 
-// Address returns the address as an order has it.
+// Address returns the address in the form of an order.
 func (a PatientAddressInput) Address() *PatientAddress {
 	return &PatientAddress{
 		ReceiverName: a.ReceiverName, FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
@@ -152,7 +150,7 @@ func (a PatientAddressInput) Address() *PatientAddress {
 	}
 }
 
-// Details returns the address as an order has it.
+// Details returns the address in the form of an order.
 func (s ShippingDetailsInput) Details() *ShippingDetails {
 	return &ShippingDetails{
 		ReceiverName: s.ReceiverName, FirstLine: s.FirstLine, SecondLine: s.SecondLine, City: s.City, State: s.State,

@@ -9,34 +9,34 @@ import (
 
 // Payor is an insurer.
 type Payor struct {
-	// PayorCode is the same at all labs.
+	// PayorCode identifies the payor at all labs.
 	PayorCode  string   `json:"payor_code"`
 	Name       string   `json:"name"`
 	Aliases    []string `json:"aliases"`
 	OrgAddress Address  `json:"org_address"`
-	// Source says who made the entry.
+	// Source is platform or team.
 	Source PayorSource `json:"source"`
 }
 
-// PayorSource is platform or team.
+// PayorSource is the origin of a payor: platform or team.
 type PayorSource string
 
-// The sources of payors.
+// Sources of payors.
 const (
 	PlatformPayor PayorSource = "platform"
 	TeamPayor     PayorSource = "team"
 )
 
-// StoredPayor is a payor that a team made, as it is kept.
+// StoredPayor is a stored payor of a team.
 type StoredPayor struct {
 	Payor
 	Team healthlab.TeamID
-	// ClearingHouse and ProviderPayorID name it elsewhere; both are empty, or neither.
+	// ClearingHouse and ProviderPayorID identify the payor at a clearing house; both are empty, or neither.
 	ClearingHouse, ProviderPayorID string
 	CreatedAt                      time.Time
 }
 
-// PayorRequest asks for a payor of the team's own.
+// PayorRequest is a request to add a payor of the team.
 type PayorRequest struct {
 	Name    string       `json:"name"`
 	Address AddressInput `json:"address"`
@@ -45,15 +45,14 @@ type PayorRequest struct {
 	ProviderPayorID *string `json:"provider_payor_id"`
 }
 
-// PayorQuery looks for payors: by a part of a name, or by the code that a clearing
-// house has for one.
+// PayorQuery finds payors by a part of their name, or by their code at a clearing house.
 type PayorQuery struct {
 	Name            string
 	ClearingHouse   string
 	ProviderPayorID string
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *PayorRequest) Check() error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}

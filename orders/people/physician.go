@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Physician is who ordered.
+// Physician is the ordering physician.
 type Physician struct {
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
@@ -26,7 +26,7 @@ type PhysicianInput struct {
 	SignatureImage *ImageBlob `json:"signature_image"`
 }
 
-// PhysicianInputBase is a team's own physician who signs nothing.
+// PhysicianInputBase is a team's own physician without a signature.
 type PhysicianInputBase struct {
 	FirstName string  `json:"first_name"`
 	LastName  string  `json:"last_name"`
@@ -78,7 +78,7 @@ func checkImage(c rules.Check, b *ImageBlob, field string) {
 	rules.OneOf(c.Problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.At), field, "content_type")...)
 }
 
-// Physician returns the physician as an order has them; nil for nil.
+// Physician returns the physician in the form of an order; nil for nil.
 func (p *PhysicianInput) Physician() *Physician {
 	if p == nil {
 		return nil

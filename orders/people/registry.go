@@ -15,31 +15,29 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
-// RegistryContents is what a host knows of who pays and for what, in Go or as a JSON
-// file.
+// RegistryContents has the payors, diagnosis codes and insurance rules that a host configures, in Go or as a
+// JSON file.
 type RegistryContents struct {
-	// ClearingHouses are the names of those whose codes payors have.
+	// ClearingHouses are the names of the clearing houses at which payors have codes.
 	ClearingHouses []string        `json:"clearing_houses"`
 	Payors         []RegistryPayor `json:"payors"`
-	// StatePlans are programmes whose plan depends on the state: the code of the
-	// programme, the state (two letters), the code of the payor.
+	// StatePlans are programs whose plan depends on the state: the code of the program, the state (two
+	// letters), the code of the payor.
 	StatePlans map[string]map[string]string `json:"state_plans"`
 	Diagnoses  []DiagnosisEntry             `json:"diagnoses"`
-	// NotInsurable are markers that no insurer pays for.
+	// NotInsurable are the markers that no insurer pays for.
 	NotInsurable []NotInsurable `json:"not_insurable"`
-	// Markers are what is known of markers beside the catalogue.
+	// Markers are facts about markers that the catalogue does not have.
 	Markers []catalogue.MarkerFacts `json:"markers"`
 }
 
-// RegistryPayor is a payor, and what clearing houses call it: their codes, by the name
-// of the clearing house.
+// RegistryPayor is a payor with its codes by the names of clearing houses.
 type RegistryPayor struct {
 	Payor
 	IDs map[string][]string `json:"ids"`
 }
 
-// UnmarshalJSON reads an entry, with no other fields than its own; payor_code may be called
-// code.
+// UnmarshalJSON reads a payor and refuses unknown fields; payor_code may be named code.
 func (p *RegistryPayor) UnmarshalJSON(b []byte) error {
 	var in struct {
 		Payor
@@ -56,21 +54,21 @@ func (p *RegistryPayor) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// DiagnosisEntry is a diagnosis code (ICD-10-CM), or the beginning of some with the
-// notes that hold for all of them.
+// DiagnosisEntry is a diagnosis code (ICD-10-CM), or the prefix of several with notes that apply to all of
+// them.
 type DiagnosisEntry struct {
 	Code        string `json:"code"`
 	Description string `json:"description"`
-	// Header: the code is too short to be given to an insurer.
+	// Header is true if the code is too short to be given to an insurer.
 	Header bool `json:"header"`
-	// Excludes1 are beginnings of codes that never go together with it, Excludes2 of
-	// those that rarely do.
+	// Excludes1 are prefixes of codes that must not be combined with this code, Excludes2 of codes that rarely
+	// are.
 	Excludes1 []string `json:"excludes1"`
 	Excludes2 []string `json:"excludes2"`
 }
 
-// NotInsurable is a marker of a lab that insurers do not pay for in some states; in
-// none if there are none.
+// NotInsurable is a marker of a lab that insurers do not pay for in the given states; in all states if none is
+// given.
 type NotInsurable struct {
 	Lab        string   `json:"lab"`
 	ProviderID string   `json:"provider_id"`
@@ -84,19 +82,19 @@ type Diagnosis struct {
 	IsSecondary   bool   `json:"is_secondary"`
 }
 
-// DiagnosisCheck is what there is to say of diagnosis codes that go together.
+// DiagnosisCheck is the result of checking a combination of diagnosis codes.
 type DiagnosisCheck struct {
-	// Valid: there is neither an error nor a violation.
+	// Valid is true if there is neither an error nor a violation.
 	Valid bool `json:"valid"`
-	// Errors name the place of each code that is malformed or unknown.
+	// Errors have the position of each code that is malformed or unknown.
 	Errors []string `json:"errors"`
-	// Violations are pairs that must not go together.
+	// Violations are pairs of codes that must not be combined.
 	Violations []DiagnosisConflict `json:"violations"`
-	// Warnings are pairs that rarely do.
+	// Warnings are pairs of codes that are rarely combined.
 	Warnings []DiagnosisOverlap `json:"warnings"`
 }
 
-// DiagnosisConflict is a pair of codes that must not go together.
+// DiagnosisConflict is a pair of codes that must not be combined.
 type DiagnosisConflict struct {
 	Code          string `json:"code"`
 	ConflictsWith string `json:"conflicts_with"`
@@ -104,7 +102,7 @@ type DiagnosisConflict struct {
 	Type string `json:"type"`
 }
 
-// DiagnosisOverlap is a pair of codes that rarely go together.
+// DiagnosisOverlap is a pair of codes that are rarely combined.
 type DiagnosisOverlap struct {
 	Code         string `json:"code"`
 	OverlapsWith string `json:"overlaps_with"`
@@ -112,8 +110,8 @@ type DiagnosisOverlap struct {
 	Type string `json:"type"`
 }
 
-// Registry is what a host knows of payors and diagnosis codes. It is immutable and
-// safe for concurrent use; nil knows nothing, and then only the form of codes counts.
+// Registry has payors and diagnosis codes. It is immutable and safe for concurrent use; nil is an empty
+// registry, which checks only the form of codes.
 type Registry struct {
 	houses    []string
 	payors    []RegistryPayor
@@ -126,8 +124,8 @@ type Registry struct {
 	of        map[[2]string]catalogue.MarkerFacts
 }
 
-// ReadRegistry reads a registry from JSON in the form of [RegistryContents]. Invalid
-// as [NewRegistry], or if it is not such JSON.
+// ReadRegistry reads a registry from JSON in the form of [RegistryContents]. Invalid as [NewRegistry], or if
+// the JSON has another form.
 func ReadRegistry(r io.Reader) (*Registry, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -138,8 +136,8 @@ func ReadRegistry(r io.Reader) (*Registry, error) {
 	return NewRegistry(c)
 }
 
-// NewRegistry checks a registry and returns it. Invalid lists everything that is wrong
-// with it: codes used twice or malformed, clearing houses and plans that do not exist.
+// NewRegistry checks the contents and returns a registry. Invalid lists every problem: duplicate or malformed
+// codes, unknown clearing houses and plans.
 func NewRegistry(c RegistryContents) (*Registry, error) {
 	var p healthlab.Problems
 	g := &Registry{of: map[[2]string]catalogue.MarkerFacts{}, houses: slices.Clone(c.ClearingHouses), byCode: map[string]int{}, known: map[string]int{}, plans: c.StatePlans, never: slices.Clone(c.NotInsurable)}
@@ -194,7 +192,7 @@ func (g *Registry) entries() []RegistryPayor {
 	return rules.DeepCopy(g.payors)
 }
 
-// payor finds a payor by its code, or by that of a programme for a state.
+// payor returns the payor with a code, or the plan of a program in a state.
 func (g *Registry) payor(code, state string) (Payor, bool) {
 	if g == nil {
 		return Payor{}, false
@@ -209,7 +207,7 @@ func (g *Registry) payor(code, state string) (Payor, bool) {
 	return rules.DeepCopy(g.payors[i].Payor), true
 }
 
-// Facts returns billing codes and popularity of the marker that has a code at a lab.
+// Facts returns the billing codes and the popularity of a marker by lab and code.
 func (g *Registry) Facts(lab, providerID string) (catalogue.MarkerFacts, bool) {
 	if g == nil {
 		return catalogue.MarkerFacts{}, false
@@ -237,8 +235,7 @@ func (g *Registry) Insurable(lab string, m catalogue.Marker, state string) bool 
 	})
 }
 
-// find returns the diagnoses that a text may mean: codes that begin with it, then
-// those whose description it may be.
+// find returns the diagnoses for a search text: codes with that prefix, then those whose description matches.
 func (g *Registry) find(text string) []Diagnosis {
 	out := []Diagnosis{}
 	if g == nil || strings.TrimSpace(text) == "" {
@@ -275,8 +272,7 @@ func (g *Registry) find(text string) []Diagnosis {
 	return out
 }
 
-// excludes reports whether the notes of a code, or of what it begins with, name the
-// other one.
+// excludes reports whether the notes of a code, or of a prefix of it, exclude the other code.
 func (g *Registry) excludes(code, other string, notes func(DiagnosisEntry) []string) bool {
 	if g == nil {
 		return false
@@ -290,12 +286,10 @@ func (g *Registry) excludes(code, other string, notes func(DiagnosisEntry) []str
 	return false
 }
 
-// SearchDiagnoses returns the diagnosis codes that a code's beginning or a text may
-// mean, at most 100.
+// SearchDiagnoses returns the diagnosis codes with a prefix or a matching description, at most 100.
 func (s *Service) SearchDiagnoses(text string) []Diagnosis { return s.opts.Registry.find(text) }
 
-// CheckDiagnoses says what is wrong with diagnosis codes that are given together. No
-// code makes it fail.
+// CheckDiagnoses checks a combination of diagnosis codes. It never fails because of a code.
 func (s *Service) CheckDiagnoses(codes []string) DiagnosisCheck {
 	out := DiagnosisCheck{Errors: []string{}, Violations: []DiagnosisConflict{}, Warnings: []DiagnosisOverlap{}}
 	g := s.opts.Registry

@@ -29,7 +29,7 @@ func infoKey(team healthlab.TeamID, user healthlab.UserID) store.Key {
 	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID)}
 }
 
-// coverageRows keeps the insurance records of users.
+// coverageRows stores the insurance records of users.
 var coverageRows = store.Table[Coverage]{Name: "person_coverage", Row: func(c *Coverage) store.Row {
 	key := coverageKey(c.Team, c.ID)
 	key.User = c.User
@@ -40,7 +40,7 @@ func coverageKey(team healthlab.TeamID, id uuid.UUID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id)}
 }
 
-// coverageOwner says which user has an insurance record.
+// coverageOwner has the user of an insurance record, by the record's id.
 type coverageOwner struct {
 	ID   uuid.UUID
 	User healthlab.UserID
@@ -50,7 +50,7 @@ var coverageOwners = store.Table[coverageOwner]{Name: "person_coverage_owner", C
 	return store.Row{Key: store.Key{User: o.User, ID: store.UUID(o.ID)}}
 }}
 
-// payorRows keeps the payors of teams.
+// payorRows stores the payors of teams.
 var payorRows = store.Table[StoredPayor]{Name: "person_payor", Row: func(p *StoredPayor) store.Row {
 	return store.Row{Key: payorKey(p.Team, p.PayorCode)}
 }}
@@ -65,15 +65,14 @@ func Tables() []store.Definition {
 	return []store.Definition{infoRows.Definition(), coverageRows.Definition(), coverageOwners.Definition(), payorRows.Definition()}
 }
 
-// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// UsersElsewhere says that the host keeps its users outside of the store. Default false:
-	// demographics and insurance records of a user of whom the store has no row are refused with
-	// healthlab.NotFound.
+	// UsersElsewhere is true if the host stores its users outside of the store. Default false: demographics and
+	// insurance records of a user without a row in the store are refused with healthlab.NotFound.
 	UsersElsewhere bool
 }
 
-// NewStore returns the persons of a store whose tables include [Tables].
+// NewStore returns a Store over a store whose tables must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	v := rows{s: s}
 	if opts != nil {

@@ -14,13 +14,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Registry knows payors and diagnosis codes. Default: no payor is known, and of codes
-	// the form alone counts.
+	// Registry has payors and diagnosis codes. Default: there are no payors, and only the form of codes is
+	// checked.
 	Registry *Registry
-	// MayReadInsurance reports whether a team may read insurance records back. Default: no
-	// team may.
+	// MayReadInsurance reports whether a team may read insurance records. Default: no team may.
 	MayReadInsurance func(ctx context.Context, team healthlab.TeamID) (bool, error)
 	// MayAddPayors reports whether a team may add payors that only it sees. Default: no
 	// team may.
@@ -31,17 +30,16 @@ type Options struct {
 	NewID func() uuid.UUID
 }
 
-// Service keeps demographics, insurance records and teams' own payors. It is safe for
-// concurrent use. A team reaches its own users only; those of another team are
-// [healthlab.NotFound].
+// Service manages demographics, insurance records and payors of teams. It is safe for concurrent use. A team
+// can access its own users only; those of another team are [healthlab.NotFound].
 type Service struct {
 	store Store // nil: methods that need it return Unimplemented
 	users Users
 	opts  Options
 }
 
-// New returns a Service. Without a store it knows the registry alone: every other
-// method returns [healthlab.Unimplemented].
+// New returns a Service. Without a store only the methods about the registry work: every other method returns
+// [healthlab.Unimplemented].
 func New(store Store, users Users, opts *Options) *Service {
 	s := &Service{store: store, users: users}
 	if opts != nil {
@@ -79,8 +77,7 @@ func (s *Service) known(ctx context.Context, team healthlab.TeamID, user healthl
 	return CheckUser(ctx, s.users, team, user)
 }
 
-// CheckUser returns a NotFound error with the rule USER_NOT_FOUND unless the team has the
-// user.
+// CheckUser returns a NotFound error of type USER_NOT_FOUND unless the team has the user.
 func CheckUser(ctx context.Context, users Users, team healthlab.TeamID, id healthlab.UserID) error {
 	ok, err := users.HasUser(ctx, team, id)
 	if err != nil {
@@ -92,7 +89,7 @@ func CheckUser(ctx context.Context, users Users, team healthlab.TeamID, id healt
 	return nil
 }
 
-// allowed checks that a team may do something.
+// allowed returns an error unless the team may use a feature.
 func allowed(ctx context.Context, team healthlab.TeamID, may func(context.Context, healthlab.TeamID) (bool, error)) error {
 	ok, err := may(ctx, team)
 	if err != nil {
@@ -104,8 +101,8 @@ func allowed(ctx context.Context, team healthlab.TeamID, may func(context.Contex
 	return nil
 }
 
-// SetUserInfo keeps a user's demographics, whole, in place of earlier ones. Invalid
-// lists every problem; NotFound if the team has no such user.
+// SetUserInfo replaces a user's demographics. Invalid lists every problem; NotFound if the team has no such
+// user.
 func (s *Service) SetUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req UserInfoRequest) (UserInfo, error) {
 	if err := req.Check(rules.UTCDay(s.now())); err != nil {
 		return UserInfo{}, err
@@ -129,8 +126,8 @@ func (s *Service) SetUserInfo(ctx context.Context, team healthlab.TeamID, user h
 	return info, nil
 }
 
-// UserInfo returns a user's demographics. NotFound if the team has no such user, or
-// nothing is known of them.
+// UserInfo returns a user's demographics. NotFound if the team has no such user, or the user has no
+// demographics.
 func (s *Service) UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (UserInfo, error) {
 	if err := s.known(ctx, team, user); err != nil {
 		return UserInfo{}, err
@@ -142,10 +139,10 @@ func (s *Service) UserInfo(ctx context.Context, team healthlab.TeamID, user heal
 	return info, nil
 }
 
-// AddInsurance adds an insurance record of a user; no call ever changes one. Orders
-// that an insurer pays use the newest with is_primary. Invalid lists every problem of
-// the request. RuleErrors: USER_NOT_FOUND, PAYOR_NOT_FOUND. The plan of a federal program is that
-// of the state where the user lives, or the insured person where the user has no demographics.
+// AddInsurance adds an insurance record of a user. Records never change. Orders with insurance billing use the
+// newest record with is_primary. Invalid lists every problem of the request. RuleErrors: USER_NOT_FOUND,
+// PAYOR_NOT_FOUND. The plan of a federal program is that of the user's state, or of the insured person's state
+// if the user has no demographics.
 func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, req InsuranceRequest) (InsuranceRecord, error) {
 	at := s.now()
 	if err := req.Check(rules.UTCDay(at)); err != nil {
@@ -183,9 +180,8 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	return c.Record, nil
 }
 
-// LatestInsurance returns a user's newest record with this is_primary, or the one that was valid
-// at an instant that is not zero. NotFound if there is none; Forbidden unless the team may read
-// insurance records.
+// LatestInsurance returns a user's newest record with this is_primary, or, for a non-zero instant, the record
+// that was valid then. NotFound if there is none; Forbidden unless the team may read insurance records.
 func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (InsuranceRecord, error) {
 	if err := allowed(ctx, team, s.opts.MayReadInsurance); err != nil {
 		return InsuranceRecord{}, err
@@ -194,8 +190,8 @@ func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, us
 	return c.Record, err
 }
 
-// InsuranceAt returns the record with this is_primary that was valid at an instant,
-// such as that of the draw. A zero instant means the newest. NotFound if there is none.
+// InsuranceAt returns the record with this is_primary that was valid at an instant, such as that of the draw. A
+// zero instant means the newest record. NotFound if there is none.
 func (s *Service) InsuranceAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (Coverage, error) {
 	if err := s.known(ctx, team, user); err != nil {
 		return Coverage{}, err
@@ -220,7 +216,7 @@ func (s *Service) Insurance(ctx context.Context, team healthlab.TeamID, id uuid.
 	return c, nil
 }
 
-// payor finds what a code means to a team, for a patient who lives in a state.
+// payor returns the payor with a code for a team and a patient's state.
 func (s *Service) payor(ctx context.Context, team healthlab.TeamID, code, state string) (Payor, bool, error) {
 	if p, ok := s.opts.Registry.payor(code, state); ok {
 		return p, true, nil
@@ -237,11 +233,11 @@ func (s *Service) payor(ctx context.Context, team healthlab.TeamID, code, state 
 	return Payor{}, false, nil
 }
 
-// maxFound is how many payors or diagnoses a search returns at most.
+// maxFound is the highest number of payors or diagnoses that a search returns.
 const maxFound = 100
 
-// SearchPayors returns the payors that a team can name, its own included: at most 100,
-// by name. RuleErrors: PAYOR_SEARCH_MISSING, CLEARING_HOUSE_UNKNOWN (Invalid).
+// SearchPayors returns the payors that a team can use, including its own: at most 100, by name. RuleErrors:
+// PAYOR_SEARCH_MISSING, CLEARING_HOUSE_UNKNOWN (Invalid).
 func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q PayorQuery) ([]Payor, error) {
 	byCode := q.ClearingHouse != "" && q.ProviderPayorID != ""
 	if q.Name == "" && !byCode || (q.ClearingHouse == "") != (q.ProviderPayorID == "") {
@@ -279,8 +275,8 @@ func (s *Service) clearing(name string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: ClearingHouseUnknown, Msg: "must be one of the clearing houses of the registry"}
 }
 
-// AddPayor adds a payor that only this team sees. Invalid lists every problem of the
-// request; CLEARING_HOUSE_UNKNOWN; Forbidden unless the team may have payors.
+// AddPayor adds a payor that only this team sees. Invalid lists every problem of the request;
+// CLEARING_HOUSE_UNKNOWN; Forbidden unless the team may add payors.
 func (s *Service) AddPayor(ctx context.Context, team healthlab.TeamID, req PayorRequest) (Payor, error) {
 	if err := allowed(ctx, team, s.opts.MayAddPayors); err != nil {
 		return Payor{}, err

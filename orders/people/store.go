@@ -9,14 +9,13 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Store keeps demographics, insurance records and teams' own payors.
+// Store stores demographics, insurance records and payors of teams.
 //
-// All methods are safe for concurrent use and atomic. Text that contains NUL, or is not
-// UTF-8, is refused with [healthlab.Invalid]. Times are kept in UTC to the microsecond.
-// What a method hands out is the caller's to edit. A team reaches nothing but its own.
-// Once ctx has ended, a call returns its error and writes nothing. Where the same store
-// keeps users, erasing one removes their demographics and insurance records, and while a
-// user is deleted, reads do not find them.
+// All methods are safe for concurrent use and atomic. Text that contains NUL, or is not UTF-8, is refused with
+// [healthlab.Invalid]. Times are kept in UTC to the microsecond. The caller may edit returned values. A team
+// can access its own data only. Once ctx has ended, a call returns its error and writes nothing. If the same
+// store has the users, erasing a user removes the user's demographics and insurance records, and reads do not
+// find those of a deleted user.
 type Store interface {
 	// PutUserInfo keeps a user's demographics in place of earlier ones.
 	PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info UserInfo) error
@@ -31,18 +30,18 @@ type Store interface {
 	AddCoverage(ctx context.Context, c Coverage) error
 	// Coverage returns a record by its id; NotFound if the team has none.
 	Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Coverage, error)
-	// CoverageAt returns the record with this is_primary that was valid at an instant:
-	// from it on, until the next. A zero instant means the one that has not ended.
-	// NotFound if there is none.
+	// CoverageAt returns the record with this is_primary that was valid at an instant. A record is valid from
+	// its start until the start of the next. A zero instant means the record that has not ended. NotFound if
+	// there is none.
 	CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (Coverage, error)
 
-	// AddPayor adds a payor of a team. Conflict if the team has its code.
+	// AddPayor adds a payor of a team. Conflict if the team has a payor with its code.
 	AddPayor(ctx context.Context, p StoredPayor) error
-	// Payors returns a team's own payors, by when they were made, ties by code.
+	// Payors returns a team's own payors, sorted by time of creation, then by code.
 	Payors(ctx context.Context, team healthlab.TeamID) ([]StoredPayor, error)
 }
 
-// Names of the rules about persons and who pays for them.
+// Error types about persons and payors.
 const (
 	UserNotFound         = "USER_NOT_FOUND"
 	DemographicsMissing  = "DEMOGRAPHICS_MISSING"

@@ -5,7 +5,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// UserInfo is who a user is: what a laboratory, an insurer or a visitor has to know.
+// UserInfo has the identity, contact data and demographics of a user for laboratories, insurers and visitors.
 // Printing or logging it shows nothing.
 type UserInfo struct {
 	healthlab.Private
@@ -19,16 +19,16 @@ type UserInfo struct {
 	// DOB is the birth date.
 	DOB     healthlab.Date `json:"dob"`
 	Address UserAddress    `json:"address"`
-	// MedicalProxy speaks for a user who is a minor.
+	// MedicalProxy decides for a user who is a minor.
 	MedicalProxy *GuarantorDetails `json:"medical_proxy"`
-	// The next four are null where nothing was said.
+	// The next four are null if unknown.
 	Race              *Race              `json:"race"`
 	Ethnicity         *Ethnicity         `json:"ethnicity"`
 	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
 	GenderIdentity    *GenderIdentity    `json:"gender_identity"`
 }
 
-// UserAddress is where a user lives. The postal code has both of its names.
+// UserAddress is the user's address. The postal code has both of its names.
 type UserAddress struct {
 	healthlab.Private
 
@@ -40,18 +40,18 @@ type UserAddress struct {
 	// ZipCode equals Zip.
 	ZipCode string `json:"zip_code"`
 	Country string `json:"country"`
-	// AccessNotes help a visitor in. At most 1,000 characters.
+	// AccessNotes tell a visitor how to get in. At most 1,000 characters.
 	AccessNotes *string `json:"access_notes"`
 }
 
-// UserInfoRequest is the whole of a user's demographics, in a request.
+// UserInfoRequest is a request that replaces a user's demographics.
 type UserInfoRequest struct {
 	healthlab.Private
 
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	Email     string `json:"email"`
-	// PhoneNumber has its country code after +, or is dialled in the US.
+	// PhoneNumber has a country code after +, or is a US number.
 	PhoneNumber       string             `json:"phone_number"`
 	Gender            string             `json:"gender"`
 	DOB               healthlab.Date     `json:"dob"`
@@ -63,15 +63,14 @@ type UserInfoRequest struct {
 	GenderIdentity    *GenderIdentity    `json:"gender_identity"`
 }
 
-// UserAddressInput is where a user lives, in a request.
+// UserAddressInput is the user's address, in a request.
 type UserAddressInput struct {
 	healthlab.Private
 
 	AddressInput
 }
 
-// Check returns Invalid with every problem of the request itself. Today is the day in
-// UTC.
+// Check returns Invalid with every problem of the request. today is the day in UTC.
 func (r *UserInfoRequest) Check(today healthlab.Date) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}

@@ -7,10 +7,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Users says which users a team has.
+// Users looks up users of a team.
 //
-// HasUser reports whether the team has this user, alive. Implementations must be safe
-// for concurrent use.
+// HasUser returns nil if the team has this user and the user is not deleted. Implementations must be safe for
+// concurrent use.
 type Users interface {
 	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
 }

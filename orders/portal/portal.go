@@ -16,26 +16,27 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Context is what a link to the portal is for.
+// Context is the purpose of a link to the patient portal.
 type Context string
 
-// The contexts.
+// Contexts of links.
 const (
-	// Launch opens the portal at once, from the team's own program; it works for 10 minutes.
+	// Launch opens the portal at once, from the team's own program; the link works for 10 minutes.
 	Launch Context = "launch"
-	// Communications is a short link for a message, which works for 28 days; the portal may ask who opens it.
+	// Communications is a short link for a message, which works for 28 days; the portal may ask the person to
+	// identify themselves.
 	Communications Context = "communications"
 )
 
-// Options says where the portal is and how its links are made.
+// Options configure the portal's links.
 type Options struct {
-	// BaseURL is that of the portal, without a slash at the end.
+	// BaseURL is the URL of the portal, without a slash at the end.
 	BaseURL string
 	// Key signs the links: at least 32 random bytes.
 	Key []byte
 }
 
-// keySize is the least that a key has.
+// keySize is the minimum length of a key.
 const keySize = 32
 
 // Check reports a key that is too short, as healthlab.Invalid. Nil options are no error.
@@ -53,10 +54,10 @@ func (c Context) life() time.Duration {
 	return 10 * time.Minute
 }
 
-// Request asks for a link to the portal.
+// Request is a request for a link to the portal.
 type Request struct {
 	Context Context `json:"context"`
-	// OrderID leads to one order; nil to all.
+	// OrderID opens one order; nil opens all.
 	OrderID *uuid.UUID `json:"order_id"`
 }
 
@@ -67,24 +68,24 @@ func (r *Request) Check() error {
 	return p.Err()
 }
 
-// Link leads a user to the portal.
+// Link is a link to the portal for a user.
 type Link struct {
 	URL string `json:"url"`
 	// ExpiresIn is in seconds.
 	ExpiresIn int `json:"expires_in"`
 }
 
-// Token is what the token of a link says.
+// Token is the content of a link's token.
 type Token struct {
 	Context Context
 	User    healthlab.UserID
-	// Order is zero if the link names none.
+	// Order is the order that the link opens; zero for all.
 	Order uuid.UUID
-	// Expires is to the second.
+	// Expires is the expiry, to the second.
 	Expires time.Time
 }
 
-// Link makes the link that a request asks for, for a user.
+// Link returns a link for a user.
 func (o *Options) Link(r Request, user healthlab.UserID, now time.Time) Link {
 	life := r.Context.life()
 	t := Token{Context: r.Context, User: user, Expires: now.Add(life)}
@@ -101,11 +102,11 @@ func (o *Options) Link(r Request, user healthlab.UserID, now time.Time) Link {
 	return Link{URL: url, ExpiresIn: int(life / time.Second)}
 }
 
-// macSize is how much of the signature a token has: 96 bits.
+// macSize is the length of the signature in a token: 96 bits.
 const macSize = 12
 
-// sign writes a token: a byte for the context, four for the end, the user, the order if
-// there is one, and the signature.
+// sign returns a token: a byte for the context, four for the expiry, the user, the order if there is one, and
+// the signature.
 func (t Token) sign(key []byte) string {
 	b := []byte{0}
 	if t.Context == Communications {
@@ -126,8 +127,8 @@ func mac(key, text []byte) []byte {
 	return h.Sum(nil)[:macSize]
 }
 
-// ReadToken reads the token of a link. Unauthenticated if it is none that was
-// signed with the key, or has expired.
+// ReadToken verifies and reads the token of a link. Unauthenticated if the token is not signed with the key, or
+// has expired.
 func ReadToken(key []byte, token string, now time.Time) (Token, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	n := len(raw) - macSize

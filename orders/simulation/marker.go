@@ -10,17 +10,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// markerValues is how a simulated laboratory reports a marker. The reference intervals are
-// those of adults, as laboratories print them; they are for simulations only.
+// markerValues has the data for simulated results of a marker. The reference intervals are those of adults;
+// they are for simulations only.
 type markerValues struct {
 	unit string
-	// low and high bound the reference interval; zero for no such bound.
+	// low and high are the limits of the reference interval; zero for none.
 	low, high float64
-	// critical is the value from which a result is critical.
+	// critical is the value from which on a result is critical.
 	critical float64
-	// digits are the decimal places.
+	// digits is the number of decimal places.
 	digits int32
-	// qualitative: the result is detected or not detected.
+	// qualitative is true if the result is detected or not detected.
 	qualitative bool
 }
 
@@ -36,9 +36,8 @@ func (m markerValues) types() []labresult.Type {
 	return []labresult.Type{labresult.Numeric}
 }
 
-// result makes up a numeric result with the reference interval of the marker. An abnormal one
-// is anywhere from borderline, the last digit beyond the interval, to half a span beyond it. A
-// seed gives the same result each time.
+// result generates a numeric result with the reference interval of the marker. An abnormal one is between the
+// last digit beyond the interval and half an interval beyond it. The same seed gives the same result.
 func (m markerValues) result(reading labresult.Interpretation, seed uint64) labresult.Result {
 	number := func(f float64) catalogue.Number {
 		return catalogue.Number{Decimal: decimal.NewFromFloat(f).Round(m.digits)}

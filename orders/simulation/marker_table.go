@@ -1,6 +1,6 @@
 package simulation
 
-// markerTable are by LOINC code.
+// markerTable has the data of markers by LOINC code.
 var markerTable = map[string]markerValues{
 	"2345-7":  {unit: "mg/dL", low: 70, high: 99, critical: 400},
 	"4548-4":  {unit: "%", low: 4.0, high: 5.6, critical: 14, digits: 1},

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// runRows keeps test runs. Index[0] is the digest of the team's key.
+// runRows stores test runs. Index[0] is the digest of the team's idempotency key.
 var runRows = store.Table[MatchTestRecord]{Name: "match_test_run", Unique: [2]bool{true}, Secret: [2]bool{true}, Row: func(t *MatchTestRecord) store.Row {
 	return store.Row{Key: runKey(t.Team, t.RunID), Due: t.Due, Index: [2]string{keyIndex(t.Key)}}
 }}
@@ -27,7 +27,7 @@ func keyIndex(key string) string {
 // Tables declares the table of [NewMatchTestStore].
 func Tables() []store.Definition { return []store.Definition{runRows.Definition()} }
 
-// NewMatchTestStore returns the test runs of a store whose tables include [Tables].
+// NewMatchTestStore returns a MatchTestStore over a store whose tables must include [Tables].
 func NewMatchTestStore(s store.Store) MatchTestStore { return rows{s} }
 
 type rows struct{ s store.Store }
@@ -54,7 +54,7 @@ func (v rows) StartMatchTestRun(ctx context.Context, t MatchTestRecord) (out Mat
 	return out, added, err
 }
 
-// stored returns a run as the transaction leaves it.
+// stored returns a run in the form that the transaction stores.
 func stored(tx store.Tx, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error) {
 	t, err := runRows.Get(tx, runKey(team, id), store.Held)
 	if err != nil {

@@ -19,24 +19,24 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// MatchTestRunID names a test run of the queue of unmatched results.
+// MatchTestRunID identifies a test run of the queue of unmatched results.
 type MatchTestRunID struct{ uuid.UUID }
 
-// OrderSource says whose orders a test run uses.
+// OrderSource is the origin of a test run's orders.
 type OrderSource string
 
-// The sources.
+// Sources of orders.
 const (
-	// ManagedOrders are made by the run.
+	// ManagedOrders: the test run creates the orders.
 	ManagedOrders OrderSource = "managed"
-	// ProvidedOrders are the team's own.
+	// ProvidedOrders: the team names its own orders.
 	ProvidedOrders OrderSource = "provided"
 )
 
-// MatchTestStatus is where a test run stands.
+// MatchTestStatus is the state of a test run.
 type MatchTestStatus string
 
-// The statuses of a test run.
+// Statuses of a test run.
 const (
 	MatchTestQueued    MatchTestStatus = "queued"
 	MatchTestRunning   MatchTestStatus = "running"
@@ -44,18 +44,18 @@ const (
 	MatchTestFailed    MatchTestStatus = "failed"
 )
 
-// MatchTestCase is a decision that test runs end with, and what it needs.
+// MatchTestCase is a case of test runs: a match decision with its requirements.
 type MatchTestCase struct {
 	Case exchange.MatchDecision `json:"case"`
-	// OrderRoles are the orders that take part.
+	// OrderRoles are the roles of the orders in the case.
 	OrderRoles []string `json:"order_roles"`
-	// RequiredStatuses are where they stand when the result comes, by role.
+	// RequiredStatuses are the statuses of the orders when the result comes, by role.
 	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
-	// LabConstraints say in words which labs fit.
+	// LabConstraints describe the suitable labs in words.
 	LabConstraints []string `json:"lab_constraints"`
 }
 
-// The roles of orders in test runs.
+// Roles of orders in test runs.
 const (
 	roleTarget = "target"
 	roleFirst  = "first_patient"
@@ -88,36 +88,36 @@ func ruleOf(c exchange.MatchDecision) (MatchTestCase, bool) {
 	return all[i], true
 }
 
-// MatchTestRequest asks for a test run.
+// MatchTestRequest is a request for a test run.
 type MatchTestRequest struct {
 	Case        exchange.MatchDecision `json:"case"`
 	OrderSource OrderSource            `json:"order_source"`
-	// Orders are the team's own, by the roles of the case; only with provided.
+	// Orders are the team's own orders by the roles of the case; only with order_source provided.
 	Orders map[string]orders.OrderID `json:"orders" wire:"opt,max=10"`
-	// ResultStatus is final if empty, Interpretation normal.
+	// ResultStatus is final by default, Interpretation normal.
 	ResultStatus   labresult.Status         `json:"result_status" wire:"opt"`
 	Interpretation labresult.Interpretation `json:"interpretation" wire:"opt"`
-	// LabTestID is what is ordered, where the run makes orders.
+	// LabTestID is the ordered lab test, if the test run creates the orders.
 	LabTestID *catalogue.LabTestID `json:"lab_test_id"`
-	// WrongLabTestID is of the lab that the result comes from; only with wrong_lab.
+	// WrongLabTestID is a lab test of the lab that the result comes from; only with the case wrong_lab.
 	WrongLabTestID *catalogue.LabTestID `json:"wrong_lab_test_id"`
 }
 
-// MatchTestOrder is an order that takes part in a test run.
+// MatchTestOrder is an order of a test run.
 type MatchTestOrder struct {
 	OrderID            orders.OrderID       `json:"order_id"`
 	UserID             healthlab.UserID     `json:"user_id"`
 	OrderTransactionID orders.TransactionID `json:"order_transaction_id"`
 }
 
-// MatchTestError is why a test run failed.
+// MatchTestError is the reason for which a test run failed.
 type MatchTestError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// MatchTestRun is a test run: the orders that a case needs, a result as a laboratory would report it,
-// and whether that result waits for the team's decision.
+// MatchTestRun is a test run: it creates the orders of a case and a result as a laboratory would report it, and
+// checks whether the result waits for the team's decision.
 type MatchTestRun struct {
 	RunID        MatchTestRunID            `json:"run_id"`
 	Status       MatchTestStatus           `json:"status"`
@@ -134,7 +134,7 @@ type MatchTestRun struct {
 	CompletedAt  *healthlab.Time           `json:"completed_at"`
 }
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *MatchTestRequest) Check() error {
 	var p healthlab.Problems
 	rule, ok := ruleOf(r.Case)
@@ -167,13 +167,13 @@ func (r *MatchTestRequest) Check() error {
 	return p.Err()
 }
 
-// testRun is a test run under way. What it makes has ids that follow from its own, so
-// that doing it again makes nothing twice.
+// testRun is a running test run. The ids of its orders and results are derived from its own id, so that
+// repeating a step creates nothing twice.
 type testRun struct {
 	*MatchTests
 	kept    MatchTestRecord
 	test    catalogue.LabTest
-	wrong   catalogue.LabTest // what a result from the wrong lab is of
+	wrong   catalogue.LabTest // the lab test of a result from the wrong lab
 	records map[string]orders.Order
 }
 
@@ -225,7 +225,7 @@ func (r *testRun) rule() MatchTestCase {
 
 func (r *testRun) named(what string) uuid.UUID { return uuid.NewSHA1(r.kept.RunID.UUID, []byte(what)) }
 
-// validate looks at the team's own orders.
+// validate checks the team's own orders.
 func (r *testRun) validate(ctx context.Context) error {
 	r.records = map[string]orders.Order{}
 	for role, id := range r.kept.Request.Orders {
@@ -247,7 +247,7 @@ func (r *testRun) validate(ctx context.Context) error {
 	return nil
 }
 
-// configure chooses what is ordered, and where the result comes from.
+// configure chooses the lab test, and the lab that the result comes from.
 func (r *testRun) configure(ctx context.Context) error {
 	labs, err := r.orders.Catalogue().Labs(ctx)
 	if err != nil {
@@ -281,8 +281,8 @@ func (r *testRun) configure(ctx context.Context) error {
 	return r.configureWrong(ctx, labs)
 }
 
-// configureWrong chooses what the result is of that comes from the wrong lab: the test
-// that was named, else any of another lab, else one of its markers.
+// configureWrong chooses the lab test of the result from the wrong lab: the given one, else any of another lab,
+// else one of its markers.
 func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) error {
 	if id := r.kept.Request.WrongLabTestID; id != nil {
 		other, err := r.orders.Catalogue().LabTest(ctx, r.kept.Team, nil, *id)
@@ -318,7 +318,7 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 	return rules.Broken(noLabTest, "the catalogue must have a second lab with a lab test or marker")
 }
 
-// create makes the orders of a managed run.
+// create creates the orders of a managed run.
 func (r *testRun) create(ctx context.Context) error {
 	if r.kept.OrderSource == ManagedOrders {
 		for _, role := range r.rule().OrderRoles {
@@ -353,7 +353,7 @@ func (r *testRun) note(ctx context.Context, edit func(*MatchTestRecord)) error {
 	return err
 }
 
-// patientName is the last name of invented patients: letters that follow from the run.
+// patientName returns the last name of the invented patient, derived from the run's id.
 func (r *testRun) patientName() string {
 	name := []byte("Run")
 	for _, b := range r.named("name") {
@@ -362,7 +362,7 @@ func (r *testRun) patientName() string {
 	return string(name)
 }
 
-// request orders the test for an invented patient, the same for every role.
+// request returns a request to place an order for an invented patient, the same for every role.
 func (r *testRun) request(user healthlab.UserID) orders.PlaceRequest {
 	req := orders.PlaceRequest{
 		UserID: user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{r.test.ID}},
@@ -384,7 +384,7 @@ func (r *testRun) request(user healthlab.UserID) orders.PlaceRequest {
 	return req
 }
 
-// transition brings the orders to where the case needs them.
+// transition moves the orders to the statuses that the case requires.
 func (r *testRun) transition(ctx context.Context) error {
 	for role, want := range r.rule().RequiredStatuses {
 		o, err := r.orders.Get(ctx, r.kept.Team, r.records[role].ID)
@@ -401,7 +401,7 @@ func (r *testRun) transition(ctx context.Context) error {
 	return nil
 }
 
-// write hands in the result, as a lab would.
+// write sends the result, as a lab would.
 func (r *testRun) write(ctx context.Context) error {
 	at := healthlab.At(r.now())
 	m := exchange.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
@@ -449,7 +449,7 @@ func (r *testRun) write(ctx context.Context) error {
 	return r.note(ctx, func(t *MatchTestRecord) { t.RawResultID = &id })
 }
 
-// verify checks that the result waits, for the reason of the case.
+// verify checks that the result waits for review for the reason of the case.
 func (r *testRun) verify(ctx context.Context) error {
 	item, err := r.labs.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {

@@ -22,26 +22,26 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// MatchTestOptions adjusts a [MatchTests]. The zero value, and nil, mean the defaults.
+// MatchTestOptions are the options of [MatchTests]. The zero value, and nil, mean the defaults.
 type MatchTestOptions struct {
-	// User makes, or finds, the user with a client_user_id for runs that make their own
-	// orders. Default: they cannot.
+	// User creates or finds the user with a client_user_id, for runs that create their own orders. Default:
+	// such runs fail.
 	User func(ctx context.Context, team healthlab.TeamID, clientUserID string) (healthlab.UserID, error)
-	// Lease is how long a run is one process's. Default 1 min.
+	// Lease is the time for which one process works on a run. Default 1 min.
 	Lease time.Duration
-	// Idle is how long background work waits when there is nothing to do. Default 1 s.
+	// Idle is the interval at which idle background work checks for due runs. Default 1 s.
 	Idle time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what went wrong in the background. Default: slog.Default().
+	// Log receives errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// MatchTests tries out how results are matched, with the orders of a sandbox. It is safe for
-// concurrent use. Every method is NotFound (SANDBOX_ONLY) in production, and Forbidden unless the
-// team has results under review and test runs switched on.
+// MatchTests runs tests of the matching of results, with orders of a sandbox. It is safe for concurrent use.
+// Every method returns NotFound (SANDBOX_ONLY) in production, and Forbidden unless the team has the review of
+// results and test runs enabled.
 type MatchTests struct {
 	orders *orders.Service
 	labs   *exchange.Service
@@ -49,7 +49,7 @@ type MatchTests struct {
 	opts   MatchTestOptions
 }
 
-// NewMatchTests returns the test runs of the orders of a service. Both arguments are required.
+// NewMatchTests returns MatchTests over the orders of an exchange. Both arguments are required.
 func NewMatchTests(of *exchange.Service, store MatchTestStore, opts *MatchTestOptions) (*MatchTests, error) {
 	if of == nil || store == nil {
 		return nil, fmt.Errorf("%w: simulation.New: an exchange and a store are required", healthlab.Invalid)
@@ -78,7 +78,7 @@ func NewMatchTests(of *exchange.Service, store MatchTestStore, opts *MatchTestOp
 
 func (s *MatchTests) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// allowed checks that a team has test runs.
+// allowed returns an error unless the team may use test runs.
 func (s *MatchTests) allowed(ctx context.Context, team healthlab.TeamID) error {
 	if s.orders.Environment() != healthlab.Sandbox {
 		return rules.Missing(orders.SandboxOnly, "test runs exist in the environment sandbox only")
@@ -93,7 +93,7 @@ func (s *MatchTests) allowed(ctx context.Context, team healthlab.TeamID) error {
 	return nil
 }
 
-// Cases returns what each case of test runs needs. NotFound in production.
+// Cases returns the cases of test runs with their requirements. NotFound in production.
 func (s *MatchTests) Cases(ctx context.Context, team healthlab.TeamID) ([]MatchTestCase, error) {
 	if err := s.allowed(ctx, team); err != nil {
 		return nil, err
@@ -101,9 +101,9 @@ func (s *MatchTests) Cases(ctx context.Context, team healthlab.TeamID) ([]MatchT
 	return MatchTestCases(), nil
 }
 
-// Start asks for a test run, which background work ([MatchTests.Run]) then does.
-// The same key with the same request returns the run that there is. Invalid lists every
-// problem; IDEMPOTENCY_KEY_REUSED for another request; ORDER_NOT_FOUND.
+// Start stores a test run, which background work ([MatchTests.Run]) then executes. The same key with the same
+// request returns the existing run. Invalid lists every problem; IDEMPOTENCY_KEY_REUSED for another request;
+// ORDER_NOT_FOUND.
 func (s *MatchTests) Start(ctx context.Context, team healthlab.TeamID, key string, req MatchTestRequest) (MatchTestRun, error) {
 	if err := s.allowed(ctx, team); err != nil {
 		return MatchTestRun{}, err
@@ -144,7 +144,7 @@ func (s *MatchTests) Start(ctx context.Context, team healthlab.TeamID, key strin
 	return kept.MatchTestRun, nil
 }
 
-// Get returns a test run. NotFound if the team has none of this id.
+// Get returns a test run. NotFound if the team has no test run with this id.
 func (s *MatchTests) Get(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRun, error) {
 	if err := s.allowed(ctx, team); err != nil {
 		return MatchTestRun{}, err
@@ -156,9 +156,8 @@ func (s *MatchTests) Get(ctx context.Context, team healthlab.TeamID, id MatchTes
 	return t.MatchTestRun, nil
 }
 
-// Run does the test runs that teams ask for until ctx ends, and returns nil. Any number of processes
-// may run it: each test run is one process's for the time of a lease. In production it returns at
-// once.
+// Run executes test runs until ctx ends, and returns nil. Any number of processes may run it: a lease gives
+// each test run to one process. In production it returns at once.
 func (s *MatchTests) Run(ctx context.Context) error {
 	if s.orders.Environment() != healthlab.Sandbox {
 		return nil
@@ -166,8 +165,7 @@ func (s *MatchTests) Run(ctx context.Context) error {
 	return s.loop().Run(ctx)
 }
 
-// Once does the test runs that are due, and returns how many: for hosts that bring their
-// own scheduler.
+// Once executes due test runs, and returns their number. Hosts with a scheduler of their own call it.
 func (s *MatchTests) Once(ctx context.Context) (int, error) {
 	return s.loop().Once(ctx, 10)
 }
@@ -181,8 +179,8 @@ func (s *MatchTests) loop() *work.Loop[MatchTestRecord] {
 	}
 }
 
-// do does one run, and records how it ends. An error of a rule ends it; any other
-// error leaves it to the next claim.
+// do executes one test run, and records its outcome. A broken rule ends the run; after any other error another
+// claim repeats it.
 func (s *MatchTests) do(ctx context.Context, t MatchTestRecord) error {
 	run := testRun{MatchTests: s, kept: t}
 	err := run.all(ctx)

@@ -8,41 +8,40 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// MatchTestRecord is a test run as it is kept.
+// MatchTestRecord is a stored test run.
 type MatchTestRecord struct {
 	MatchTestRun
 	Team healthlab.TeamID
-	// Key is the team's, and Fingerprint the request's that came with it.
+	// Key is the team's idempotency key, and Fingerprint that of the request with it.
 	Key, Fingerprint string
 	Request          MatchTestRequest
-	// Due is when it is to be worked on; zero once it has ended.
+	// Due is the time at which background work executes the run; zero once it has ended.
 	Due time.Time
 }
 
-// LogValue shows the ids.
+// LogValue logs the ids only.
 func (r MatchTestRecord) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", r.RunID.String()), slog.String("team", r.Team.String()))
 }
 
-// MatchTestStore keeps test runs. All methods are safe for concurrent use and atomic. Times
-// are kept in UTC to the microsecond; what a method hands out is the caller's to edit.
-// Once ctx has ended, a call returns its error and writes nothing.
+// MatchTestStore stores test runs. All methods are safe for concurrent use and atomic. Times are kept in UTC to
+// the microsecond; the caller may edit returned values. Once ctx has ended, a call returns its error and writes
+// nothing.
 type MatchTestStore interface {
-	// StartMatchTestRun adds a run, unless the team has one with its key: then it returns
-	// that one, and false.
+	// StartMatchTestRun adds a run. If the team has a run with its key, it returns that run, and false.
 	StartMatchTestRun(ctx context.Context, t MatchTestRecord) (MatchTestRecord, bool, error)
-	// MatchTestRun returns a run; NotFound if the team has none of this id.
+	// MatchTestRun returns a run; NotFound if the team has no run with this id.
 	MatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error)
 	// UpdateMatchTestRun lets change edit a run. An error of change is returned unchanged and
 	// nothing is written. NotFound as in MatchTestRun.
 	UpdateMatchTestRun(ctx context.Context, team healthlab.TeamID, id MatchTestRunID, change func(*MatchTestRecord) error) (MatchTestRecord, error)
-	// ClaimMatchTestRuns takes up to n runs of any team whose Due is set and not later than
-	// the store's clock, the longest due first, and sets their Due to the end of the lease on
-	// that clock. Two claims that run at the same time never return the same run.
+	// ClaimMatchTestRuns claims up to n runs of any team whose Due is set and not later than the store's clock,
+	// the longest due first, and sets their Due to the end of the lease on that clock. Two concurrent claims
+	// never return the same run.
 	ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]MatchTestRecord, error)
 }
 
-// Names of the rules about test runs.
+// Error types about test runs.
 const (
 	MatchTestNotFound = "TEST_RUN_NOT_FOUND"
 	// These end a run.

@@ -13,9 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Results returns results for an order: those that its markers are expected to
-// bring, or one for each marker of which nothing is known. They are made up, and the
-// same for the same order, flags and report. A partial report has the first half.
+// Results generates results for an order: the expected results of its markers, or one for each marker without
+// expected results. The same order, flags and report give the same results. A partial report has the first
+// half.
 func Results(o *orders.Order, expected map[int][]catalogue.ExpectedResult, flags orders.SimulationFlags, on orders.Trigger, at time.Time) labresult.Report {
 	due := dueResults(o.LabTest, expected)
 	lose := on != orders.PartialResult && flags.HasMissingResults != nil && *flags.HasMissingResults
@@ -69,7 +69,7 @@ func Results(o *orders.Order, expected map[int][]catalogue.ExpectedResult, flags
 	return out
 }
 
-// dueResult is a result that is due, told as one that is missing.
+// dueResult is an expected result, in the form of a missing one.
 type dueResult struct {
 	missing labresult.Missing
 	unit    *string
@@ -96,8 +96,7 @@ func dueResults(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult
 	return due
 }
 
-// unknownResult makes up one result of an unknown marker. Its reference range is 3.0 to
-// 7.0.
+// unknownResult generates one result of an unknown marker, with the reference range 3.0 to 7.0.
 func unknownResult(t labresult.Type, reading labresult.Interpretation, seed uint64) labresult.Result {
 	tenth := func(n uint64) catalogue.Number { return catalogue.Number{Decimal: decimal.New(int64(n), -1)} }
 	low, high, none := tenth(30), tenth(70), catalogue.Number{Decimal: decimal.NewFromInt(-1)}
@@ -142,7 +141,7 @@ func unknownResult(t labresult.Type, reading labresult.Interpretation, seed uint
 	return r
 }
 
-// hash is a number made from texts: the same on every run, and of no other use.
+// hash returns a number derived from texts, the same on every run.
 func hash(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {

@@ -12,11 +12,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Lab is a simulated laboratory, for [exchange.Options].Simulator. It keeps nothing.
+// Lab is a simulated laboratory, for [exchange.Options].Simulator. It has no state.
 type Lab struct{}
 
-// SuccessPath returns the triggers that lead an order of a method from its first
-// status to its results, if nothing goes wrong.
+// SuccessPath returns the triggers from the first status of a method to the results, if nothing goes wrong.
 func SuccessPath(m catalogue.CollectionMethod, registrable bool) []orders.Trigger {
 	switch {
 	case m == catalogue.Testkit && registrable:
@@ -33,8 +32,7 @@ func SuccessPath(m catalogue.CollectionMethod, registrable bool) []orders.Trigge
 	}
 }
 
-// Report returns what the laboratory says when a trigger happens to an order. It implements
-// [exchange.Simulator].
+// Report returns the lab's message for a trigger of an order. It implements [exchange.Simulator].
 func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult) exchange.Message {
 	m := exchange.Message{On: on, At: at, Detail: details[on]}
 	if o.SampleID == nil && (on == orders.LabAccepted || on == orders.KitShipped) {
@@ -52,12 +50,10 @@ func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders
 	return m
 }
 
-// details are the reasons of what goes wrong in a simulation, where the lifecycle
-// has several.
+// details are the status details of errors in a simulation, for statuses that have several.
 var details = map[orders.Trigger]orders.StatusDetail{orders.LabBlocked: orders.DateOfCollectionUnspecified, orders.SampleRejected: orders.SampleQuantityNotSufficient}
 
-// Tracking is where a simulated parcel can be followed from a step on; nil for a
-// step at which no parcel leaves.
+// Tracking returns the tracking data of a simulated parcel that leaves with a trigger; nil if none does.
 func Tracking(on orders.Trigger, sample string) *exchange.Tracking {
 	t := exchange.Tracking{Inbound: on == orders.SampleSent, Courier: "sandbox_courier"}
 	switch on {
@@ -72,15 +68,14 @@ func Tracking(on orders.Trigger, sample string) *exchange.Tracking {
 	return &t
 }
 
-// Triggers that a simulation does not pull: they need something from outside.
+// Triggers that a simulation does not use, because they need external input.
 var notSimulated = []orders.Trigger{orders.KitRegistered, orders.Imported, orders.RedrawOffered}
 
-// maxSteps bounds the steps of one simulation; the longest life has fewer.
+// maxSteps is the highest number of steps of one simulation; the longest lifecycle has fewer.
 const maxSteps = 20
 
-// Route returns the triggers from where the order stands to a status: along the
-// success path wherever that leads there, and off it for as few steps as possible. It
-// implements [exchange.Simulator].
+// Route returns the triggers from an order's present status to another one: along the success path where
+// possible, and otherwise with the fewest steps. It implements [exchange.Simulator].
 func (Lab) Route(o *orders.Order, target orders.LowLevel) ([]orders.Trigger, bool) {
 	const detour = 100 // steps of the success path that one off it is worth
 	m, f := o.Method(), o.Facts()

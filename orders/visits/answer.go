@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// recordBooking records what the provider said to a booking.
+// recordBooking records the provider's answer to a booking.
 func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id orders.OrderID, visit uuid.UUID, lease time.Time, b Booked, callErr error) (orders.Record, error) {
 	at, event := s.now(), s.shared.NewID()
 	r, err := s.allOrders.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -48,7 +48,7 @@ func retryDelay(v *orders.Visit, at time.Time, retry time.Duration) time.Duratio
 	return max(retry, min(at.Sub(v.Events[0].CreatedAt.Time)/24, 24*time.Hour))
 }
 
-// applyBooking records what a provider answered to the call that books.
+// applyBooking applies the provider's answer to the booking call to the record.
 func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	kind := healthlab.KindOf(callErr)
@@ -99,8 +99,8 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 	return events, nil
 }
 
-// announce shows an appointment that is held, where its provider's answer allows it
-// before it is confirmed.
+// announce publishes an appointment that was held, if the provider's answer allows that before its
+// confirmation.
 func announce(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	if v.Status.Published() {

@@ -13,41 +13,37 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Backend takes bookings of what an [appointment.SlotBackend] offers: the provider that a visitor is sent
-// by, or a laboratory for its centers. Implementations must be safe for concurrent use.
+// Backend makes the bookings of slots from an [appointment.SlotBackend], at a provider of home visits or at a
+// laboratory's centers. Implementations must be safe for concurrent use.
 //
-// All three calls carry the appointment's id, and may be made again with it after any
-// error or timeout: the provider must recognise the appointment and not make a second
-// one. A deadline that ends says nothing of what the provider did.
+// All three calls have the appointment's id, and may be repeated after any error or timeout: the provider must
+// recognize the appointment and not make a second one. A timeout does not mean that the provider did nothing.
 type Backend interface {
-	// BookVisit makes an appointment, or asks for one without a time where the slot is
-	// empty; made again, it answers how the appointment stands now. Errors: NotFound
-	// (the slot is gone), Invalid (the provider refuses for good); anything else: the
-	// outcome is open, and the call is made again.
+	// BookVisit makes an appointment, or requests one without a time if the slot is empty. A repeated call
+	// returns the present state of the appointment. Errors: NotFound (the slot is no longer free), Invalid (the
+	// provider refuses permanently); after any other error the outcome is unknown, and the call is repeated.
 	BookVisit(ctx context.Context, b Booking) (Booked, error)
-	// MoveVisit gives an appointment the time of another slot. Made again with the
-	// same slot, it answers as the first time. Errors as BookVisit, and Precondition
-	// (too late); the appointment then stays what it was.
+	// MoveVisit moves an appointment to another slot. A repeated call with the same slot returns the first
+	// answer. Errors as BookVisit, and Precondition (too late); the appointment then stays unchanged.
 	MoveVisit(ctx context.Context, b Booking) (Booked, error)
-	// CancelVisit takes an appointment back. One that the provider never got, or that
-	// is over, is no error. Precondition means that it is too late: it is not called
-	// again.
+	// CancelVisit cancels an appointment. An unknown or ended appointment is no error. Precondition means that
+	// it is too late; the call is not repeated.
 	CancelVisit(ctx context.Context, v Cancellation) error
 }
 
-// Booking is what a provider gets to make or move an appointment.
+// Booking is the content of a call that makes or moves an appointment.
 type Booking struct {
 	healthlab.Private
 
-	// Appointment names it, from the first call on.
+	// Appointment is the id of the appointment, from the first call on.
 	Appointment uuid.UUID
 	Team        healthlab.TeamID
 	Order       orders.OrderID
 	Type        appointment.Type
 	Provider    string
-	// Slot is what was chosen; its Key is empty where only a visit is asked for.
+	// Slot is the chosen slot; its Key is empty for a requested visit.
 	Slot appointment.Slot
-	// Address is where the sample is taken, with how to get in.
+	// Address is the address of the visit, with access notes.
 	Address appointment.Address
 	// Patient has the name, birth date, gender, phone number, e-mail address and medical
 	// proxy; everything else is empty.
@@ -58,23 +54,22 @@ type Booking struct {
 	SampleID string
 }
 
-// Booked is how an appointment stands at its provider.
+// Booked is the state of an appointment at its provider.
 type Booked struct {
-	// Confirmed: it will take place at the time of the slot, or at Start. If not, the provider has
-	// the booking and says so later: in a message, or when it is asked again.
+	// Confirmed is true if the appointment will take place at the time of the slot, or at Start. If false, the
+	// provider confirms it later: by a message, or in answer to a repeated call.
 	Confirmed bool
-	// Start and End are the time that the provider found for a visit that was only
-	// asked for; zero where the slot says it.
+	// Start and End are the provider's time for a requested visit; zero if the slot has the time.
 	Start, End time.Time
 	// ProviderID is the provider's reference; empty if it has none yet.
 	ProviderID string
 	// ExternalID is the id to show to the patient; empty for none.
 	ExternalID string
-	// Data is the provider's own data, a JSON object; nil for none.
+	// Data is the provider's data, a JSON object; nil for none.
 	Data json.RawMessage
 }
 
-// Cancellation takes an appointment back at its provider.
+// Cancellation is the content of a call that cancels an appointment.
 type Cancellation struct {
 	healthlab.Private
 

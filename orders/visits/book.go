@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// checkScheduling checks that appointments of a type can be made at all.
+// checkScheduling returns an error unless appointments of a type are available to the team.
 func (s *Service) checkScheduling(ctx context.Context, team healthlab.TeamID, t appointment.Type) (orders.Settings, error) {
 	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
@@ -37,8 +37,8 @@ func methodOfVisit(t appointment.Type) catalogue.CollectionMethod {
 	return catalogue.WalkInTest
 }
 
-// bookable checks that an appointment can be made for an order as it stands. What is
-// held longer than its lease is given up for the new one.
+// bookable returns an error unless an appointment can be booked in the present state of the order. A booking
+// that has not been announced within its lease is replaced.
 func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on healthlab.Date) error {
 	if r.Method() != methodOfVisit(t) {
 		return rules.Broken(OrderNotBookable, "the order's collection_method must be the one of the appointment's kind")
@@ -63,14 +63,13 @@ func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on
 	return nil
 }
 
-// Book books a slot for an order. Errors beside Invalid: OrderNotFound, and the
-// RuleErrors ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS,
-// BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE, SITE_UNKNOWN,
-// BOOKING_REFUSED.
+// Book books a slot for an order. Errors besides Invalid: OrderNotFound, and the RuleErrors ORDER_NOT_BOOKABLE,
+// PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS, BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE,
+// SITE_UNKNOWN, BOOKING_REFUSED.
 //
-// If the provider does not answer in time, or does not confirm at once, the appointment is
-// pending, and is confirmed or cancelled in the background. While another call books with
-// the same key, it is IDEMPOTENCY_IN_PROGRESS (Conflict).
+// If the provider does not answer in time, or does not confirm at once, the appointment is pending, and is
+// confirmed or cancelled in the background. While another call books with the same key, the error is
+// IDEMPOTENCY_IN_PROGRESS (Conflict).
 func (s *Service) Book(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type, req BookRequest) (orders.Appointment, error) {
 	if err := req.Check(); err != nil {
 		return orders.Appointment{}, err
@@ -114,7 +113,7 @@ func (s *Service) Book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	return s.book(ctx, team, id, v, key, settings, at, wait)
 }
 
-// CheckBookingIdempotency checks that the team's bookings at centers take an idempotency key.
+// CheckBookingIdempotency returns an error unless the team's bookings at centers may have an idempotency key.
 // RuleError FEATURE_NOT_ENABLED (Forbidden).
 func (s *Service) CheckBookingIdempotency(ctx context.Context, team healthlab.TeamID) error {
 	settings, err := s.orders.Settings(ctx, team)
@@ -127,7 +126,7 @@ func (s *Service) CheckBookingIdempotency(ctx context.Context, team healthlab.Te
 	return nil
 }
 
-// placeOf fills in where and when an appointment with a slot takes place.
+// placeOf sets the place and time of an appointment with a slot.
 func (s *Service) placeOf(ctx context.Context, a orders.Appointment, k appointment.BookingKey) (orders.Appointment, error) {
 	start, end := healthlab.At(k.Slot.Start), healthlab.At(k.Slot.End)
 	a.StartAt, a.EndAt, a.Location = &start, &end, k.Slot.Location
@@ -147,7 +146,7 @@ func (s *Service) placeOf(ctx context.Context, a orders.Appointment, k appointme
 	return a, nil
 }
 
-// book holds the slot, asks the provider, and records what it says.
+// book reserves the slot, calls the provider, and records the answer.
 func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.OrderID, v orders.Visit, k appointment.BookingKey, settings orders.Settings, at time.Time, wait time.Duration) (orders.Appointment, error) {
 	v.ID, v.Status, v.Events = s.shared.NewID(), appointment.VisitHeld, []orders.AppointmentEvent{}
 	v.OrderID = id
@@ -194,9 +193,8 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	}
 }
 
-// reserveVisit adds an appointment that is not announced yet, and returns its id; or that of the
-// one which was begun with the same booking key. What was begun with another one is
-// given up.
+// reserveVisit adds an appointment that is not announced yet, and returns its id. If a booking with the same
+// booking key has begun, it returns the id of that one; a booking with another key is replaced.
 func reserveVisit(r *orders.Record, v orders.Visit, key uuid.UUID, settings orders.Settings, day healthlab.Date, s orders.VisitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.ActiveVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
@@ -234,7 +232,7 @@ func notConfirmed() error {
 	return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: BookingNotConfirmed, Msg: "the provider has not confirmed; the outcome is open and will be settled"}
 }
 
-// bookingError says why a slot was not held.
+// bookingError returns the error of a slot that could not be reserved.
 func (s *Service) bookingError(t appointment.Type, err error) error {
 	var taken *orders.ReservedError
 	switch {
@@ -246,7 +244,7 @@ func (s *Service) bookingError(t appointment.Type, err error) error {
 	return fmt.Errorf("book appointment: %w", rules.NotFound(err, orders.OrderNotFound, "the team has no such order"))
 }
 
-// bookingOf is what the provider gets of an appointment.
+// bookingOf returns the content of the provider's call about an appointment.
 func bookingOf(r *orders.Record, v *orders.Visit) Booking {
 	b := Booking{Appointment: v.ID, Team: r.TeamID, Order: r.ID, Type: v.Type, Provider: v.Provider, Slot: v.Slot, Address: v.Address}
 	if p := r.PatientDetails; p != nil {
@@ -268,8 +266,8 @@ func bookingOf(r *orders.Record, v *orders.Visit) Booking {
 	return b
 }
 
-// Request asks a provider for a visit at home and lets it find the time. RuleErrors
-// as [Bookings.Book], PROVIDER_NOT_AVAILABLE and STREET_NUMBER_MISSING.
+// Request requests a visit at home, whose time the provider chooses. RuleErrors as [Bookings.Book],
+// PROVIDER_NOT_AVAILABLE and STREET_NUMBER_MISSING.
 func (s *Service) Request(ctx context.Context, team healthlab.TeamID, id orders.OrderID, req VisitRequest) (orders.Appointment, error) {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -310,11 +308,11 @@ func (s *Service) Request(ctx context.Context, team healthlab.TeamID, id orders.
 	return s.book(ctx, team, id, v, appointment.BookingKey{}, settings, at, min(s.shared.LabTimeout, defaultSyncTimeout))
 }
 
-// maxVisitMiles is how far from the patient's address a visit may take place.
+// maxVisitMiles is the longest distance of a visit from the patient's address.
 const maxVisitMiles = 100
 
-// nearPatient refuses a visit that is far from the patient's address, where it is known
-// how far that is. path leads to the field that names the place.
+// nearPatient adds a problem if a visit is far from the patient's address, if the distance is known. path is
+// that of the field with the place.
 func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id orders.OrderID, zip string, path ...any) error {
 	if s.opts.Zips == nil || len(zip) < 5 {
 		return nil
@@ -339,8 +337,8 @@ func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id ord
 	return p.Err()
 }
 
-// Get returns the active appointment of an order; if none is, the latest. RuleError
-// APPOINTMENT_NOT_FOUND if it never had one of this type.
+// Get returns the active appointment of an order, else the latest. RuleError APPOINTMENT_NOT_FOUND if the order
+// never had one of this type.
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type) (orders.Appointment, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {

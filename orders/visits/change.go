@@ -14,13 +14,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// refundBefore is how long before a visit what was paid is still given back.
+// refundBefore is the time before a visit until which a cancellation refunds the price.
 const refundBefore = 24 * time.Hour
 
-// Reschedule gives an order's appointment the time of another slot of the same
-// provider; a visit at home stays at its address. RuleErrors APPOINTMENT_NOT_FOUND,
-// APPOINTMENT_NOT_RESCHEDULABLE, and as [Bookings.Book]; after BOOKING_NOT_CONFIRMED
-// the appointment stays where it was until the outcome is known.
+// Reschedule moves an order's appointment to another slot of the same provider; a visit at home keeps its
+// address. RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_RESCHEDULABLE, and as [Bookings.Book]; after
+// BOOKING_NOT_CONFIRMED the appointment keeps its time until the outcome is known.
 func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type, req RescheduleRequest) (orders.Appointment, error) {
 	check := BookRequest{BookingKey: req.BookingKey, AppointmentNotes: req.Notes}
 	if err := check.Check(); err != nil {
@@ -95,7 +94,7 @@ func samePlace(a appointment.Address, b *appointment.Address) bool {
 		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)
 }
 
-// recordMove records what the provider said to another time.
+// recordMove records the provider's answer to a reschedule.
 func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id orders.OrderID, visit, key uuid.UUID, lease time.Time, b Booked, callErr error) (orders.Record, error) {
 	at, event := s.now(), s.shared.NewID()
 	r, err := s.allOrders.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -113,7 +112,7 @@ func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id orde
 	return r, nil
 }
 
-// applyMove records what a provider answered to the call that moves.
+// applyMove applies the provider's answer to a reschedule to the record.
 func applyMove(r *orders.Record, i int, b Booked, callErr error, step orders.VisitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitRescheduled, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
@@ -178,7 +177,7 @@ func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	return r.Visits[visit].Appointment, nil
 }
 
-// CancellationReasons returns why appointments of a type can be cancelled.
+// CancellationReasons returns the reasons for cancelling appointments of a type.
 func (s *Service) CancellationReasons(t appointment.Type) []appointment.CancellationReason {
 	return slices.Clone(s.opts.CancellationReasons(t))
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// ProcessDue does what is due about appointments now: it asks providers again whose answer
-// is open, takes cancelled ones back, and cancels those that wait too long for a requisition
-// or a confirmation. It returns how many orders it took
-// up: for hosts that bring their own scheduler. The first errors that left an outcome
-// unrecorded are returned; a provider that fails is not an error.
+// ProcessDue does the due work on appointments: it repeats calls to providers whose answer is missing, cancels
+// appointments at providers, and cancels those that wait too long for a requisition or a confirmation. It
+// returns the number of processed orders. Hosts with a scheduler of their own call it. It returns the errors
+// after which an outcome was not recorded; a failing provider is not an error.
 func (s *Service) ProcessDue(ctx context.Context) (int, error) {
 	if !s.takesBookings() {
 		return 0, nil
@@ -35,8 +34,8 @@ func (s *Service) visitLoop() *work.Loop[orders.Record] {
 	}
 }
 
-// workOnVisits does one thing about the appointments of a claimed order, and records the
-// outcome; what is left is due again.
+// workOnVisits does one step of work on the appointments of a claimed order, and records the outcome; the order
+// is due again for the rest.
 func (s *Service) workOnVisits(ctx context.Context, claimed orders.Record) error {
 	r, err := s.cancelOverdueVisit(ctx, claimed)
 	if err != nil {
@@ -127,7 +126,7 @@ func (s *Service) cancelOverdueVisit(ctx context.Context, claimed orders.Record)
 	return r, nil
 }
 
-// recordCancellation records what a provider said to a cancellation.
+// recordCancellation records the provider's answer to a cancellation.
 func (s *Service) recordCancellation(ctx context.Context, claimed orders.Record, visit uuid.UUID, lease time.Time, callErr error) (orders.Record, error) {
 	at := s.now()
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *orders.Record) ([]healthlab.Event, error) {

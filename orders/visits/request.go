@@ -9,23 +9,23 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// BookRequest books a slot.
+// BookRequest is a request to book a slot.
 type BookRequest struct {
 	healthlab.Private
 
-	// BookingKey is from an answer about free slots.
+	// BookingKey is a key from an answer about free slots.
 	BookingKey string `json:"booking_key"`
 	// AppointmentNotes are instructions for this visit.
 	AppointmentNotes *string `json:"appointment_notes"`
-	// AsyncConfirmation takes pending as an answer, where the provider is slow: it is
-	// then asked again in the background. For visits to centers; else it is passed
-	// over, as are the next two.
+	// AsyncConfirmation accepts a pending appointment if the provider is slow; the provider is then called
+	// again in the background. It is for visits to centers; for visits at home this field and the next two are
+	// ignored.
 	AsyncConfirmation bool `json:"async_confirmation" wire:"opt"`
-	// SyncConfirmationTimeoutMillisecond is how long to wait for the provider before
-	// that: 1,000 to 10,000, 2,500 if not given.
+	// SyncConfirmationTimeoutMillisecond is the time to wait for the provider before the appointment becomes
+	// pending: 1,000 to 10,000, by default 2,500.
 	SyncConfirmationTimeoutMillisecond *int `json:"sync_confirmation_timeout_millisecond"`
-	// AsyncConfirmationTimeoutMillisecond is how long to go on asking before the
-	// appointment is cancelled: 60,000 to 172,800,000 (48 hours), 900,000 if not given.
+	// AsyncConfirmationTimeoutMillisecond is the time after which a pending appointment is cancelled: 60,000 to
+	// 172,800,000 (48 hours), by default 900,000.
 	AsyncConfirmationTimeoutMillisecond *int `json:"async_confirmation_timeout_millisecond"`
 }
 
@@ -35,7 +35,7 @@ const (
 	maxKeyText          = 8192
 )
 
-// Check returns Invalid with every problem of the request itself.
+// Check returns Invalid with every problem of the request.
 func (r *BookRequest) Check() error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -63,28 +63,27 @@ func millis(n *int, def time.Duration) time.Duration {
 	return time.Duration(*n) * time.Millisecond
 }
 
-// VisitRequest asks for a visit at home, whose time the provider finds.
+// VisitRequest is a request for a visit at home, whose time the provider chooses.
 type VisitRequest struct {
 	healthlab.Private
 
 	Address appointment.AddressInput `json:"address"`
-	// Provider must be bookable by request at the address.
+	// Provider must be a provider of the tier appointment-request that serves the address.
 	Provider         string  `json:"provider"`
 	AppointmentNotes *string `json:"appointment_notes"`
 }
 
-// RescheduleRequest gives an appointment another time.
+// RescheduleRequest is a request to move an appointment to another slot.
 type RescheduleRequest struct {
 	healthlab.Private
 
 	BookingKey string
-	// Notes replace those of the appointment; null clears them. KeepNotes leaves them
-	// as they are.
+	// Notes replace those of the appointment; null clears them. KeepNotes keeps them.
 	Notes     *string
 	KeepNotes bool
 }
 
-// Names of the rules of this package, as a [healthlab.RuleError] and the wire carry them.
+// Error types of this package, for [healthlab.RuleError] and the HTTP API.
 const (
 	PatientAddressMissing     = "PATIENT_ADDRESS_MISSING"
 	AppointmentExists         = "APPOINTMENT_EXISTS"

@@ -12,48 +12,46 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Options adjusts a Service. A zero field means its default.
+// Options are the options of a Service. A zero field means its default.
 type Options struct {
-	// Slots offers free times. Default: no times are free.
+	// Slots finds free slots. Default: there are none.
 	Slots appointment.SlotBackend
-	// Bookings takes the bookings of what Slots offers. Default: no appointment can be made.
+	// Bookings books the slots of Slots. Default: no appointment can be made.
 	Bookings Backend
-	// Centers says where patients can go. Default: no place is known.
+	// Centers finds patient service centers. Default: there are none.
 	Centers appointment.Centers
-	// Zips says where postal codes are; Centers needs it.
+	// Zips looks up postal codes; Centers needs it.
 	Zips appointment.Zips
-	// Providers are those who make appointments, beside phlebotomy providers of which
-	// nothing is to be said: centers take appointments where their lab's slug is
-	// among them. Default: none.
+	// Providers are the providers that make appointments: those of home visits with settings, and labs (by
+	// slug) whose centers can be booked. Default: none.
 	Providers []appointment.Provider
-	// BookingKeys seals the keys of the slots that are offered; every process needs
-	// the same. Default: no slot can be booked.
+	// BookingKeys encrypts the booking keys of offered slots; every process must have the same keys. Default:
+	// no slot can be booked.
 	BookingKeys healthlab.Sealer
-	// SlotCache keeps free slots for those who take them some minutes old. Default:
-	// the provider is always asked.
+	// SlotCache stores free slots for callers who accept slots that are some minutes old. Default: the provider
+	// is always called.
 	SlotCache appointment.SlotCache
-	// CancellationReasons are why an appointment of a type can be cancelled. Default:
+	// CancellationReasons are the reasons for cancelling appointments of a type. Default:
 	// [appointment.DefaultCancellationReasons].
 	CancellationReasons func(appointment.Type) []appointment.CancellationReason
 }
 
 // Service books and changes the appointments of orders. It is safe for concurrent use.
 //
-// Every method that takes a team reaches that team's orders only; those of another are
-// [healthlab.NotFound].
+// Every method with a team accesses that team's orders only; those of another team are [healthlab.NotFound].
 type Service struct {
 	orders    *orders.Service
-	store     orders.Store      // for callers: without the orders of deleted users
-	allOrders orders.Store      // for background work: with them
-	due       orders.VisitStore // nil: the store does not find orders whose appointments need something
+	store     orders.Store      // for callers: orders of deleted users are hidden
+	allOrders orders.Store      // for background work: with orders of deleted users
+	due       orders.VisitStore // nil if the store is no [orders.VisitStore]
 	places    *appointment.Service
 	opts      Options
 	shared    orders.Background
 }
 
-// New returns a Service for the orders of another one, which are in the store. The store must be an
-// [orders.VisitStore], or no appointment can be made. Clock, ids, log and timing are those of the orders.
-// Errors: Invalid, if the service or the store is nil.
+// New returns a Service for the orders of another Service in the store. Appointments can be made only if the
+// store is an [orders.VisitStore]. Clock, ids, log and timing are those of the orders. Errors: Invalid, if the
+// service or the store is nil.
 func New(service *orders.Service, store orders.Store, opts *Options) (*Service, error) {
 	if service == nil || store == nil {
 		return nil, fmt.Errorf("%w: visits.New: orders and their store are required", healthlab.Invalid)
@@ -82,15 +80,15 @@ func placeSettings(s orders.Settings) appointment.Settings {
 	return appointment.Settings{PSCScheduling: s.PSCScheduling, PatientManagedPSC: s.PatientManagedPSC, CachedAvailability: s.CachedAvailability}
 }
 
-// Places says where and when samples can be taken.
+// Places returns the service of centers and free slots.
 func (s *Service) Places() *appointment.Service { return s.places }
 
 func (s *Service) takesBookings() bool { return s.opts.Bookings != nil && s.due != nil }
 
-// Run follows appointments and keeps the cache of slots until ctx ends. Then it lets what is running
-// finish, and returns nil. Any number of processes may run it: one process at a time holds the lease of an
-// order's appointments, or of the slots of a provider. A provider that is away, slow or failing delays an
-// appointment and loses none.
+// Run does the background work on appointments and refreshes the cache of slots until ctx ends. Then it waits
+// for running work, and returns nil. Any number of processes may run it: a lease gives an order's appointments,
+// or the slots of a provider, to one process. A provider that is down or slow delays appointments and loses
+// none.
 func (s *Service) Run(ctx context.Context) error {
 	var parts []work.Part
 	if s.takesBookings() {
@@ -107,9 +105,8 @@ func (s *Service) Run(ctx context.Context) error {
 
 func (s *Service) now() time.Time { return healthlab.At(s.shared.Now()).Time }
 
-// OrderPSCs returns the centers of an order's lab around its patient. The request's
-// postal code, lab and account are the order's. RuleErrors as [appointment.Service.PSCs], and
-// PATIENT_ADDRESS_MISSING.
+// OrderPSCs returns the centers of an order's lab around its patient. The postal code, lab and account are
+// those of the order. RuleErrors as [appointment.Service.PSCs], and PATIENT_ADDRESS_MISSING.
 func (s *Service) OrderPSCs(ctx context.Context, team healthlab.TeamID, id orders.OrderID, req appointment.CenterRequest) (appointment.PSCInfo, error) {
 	r, err := s.store.Get(ctx, team, id)
 	if err != nil {

@@ -13,29 +13,29 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Anchor is a signed head of a chain.
+// Anchor is a signature of a chain's last line at a point in time.
 type Anchor struct {
 	Head
 	// At is when the anchor was signed.
 	At time.Time
-	// KeyID names the public key; see [KeyID].
+	// KeyID identifies the public key; see [KeyID].
 	KeyID string
 	// Signature is the Ed25519 signature of Message.
 	Signature []byte
 }
 
-// KeyID returns the name of a public key: the first 16 hexadecimal digits of its SHA-256.
+// KeyID returns the id of a public key: the first 16 hexadecimal digits of its SHA-256.
 func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Message returns the text that is signed.
+// Message returns the text that Signature signs.
 func (a *Anchor) Message() []byte {
 	return fmt.Appendf(nil, "healthlab access log anchor\n%s\n%d\n%s\n%s\n", a.Team, a.Seq, a.Hash, a.At.UTC().Format(TimeForm))
 }
 
-// Sign returns the anchor of a head.
+// Sign returns the anchor of a chain's head.
 func Sign(head Head, at time.Time, key ed25519.PrivateKey) Anchor {
 	a := Anchor{Head: head, At: at.UTC().Truncate(time.Microsecond), KeyID: KeyID(key.Public().(ed25519.PublicKey))}
 	a.Signature = ed25519.Sign(key, a.Message())
@@ -50,7 +50,7 @@ func (a *Anchor) Verify(key ed25519.PublicKey) error {
 	return nil
 }
 
-// anchorLine is an anchor as it is exported.
+// anchorLine is an anchor in its exported form.
 type anchorLine struct {
 	Team      healthlab.TeamID `json:"team_id"`
 	Seq       int64            `json:"seq"`
@@ -60,14 +60,14 @@ type anchorLine struct {
 	Signature string           `json:"signature"`
 }
 
-// AppendNDJSON appends the anchor as it is exported, and a line feed.
+// AppendNDJSON appends the anchor as a line of JSON.
 func (a *Anchor) AppendNDJSON(b []byte) []byte {
 	return fmt.Appendf(b, `{"anchor":{"team_id":%q,"seq":%d,"hash":%q,"at":%q,"key_id":%q,"signature":"%x"}}`+"\n",
 		a.Team, a.Seq, a.Hash, a.At.UTC().Format(TimeForm), a.KeyID, a.Signature)
 }
 
-// ReadAnchors reads anchors as AppendNDJSON writes them. Lines of the log between them, as an export
-// has them, are passed over. Invalid if a line is neither.
+// ReadAnchors reads the anchors that AppendNDJSON wrote. Lines of the log between them, as in an export, are
+// skipped. Invalid if a line is neither.
 func ReadAnchors(r io.Reader) ([]Anchor, error) {
 	var out []Anchor
 	for d, n := json.NewDecoder(r), 1; ; n++ {

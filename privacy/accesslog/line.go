@@ -11,18 +11,19 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Entry is one access.
+// Entry is one access to personal data.
 type Entry struct {
 	Team healthlab.TeamID
-	// At is when the access was answered.
+	// At is the time of the answer.
 	At time.Time
-	// Actor is who: key:ID, app (a token of the person's own app), link (a link token), management:NAME, job:NAME.
+	// Actor is the caller: key:ID, app (a token of the person's own app), link (a link token), management:NAME,
+	// job:NAME.
 	Actor string
-	// Person is whose data; zero if the access failed before that was known.
+	// Person is the person whose data was accessed; zero if the access failed before the person was known.
 	Person healthlab.UserID
 	// Kind is the kind of data: data, orders, reports, link or admin.
 	Kind string
-	// Operation is the operationId of the contract, or the name of a job's operation.
+	// Operation is the operationId of the HTTP API, or the name of a job's operation.
 	Operation string
 	// Status is the HTTP status of the answer.
 	Status int
@@ -38,18 +39,18 @@ type Hash [sha256.Size]byte
 // String returns the hash in hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Line is an entry in the chain of its team.
+// Line is an entry in the hash chain of its team.
 type Line struct {
 	Entry
-	// Seq numbers the lines of a team from 1.
+	// Seq is the number of the line in its team, from 1.
 	Seq int64
-	// Prev is the Hash of the line before; zero for the first.
+	// Prev is the Hash of the previous line; zero for the first.
 	Prev Hash
 	// Hash is the SHA-256 of the canonical form.
 	Hash Hash
 }
 
-// PublishedLine is a line as its team and its person may read it.
+// PublishedLine is a line in the form that the team and the person can read.
 type PublishedLine struct {
 	Seq   int64          `json:"seq"`
 	At    healthlab.Time `json:"at"`
@@ -63,7 +64,7 @@ type PublishedLine struct {
 	Address   string            `json:"address"`
 }
 
-// Published returns what may be read of the line.
+// Published returns the fields of the line that can be read.
 func (l *Line) Published() PublishedLine {
 	p := PublishedLine{
 		Seq: l.Seq, At: healthlab.At(l.At), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status, Request: l.Request, Address: l.Address,
@@ -89,11 +90,11 @@ type canonicalLine struct {
 	Prev      string            `json:"prev"`
 }
 
-// TimeForm is the form of times in lines and anchors, in UTC.
+// TimeForm is the format of times in lines and anchors, in UTC.
 const TimeForm = "2006-01-02T15:04:05.000000Z"
 
-// Canonical returns the text that Hash is the hash of: a JSON object with the fields in a
-// fixed order, without spaces, times in UTC with microseconds.
+// Canonical returns the text that Hash is computed from: a JSON object with the fields in a fixed order,
+// without spaces, times in UTC with microseconds.
 func (l *Line) Canonical() []byte {
 	c := canonicalLine{
 		Team: l.Team, Seq: l.Seq, At: l.At.UTC().Format(TimeForm), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status,
@@ -111,22 +112,21 @@ func (l *Line) Canonical() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// AppendNDJSON appends the line as it is exported: the canonical form with the hash as its
-// last field, and a line feed.
+// AppendNDJSON appends the line as a line of JSON: the canonical form with the hash as its last field.
 func (l *Line) AppendNDJSON(b []byte) []byte {
 	c := l.Canonical()
 	b = append(b, c[:len(c)-1]...)
 	return append(append(append(b, `,"hash":"`...), l.Hash.String()...), "\"}\n"...)
 }
 
-// Head is the end of a chain. The zero Head is that of an empty chain.
+// Head is the last line of a chain. The zero Head is that of an empty chain.
 type Head struct {
 	Team healthlab.TeamID
 	Seq  int64
 	Hash Hash
 }
 
-// SignedHead is a head with its signature, as it is kept.
+// SignedHead is a stored head with its signature.
 type SignedHead struct {
 	Head
 	Signature []byte
@@ -136,8 +136,8 @@ func (h *Head) message() []byte {
 	return fmt.Appendf(nil, "healthlab access log head\n%s\n%d\n%s\n", h.Team, h.Seq, h.Hash)
 }
 
-// Chain makes lines of entries behind a head, and returns them with the new head. All entries
-// must be of the head's team.
+// Chain makes lines of entries after a head, and returns them with the new head. All entries must be of the
+// head's team.
 func Chain(head Head, entries []Entry) ([]Line, Head) {
 	out := make([]Line, len(entries))
 	for i, e := range entries {
@@ -149,11 +149,11 @@ func Chain(head Head, entries []Entry) ([]Line, Head) {
 	return out, head
 }
 
-// Verifier checks the lines of one chain in order. The zero Verifier expects a chain from its
-// first line; set Head to begin behind an anchor, where older lines have been pruned.
+// Verifier checks the lines of one chain in order. The zero Verifier expects a chain from its first line; if
+// older lines have been pruned, set Head to the anchor's line to start after it.
 type Verifier struct{ Head Head }
 
-// Check fails if a line does not follow the line before it, or was changed.
+// Check fails if a line does not contain the hash of the previous line, or was changed.
 func (v *Verifier) Check(l *Line) error {
 	switch {
 	case l.Seq != v.Head.Seq+1:

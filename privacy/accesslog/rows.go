@@ -14,21 +14,21 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// lineRow is a line under an id of the time at which it was added. Lines stay when a person is erased, so
-// their rows name no user. The first index finds the sealed lines of a person, the second those of
-// the team by number, and those that are not sealed by id. A line that is not sealed is due.
+// lineRow is a stored line. Its id begins with the time at which it was added. Lines stay when a person is
+// erased, so their rows have no user. The first index finds the sealed lines of a person; the second finds
+// those of the team by number, and unsealed ones by id. An unsealed line is due.
 type lineRow struct {
 	ID string
 	Line
 }
 
-// The first byte of the second index value of a line.
+// First byte of the second index value of a line.
 const (
 	unsealedLine = "p"
 	sealedLine   = "s"
 )
 
-// always is after all instants at which lines are due.
+// always is later than all due times of lines.
 var always = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // lineDoc is the document of a line.
@@ -80,7 +80,7 @@ func sealedOf(team healthlab.TeamID, after int64) store.Query {
 	return store.Query{Key: lineTable.Key(store.Key{Team: team}), By: store.BySecond, From: sealedLine + store.Int(after+1), To: store.End(sealedLine)}
 }
 
-// headRow is the end of a chain. It is due while lines stand behind its last anchor.
+// headRow is the last line of a chain. It is due while lines follow the last anchor.
 type headRow struct {
 	SignedHead
 	Anchored int64
@@ -103,19 +103,18 @@ var anchorTable = store.Table[Anchor]{Name: "access_anchor", Clear: true, Row: f
 	return store.Row{Key: store.Key{Team: a.Team, ID: store.Int(a.Seq)}}
 }}
 
-// Tables declares what [NewStore] keeps.
+// Tables declares the tables of [NewStore].
 func Tables() []store.Definition {
 	return []store.Definition{lineTable.Definition(), headTable.Definition(), anchorTable.Definition()}
 }
 
-// StoreOptions adjusts [NewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// NewID makes ids of lines. Ids of one process must be in the order in which they were made.
-	// Default: UUID version 7.
+	// NewID makes ids of lines. Ids of one process must ascend. Default: UUID version 7.
 	NewID func() uuid.UUID
 }
 
-// NewStore returns the chains of a store whose tables include [Tables].
+// NewStore returns a Store over a store whose tables must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	r := rowStore{s: s, newID: func() uuid.UUID { return uuid.Must(uuid.NewV7()) }}
 	if opts != nil && opts.NewID != nil {
@@ -194,7 +193,7 @@ func (r rowStore) Seal(ctx context.Context, q SealQuery, sign func(Head) []byte)
 	})
 }
 
-// sealLines puts lines behind the head of their team.
+// sealLines adds lines to the chain of their team, after its head.
 func sealLines(tx store.Tx, team healthlab.TeamID, headRows, lineRows []store.Row, sign func(Head) []byte) error {
 	lines, err := lineTable.Decoded(lineRows)
 	if err != nil || len(lines) == 0 { // another process has sealed them
@@ -226,7 +225,7 @@ func (r rowStore) Unsealed(ctx context.Context, team healthlab.TeamID) (map[heal
 	return r.unsealed(ctx, team, 0)
 }
 
-// unsealed counts lines that are not sealed, the oldest n; all if n is 0.
+// unsealed counts unsealed lines among the oldest n; among all if n is 0.
 func (r rowStore) unsealed(ctx context.Context, team healthlab.TeamID, n int) (map[healthlab.TeamID]int64, error) {
 	q := store.Query{Key: lineTable.Key(store.Key{}), By: store.ByDue, Until: always}
 	if !team.IsZero() {
@@ -244,7 +243,7 @@ func (r rowStore) unsealed(ctx context.Context, team healthlab.TeamID, n int) (m
 	return out, nil
 }
 
-// Heads does not find the team of lines whose head was deleted, unless the query names the team.
+// Heads implements [Store]. A team whose head was deleted is only found if the query names the team.
 func (r rowStore) Heads(ctx context.Context, q HeadQuery) ([]SignedHead, error) {
 	if q.N <= 0 {
 		return nil, ctx.Err()
@@ -367,8 +366,8 @@ func (r rowStore) Prune(ctx context.Context, before time.Time) error {
 	}
 }
 
-// pruneTeam removes the lines up to the last anchor that is older than an instant, and the anchors
-// before that one, in transactions of a bounded size.
+// pruneTeam removes the lines up to the last anchor before an instant, and the anchors before that one, in
+// transactions of limited size.
 func (r rowStore) pruneTeam(ctx context.Context, team healthlab.TeamID, before time.Time) error {
 	anchors, err := r.Anchors(ctx, team)
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Retention is how long lines are kept. Default six years of 365 days.
+	// Retention is the time for which lines are stored. Default six years of 365 days.
 	Retention time.Duration
-	// Timeout bounds the write of a batch. Default 10 seconds.
+	// Timeout is the time limit of writing a batch. Default 10 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what fails in Run. Default slog.Default().
+	// Log receives errors of Run. Default slog.Default().
 	Log *slog.Logger
 }
 
 const (
 	// anchorInterval is the time between anchors.
 	anchorInterval = time.Hour
-	// sealInterval is how often lines of other processes are looked for, to be sealed; those of this
-	// process are sealed within a tenth of a second.
+	// sealInterval is the interval at which lines of other processes are sealed; those of this process are
+	// sealed within a tenth of a second.
 	sealInterval = time.Second
 )
 
@@ -43,9 +43,9 @@ type Service struct {
 	opts  Options
 
 	wake chan struct{} // has a value after lines were stored
-	turn chan struct{} // has a value while a batch is written
+	turn chan struct{} // has a value while a goroutine writes a batch
 	mu   sync.Mutex
-	next *batch // collects entries; nil if there are none
+	next *batch // the batch that collects new entries; nil if there are none
 }
 
 // batch is a group of entries that are written together.
@@ -55,7 +55,7 @@ type batch struct {
 	err     error
 }
 
-// New returns a Service that signs anchors with key. Invalid without a store or a key.
+// New returns a Service that signs with key. Invalid without a store or a key.
 func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	if store == nil || len(key) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("%w: accesslog.New: a store and an Ed25519 key are required", healthlab.Invalid)
@@ -79,8 +79,8 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	return s, nil
 }
 
-// Add records entries in the transaction of the store that ctx carries: they are stored if it
-// commits. Without one, it commits them by itself. A zero At means now.
+// Add records entries in the store transaction of ctx: they are stored if it commits. Without a transaction, it
+// commits them itself. A zero At means now.
 func (s *Service) Add(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (s *Service) Add(ctx context.Context, entries ...Entry) error {
 	return nil
 }
 
-// dated returns entries with a time.
+// dated returns entries with a zero At set to now.
 func (s *Service) dated(entries []Entry) []Entry {
 	entries = slices.Clone(entries)
 	for i := range entries {
@@ -109,9 +109,9 @@ func (s *Service) stored() {
 	}
 }
 
-// Record returns when entries are stored. A zero At means now. Entries of concurrent calls
-// are written together, in a transaction of their own: in a transaction, call [Service.Add]. If ctx
-// ends first, its error is returned and the entries may still be stored.
+// Record records entries, and returns when they are stored. A zero At means now. Entries of concurrent calls
+// are written together in a transaction of their own; inside a transaction, call [Service.Add]. If ctx ends
+// first, its error is returned and the entries may still be stored.
 func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -143,8 +143,8 @@ func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	}
 }
 
-// writeUnless writes a batch unless it has been written. The caller has the turn. The batch belongs to
-// several callers, so it is part of no transaction of one.
+// writeUnless writes a batch unless it has been written. The caller holds turn. The batch has entries of
+// several callers, so it is not part of a caller's transaction.
 func (s *Service) writeUnless(b *batch) {
 	select {
 	case <-b.done:
@@ -162,10 +162,10 @@ func (s *Service) writeUnless(b *batch) {
 	close(b.done)
 }
 
-// Seal adds all lines that were stored before the call to the chains of their teams.
+// Seal adds all lines that were stored before the call to the hash chains of their teams.
 func (s *Service) Seal(ctx context.Context) error { return s.seal(ctx, healthlab.TeamID{}) }
 
-// seal is Seal for one team, or for all if team is zero.
+// seal is Seal for one team, or for all teams if team is zero.
 func (s *Service) seal(ctx context.Context, team healthlab.TeamID) error {
 	for {
 		n, err := s.store.Seal(ctx, SealQuery{Team: team, N: page}, s.sign)
@@ -178,8 +178,8 @@ func (s *Service) seal(ctx context.Context, team healthlab.TeamID) error {
 	}
 }
 
-// Lines returns lines of a team by number. It seals the lines of the team first, so those that were
-// stored before the call are among them.
+// Lines returns lines of a team by number. It first seals the team's lines, so it also returns those that were
+// stored shortly before the call.
 func (s *Service) Lines(ctx context.Context, q Query) ([]Line, error) {
 	if err := s.seal(ctx, q.Team); err != nil {
 		return nil, err
@@ -204,32 +204,31 @@ func (s *Service) Anchors(ctx context.Context, team healthlab.TeamID) ([]Anchor,
 	return list, nil
 }
 
-// PublicKey returns the key that verifies the anchors.
+// PublicKey returns the public key for verifying the anchors.
 func (s *Service) PublicKey() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
 
-// page is how many lines are sealed or read at a time.
+// page is the number of lines that are sealed or read at a time.
 const page = 1000
 
 func (s *Service) sign(h Head) []byte { return ed25519.Sign(s.key, h.message()) }
 
-// Verification is what [Service.Verify] found.
+// Verification is the result of [Service.Verify].
 type Verification struct {
-	// Head is the end of the chain.
+	// Head is the last line of the chain.
 	Head
-	// Lines is how many lines the chain has. Lines before the retention are not there.
+	// Lines is the number of lines in the chain. Lines older than the retention are missing.
 	Lines int64
-	// Unsealed is how many lines are not sealed yet. Nothing shows whether one of them was removed
-	// or changed.
+	// Unsealed is the number of lines that are not sealed yet. Removing or changing one of them cannot be
+	// detected.
 	Unsealed int64
 }
 
-// Verify checks the chain of a team against its head and the signatures of both and of its
-// anchors. Lines may be missing before an anchor that is older than the retention, and nowhere
-// else. kept are anchors of the team that were kept elsewhere: they find an older head that was
-// restored together with fewer lines. Conflict if a line was removed, changed or moved, or a head or
-// an anchor does not fit, or lines stand behind the head.
+// Verify checks the hash chain of a team against its head and anchors, and their signatures. Lines may be
+// missing only before an anchor that is older than the retention. kept are anchors of the team that were stored
+// elsewhere: with them Verify detects an old head that was restored together with fewer lines. Conflict if a
+// line was removed, changed or moved, or a head or an anchor does not match, or lines follow the head.
 //
-// It writes nothing: lines that are not sealed are counted apart. [Service.Run] seals them.
+// It writes nothing: unsealed lines are counted separately. [Service.Run] seals them.
 func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anchor) (Verification, error) {
 	// The head first: lines that are added meanwhile come behind it.
 	head, err := s.head(ctx, team)
@@ -266,7 +265,7 @@ func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anc
 	return found, nil
 }
 
-// head returns the head of a team, whose signature it has checked.
+// head returns the head of a team, after checking its signature.
 func (s *Service) head(ctx context.Context, team healthlab.TeamID) (SignedHead, error) {
 	heads, err := s.store.Heads(ctx, HeadQuery{Team: team, N: 1})
 	switch {
@@ -280,7 +279,7 @@ func (s *Service) head(ctx context.Context, team healthlab.TeamID) (SignedHead, 
 	return heads[0], nil
 }
 
-// verifyLines checks lines against each other and against marks, which are ordered by line.
+// verifyLines checks lines against each other and against marks (heads and anchors), which are sorted by line.
 func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks []Anchor) (Verification, error) {
 	var v Verifier
 	v.Head.Team = team
@@ -316,7 +315,7 @@ func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks 
 	return out, nil
 }
 
-// skipPruned begins behind the lines that were pruned, and returns the marks that are left.
+// skipPruned sets the verifier to start after the pruned lines, and returns the remaining marks.
 func (s *Service) skipPruned(v *Verifier, lines []Line, marks []Anchor) []Anchor {
 	for len(marks) > 0 && marks[0].Seq == 0 { // the head of an empty chain
 		marks = marks[1:]
@@ -336,9 +335,9 @@ func (s *Service) skipPruned(v *Verifier, lines []Line, marks []Anchor) []Anchor
 	return marks
 }
 
-// VerifyAll verifies every team that has lines or a head in the store, and calls each with what it
-// found. kept are anchors of any teams that were kept elsewhere. NotFound if there is no such team;
-// Conflict if a chain is not whole.
+// VerifyAll verifies every team with lines or a head in the store, and calls each with the result. kept are
+// anchors of any teams that were stored elsewhere. NotFound if there is no such team; Conflict if a chain is
+// incomplete or changed.
 func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(healthlab.TeamID, Verification, error)) error {
 	of := map[healthlab.TeamID][]Anchor{}
 	for _, a := range kept {
@@ -390,7 +389,7 @@ func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(health
 	return nil
 }
 
-// SignHeads returns an anchor of the present head of every team, to be kept elsewhere.
+// SignHeads returns an anchor of the present head of every team, for storing elsewhere.
 func (s *Service) SignHeads(ctx context.Context) ([]Anchor, error) {
 	var out []Anchor
 	for q := (HeadQuery{N: page}); ; {
@@ -408,7 +407,7 @@ func (s *Service) SignHeads(ctx context.Context) ([]Anchor, error) {
 	}
 }
 
-// Anchor seals all lines and signs the heads of chains that have lines behind their last anchor.
+// Anchor seals all lines and signs the heads of chains with lines after their last anchor.
 func (s *Service) Anchor(ctx context.Context) error {
 	if err := s.Seal(ctx); err != nil {
 		return err
@@ -429,19 +428,19 @@ func (s *Service) Anchor(ctx context.Context) error {
 	}
 }
 
-// sealPause is how long lines are gathered before they are sealed.
+// sealPause is the time for which new lines are collected before they are sealed.
 const sealPause = 100 * time.Millisecond
 
-// sealTime is how long the last lines may take to be sealed after the context of Run has ended.
+// sealTime is the time limit for sealing the last lines after the context of Run has ended.
 const sealTime = 3 * time.Second
 
-// Run seals the lines that are stored, anchors the chains and prunes lines that are older than the
-// retention, until ctx ends. Several processes may run it on one store.
+// Run seals new lines, signs anchors of the chains and prunes lines that are older than the retention, until
+// ctx ends. Several processes may run it on one store.
 func (s *Service) Run(ctx context.Context) error {
 	return work.Together(ctx, []work.Part{{Name: "seal", Run: s.runSeal}, {Name: "anchor", Run: s.runAnchor}})
 }
 
-// runSeal seals lines soon after they were stored.
+// runSeal seals new lines soon after they are stored.
 func (s *Service) runSeal(ctx context.Context) error {
 	tick := time.NewTicker(sealInterval)
 	defer tick.Stop()
@@ -475,7 +474,7 @@ func (s *Service) runSeal(ctx context.Context) error {
 	}
 }
 
-// runAnchor anchors and prunes at intervals.
+// runAnchor signs anchors and prunes lines at intervals.
 func (s *Service) runAnchor(ctx context.Context) error {
 	tick := time.NewTicker(anchorInterval)
 	defer tick.Stop()

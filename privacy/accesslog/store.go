@@ -12,50 +12,47 @@ type Query struct {
 	Team healthlab.TeamID
 	// Person selects the lines of one person; zero selects all.
 	Person healthlab.UserID
-	// After is the number of the line to begin behind, and N how many to return at most.
+	// After is the line number after which the result starts, and N the highest number of lines to return.
 	After int64
 	N     int
 }
 
-// HeadQuery selects heads: that of one team, or those of all teams after one.
+// HeadQuery selects heads (last lines of chains): that of one team, or those of all teams after one.
 type HeadQuery struct {
 	// Team selects one team; zero selects all.
 	Team healthlab.TeamID
-	// After is the team to begin behind, and N how many to return at most.
+	// After is the team after which the result starts, and N the highest number of heads to return.
 	After healthlab.TeamID
 	N     int
 }
 
-// SealQuery selects lines to seal: those of one team, or of all.
+// SealQuery selects lines to seal: those of one team, or of all teams.
 type SealQuery struct {
 	// Team selects one team; zero selects all.
 	Team healthlab.TeamID
-	// N is how many lines to seal at most.
+	// N is the highest number of lines to seal.
 	N int
 }
 
-// Store keeps the chains. Methods are safe for concurrent use and atomic. A context that has
-// ended before a call writes nothing and is the error. Times are kept in UTC to the
-// microsecond. Text that is not UTF-8 or has a NUL is healthlab.Invalid, as is an entry
-// without a team.
+// Store stores the hash chains of teams. Methods are safe for concurrent use and atomic. If the context has
+// ended before a call, the call writes nothing and returns its error. Times are kept in UTC to the microsecond.
+// Text that is not UTF-8 or has a NUL, and an entry without a team, is healthlab.Invalid.
 //
-// A line is added without a number, so that those who add lines do not wait for each other. Sealing
-// gives it its place in the chain.
+// A line is added without a number, so that concurrent additions do not wait for each other. Sealing gives a
+// line its number and its place in the chain.
 type Store interface {
-	// Append adds entries as lines that are not sealed: all of them or none. If ctx carries a
-	// transaction of the store, they are added in it. stored is called after the commit, unless it
-	// is nil, and must not block.
+	// Append adds entries as unsealed lines: all of them or none. If ctx has a transaction of the store, they
+	// are added in that transaction. stored is called after the commit, unless it is nil, and must not block.
 	Append(ctx context.Context, entries []Entry, stored func()) error
 
-	// Seal adds the oldest lines that are not sealed to the chains of their teams with [Chain], in the
-	// order of their time by the store's clock, those of one Append in their order, and keeps with
-	// each new head what sign returns for it. Concurrent calls behave as if they ran one after
-	// another. It returns how many lines it found; if they are fewer than q.N, no line is left that
-	// was committed before the call. sign may be called more than once.
+	// Seal adds the oldest unsealed lines to the chains of their teams with [Chain], in the order of their time
+	// by the store's clock and of their Append, and stores each new head with the result of sign. Concurrent
+	// calls behave as if they ran one after another. It returns the number of sealed lines; if that is less
+	// than q.N, no unsealed line is left that was committed before the call. sign may be called more than once.
 	Seal(ctx context.Context, q SealQuery, sign func(Head) []byte) (int, error)
 
-	// Unsealed counts the lines that are not sealed, by team: of one team, or of all if team is
-	// zero. A team without such lines is left out.
+	// Unsealed returns the numbers of unsealed lines by team: of one team, or of all teams if team is zero. A
+	// team without such lines is left out.
 	Unsealed(ctx context.Context, team healthlab.TeamID) (map[healthlab.TeamID]int64, error)
 
 	// Heads returns the heads of teams that have sealed lines or a head, by team. A team with sealed
@@ -65,17 +62,16 @@ type Store interface {
 	// Lines returns sealed lines by number.
 	Lines(ctx context.Context, q Query) ([]Line, error)
 
-	// Unanchored returns the heads of at most n chains that have lines behind their last anchor.
+	// Unanchored returns the heads of at most n chains with lines after their last anchor.
 	Unanchored(ctx context.Context, n int) ([]Head, error)
 
-	// AddAnchor keeps an anchor. Adding an anchor of the same line is a no-op.
+	// AddAnchor stores an anchor. Adding an anchor of the same line is a no-op.
 	AddAnchor(ctx context.Context, a Anchor) error
 
 	// Anchors returns the anchors of a team by line.
 	Anchors(ctx context.Context, team healthlab.TeamID) ([]Anchor, error)
 
-	// Prune removes the lines up to the last anchor of their team that was signed before an
-	// instant, and the anchors before that one. The anchor itself stays: the rest of the chain
-	// is verified from it.
+	// Prune removes the lines up to the team's last anchor that was signed before an instant, and the anchors
+	// before that one. The anchor itself stays, because the verification of the remaining chain starts from it.
 	Prune(ctx context.Context, before time.Time) error
 }

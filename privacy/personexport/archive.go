@@ -45,8 +45,8 @@ type manifestFile struct {
 	Size int64  `json:"size"`
 }
 
-// Write writes the ZIP file: manifest.json, which lists the files, and the files. Memory does
-// not grow with their size. An error may come after a part was written.
+// Write writes the ZIP file: manifest.json, which lists the files, and the files. Its memory does not grow with
+// their size. After an error a part may have been written.
 func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 	j, z := &a.j, zip.NewWriter(w)
 	m := manifest{ExportID: j.ID, UserID: j.User, CreatedAt: healthlab.At(j.CreatedAt), CompletedAt: healthlab.At(j.CompletedAt), Files: []manifestFile{}}
@@ -75,7 +75,7 @@ func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// add copies the nth file, which is compressed already.
+// add copies the nth file, which is already compressed.
 func (a *Archive) add(ctx context.Context, z *zip.Writer, n int) (err error) {
 	f := &a.j.Files[n]
 	if f.Absent {

@@ -11,52 +11,50 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// JobID names an export.
+// JobID identifies an export.
 type JobID struct{ uuid.UUID }
 
-// Status says how far an export is. Clients accept further ones.
+// Status is the state of an export. Clients must accept further ones.
 type Status string
 
-// The statuses.
+// Statuses of an export.
 const (
-	// InProgress: files are being written.
+	// InProgress: the files are being written.
 	InProgress Status = "in_progress"
-	// Completed: the ZIP file can be fetched until the export expires.
+	// Completed: the ZIP file can be downloaded until the export expires.
 	Completed Status = "completed"
 	// Failed: the export was given up. A new one can be started.
 	Failed Status = "failed"
 )
 
-// Job is an export as a [Store] keeps it. Times are in UTC; the zero time means never.
+// Job is a stored export. Times are in UTC; the zero time means never.
 type Job struct {
 	ID   JobID
 	Team healthlab.TeamID
-	// User is whose data is exported; zero once the user was erased and files are still to be
-	// deleted.
+	// User is the user whose data is exported; zero if the user was erased and files must still be deleted.
 	User healthlab.UserID
-	// Revision grows by one with every write; the first is 1. The Store sets it.
+	// Revision grows by one with every write, from 1. The Store sets it.
 	Revision int64
 	Status   Status
-	// Files are the planned files in their order; nil before the plan. The first Next of them
-	// are done.
+	// Files are the planned files in order; nil before they are planned. The first Next of them are written.
 	Files []File
 	Next  int
-	// Tries counts failed attempts at the present file.
+	// Tries is the number of failed attempts at the present file.
 	Tries                int
 	CreatedAt, UpdatedAt time.Time
 	CompletedAt          time.Time
-	// ExpiresAt is when the job and its files are deleted; zero while it is in progress.
+	// ExpiresAt is the time at which the job and its files are deleted; zero while it is in progress.
 	ExpiresAt time.Time
-	// DueAt is when background work continues. [Store.Claim] compares it with the store's clock
-	// and moves it to the end of the lease. The first DueAt, and ExpiresAt, are by the clock of
-	// the process that sets them.
+	// DueAt is the time at which background work continues. [Store.Claim] compares it with the store's clock
+	// and sets it to the end of the lease. The first DueAt, and ExpiresAt, are by the clock of the process that
+	// sets them.
 	DueAt time.Time
 	// StoreTime is the store's clock while the change of an Update runs, in UTC; zero
 	// otherwise. A change that extends a lease counts from it. It is not stored.
 	StoreTime time.Time
 }
 
-// LogValue shows the ids and where the export is.
+// LogValue logs the ids and the progress of the export.
 func (j Job) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", j.ID.String()), slog.String("team", j.Team.String()), slog.String("status", string(j.Status)), slog.Int("tries", j.Tries))
 }
@@ -65,7 +63,7 @@ func (j Job) LogValue() slog.Value {
 type File struct {
 	// Name is the path in the ZIP file. It has ids and no values of the person.
 	Name string
-	// Absent is set if there was nothing to write, such as a document that is not printed.
+	// Absent is true if there was nothing to write, such as a document that is not printed.
 	Absent bool
 	// Size and Packed are the lengths in bytes before and after compression, and CRC is the
 	// CRC-32 of the content.
@@ -85,32 +83,33 @@ func (j *Job) packed() (n int64) {
 	return n
 }
 
-// Clone returns a copy that shares nothing with j.
+// Clone returns a deep copy of j.
 func (j *Job) Clone() Job {
 	out := *j
 	out.Files = slices.Clone(j.Files)
 	return out
 }
 
-// PublishedJob is an export as answers show it.
+// PublishedJob is an export in the HTTP API.
 type PublishedJob struct {
 	ID     JobID            `json:"id"`
 	UserID healthlab.UserID `json:"user_id"`
 	Status Status           `json:"status"`
-	// FilesDone and FilesTotal are the progress. FilesTotal is null until the files are planned.
+	// FilesDone and FilesTotal are the numbers of written and of all files. FilesTotal is null until the files
+	// are planned.
 	FilesDone  int  `json:"files_done"`
 	FilesTotal *int `json:"files_total"`
-	// Bytes is the size of the compressed files that are done.
+	// Bytes is the size of the written files, compressed.
 	Bytes       int64           `json:"bytes"`
 	CreatedAt   healthlab.Time  `json:"created_at"`
 	CompletedAt *healthlab.Time `json:"completed_at"`
-	// ExpiresAt is when a completed or failed export is deleted; null before.
+	// ExpiresAt is the time at which a completed or failed export is deleted; null before that state.
 	ExpiresAt *healthlab.Time `json:"expires_at"`
 	// DownloadPath is the path of the ZIP file; null unless the export is completed.
 	DownloadPath *string `json:"download_path"`
 }
 
-// Published returns the job as answers show it.
+// Published returns the job in the form of the HTTP API.
 func (j *Job) Published() PublishedJob {
 	p := PublishedJob{ID: j.ID, UserID: j.User, Status: j.Status, FilesDone: j.Next, Bytes: j.packed(), CreatedAt: healthlab.At(j.CreatedAt)}
 	if j.Files != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// jobTable keeps exports. They name files and hold no value of the person.
+// jobTable stores exports. They have names of files and no value of the person.
 var jobTable = store.Table[Job]{Name: "person_export", Clear: true, Row: func(j *Job) store.Row {
 	return store.Row{Key: store.Key{Team: j.Team, User: j.User, ID: store.UUID(j.ID.UUID)}, Due: j.DueAt}
 }}
@@ -19,8 +19,8 @@ var jobTable = store.Table[Job]{Name: "person_export", Clear: true, Row: func(j 
 // Tables declares what [NewStore] keeps.
 func Tables() []store.Definition { return []store.Definition{jobTable.Definition()} }
 
-// NewStore returns the exports of a store whose tables include [Tables] and which keeps users.
-// Erasing a user calls [EraseJobs].
+// NewStore returns a Store over a store whose tables must include [Tables] and those of the users. Erasing a
+// user must call [EraseJobs].
 func NewStore(s store.Store) Store { return rowStore{s} }
 
 type rowStore struct{ s store.Store }
@@ -101,7 +101,7 @@ func (r rowStore) Update(ctx context.Context, team healthlab.TeamID, id JobID, c
 	return out, err
 }
 
-// putJob writes a job in place of the one that was read.
+// putJob replaces the job that was read.
 func putJob(tx store.Tx, e *store.Entry[Job], next Job) (Job, error) {
 	next.Revision = e.Revision + 1
 	next, err := next.Normal()
@@ -156,8 +156,8 @@ func (r rowStore) Delete(ctx context.Context, team healthlab.TeamID, id JobID) e
 	})
 }
 
-// EraseJobs prepares the erasure of a user, in its transaction: jobs with files lose their user, so
-// that [Store.Claim] hands them out for the deletion of the files.
+// EraseJobs prepares the erasure of a user, in its transaction: jobs with files lose their user, so that
+// [Store.Claim] returns them for the deletion of the files.
 func EraseJobs(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	jobs, err := jobTable.Find(tx, ofUser(user, store.Held))
 	if err != nil {

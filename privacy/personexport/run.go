@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// leaseMargin is how much longer a lease lasts than the writing of a file: a file that is
-// still written when the lease ends would replace that of another process.
+// leaseMargin is the time by which a lease is longer than the time limit of a file: a file that is still being
+// written when the lease ends would overwrite that of another process.
 const leaseMargin = 30 * time.Second
 
 func (s *Service) lease() time.Duration { return fileTimeout + leaseMargin }
@@ -34,14 +34,14 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// errTaken says that another process has the job.
+// errTaken is returned if another process has claimed the job.
 var errTaken = fmt.Errorf("%w: another process continues the export", healthlab.Conflict)
 
-// errNotRecorded says that the access could not be recorded, so that nothing was read.
+// errNotRecorded is returned if the access could not be recorded in the access log, so that nothing was read.
 var errNotRecorded = errors.New("record access")
 
-// Step takes a claimed job to its end, or deletes it. [Service.Run] calls it; a host with its
-// own loop may.
+// Step completes a claimed job, or deletes it. [Service.Run] calls it; hosts with a loop of their own may call
+// it.
 func (s *Service) Step(ctx context.Context, j Job) error {
 	if j.User.IsZero() || j.Status != InProgress {
 		return s.discard(ctx, &j)
@@ -69,7 +69,7 @@ func (s *Service) discard(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// update writes a job that this process has claimed.
+// update changes a job that this process has claimed.
 func (s *Service) update(ctx context.Context, j *Job, edit func(*Job)) error {
 	held, at := j.Revision, s.now()
 	next, err := s.store.Update(ctx, j.Team, j.ID, func(j *Job) error {
@@ -87,7 +87,7 @@ func (s *Service) update(ctx context.Context, j *Job, edit func(*Job)) error {
 	return nil
 }
 
-// write plans the files and writes those that are not done.
+// write plans the files and writes the missing ones.
 func (s *Service) write(ctx context.Context, j *Job) error {
 	if err := s.begin(ctx, j); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Service) write(ctx context.Context, j *Job) error {
 	})
 }
 
-// begin records the access and plans the files, within the time of one file.
+// begin records the access and plans the files, within the time limit of one file.
 func (s *Service) begin(ctx context.Context, j *Job) error {
 	ctx, stop := context.WithTimeout(ctx, fileTimeout)
 	defer stop()
@@ -150,7 +150,7 @@ func (s *Service) plan(ctx context.Context, j *Job) ([]File, error) {
 	return files, nil
 }
 
-// writeFile writes the nth file and returns what is known of it then.
+// writeFile writes the nth file and returns its size and checksum.
 func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	ctx, stop := context.WithTimeout(ctx, fileTimeout)
 	defer stop()
@@ -187,7 +187,7 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 
 var errStopped = errors.New("the export has no stored file")
 
-// pack compresses what write writes, and notes its size and sum.
+// pack compresses the output of write, and computes its size and checksum.
 func pack(f *File, to io.Writer, write func(io.Writer) error) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -211,7 +211,7 @@ func pack(f *File, to io.Writer, write func(io.Writer) error) (err error) {
 	return nil
 }
 
-// counter counts what is written.
+// counter counts the written bytes.
 type counter struct {
 	w io.Writer
 	n int64
@@ -223,8 +223,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failed records a failed attempt: the job is tried later, or given up, and then its files are
-// deleted. A job whose user is deleted is given up at once.
+// failed records a failed attempt: the job is tried again later, or given up, and then its files are deleted.
+// The job of a deleted user is given up at once.
 func (s *Service) failed(ctx context.Context, j *Job, cause error) error {
 	at := s.now()
 	over := j.Tries+1 >= s.opts.Tries || errors.Is(s.check(ctx, j.Team, j.User), healthlab.NotFound)

@@ -13,33 +13,32 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Options adjusts a Service. The zero value, and nil, mean the defaults.
+// Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Keep is how long a completed or failed export is kept. Default 7 days.
+	// Keep is the time for which a completed or failed export is stored. Default 7 days.
 	Keep time.Duration
-	// Tries is how many attempts a file has. Default 5.
+	// Tries is the highest number of attempts at a file. Default 5.
 	Tries int
-	// Workers is how many exports a process writes at a time. Default 1.
+	// Workers is the number of exports that a process writes at a time. Default 1.
 	Workers int
-	// Idle is how long background work waits when there is nothing to do. Default 1 s.
+	// Idle is the interval at which idle background work checks for due exports. Default 1 s.
 	Idle time.Duration
-	// Accessed is called before a process reads data for an export, once for each time that it
-	// takes the job up. After an error nothing is read, and the job waits for the end of
-	// its lease. Default: no call.
+	// Accessed is called before a process reads data for an export, once for each claim of the job. After an
+	// error nothing is read, and the job is tried again after its lease. Default: no call.
 	Accessed func(ctx context.Context, j Job) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what fails in the background. Default: slog.Default().
+	// Log receives errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
 const (
-	// maxPerUser is how many exports of a user are kept at a time, those in progress included.
+	// maxPerUser is the highest number of stored exports of a user, including those in progress.
 	maxPerUser = 3
-	// fileTimeout is how long writing one file may take. A process that dies is replaced after half a
-	// minute more.
+	// fileTimeout is the time limit of writing one file. Another process takes over the export of a crashed one
+	// half a minute after it.
 	fileTimeout = 10 * time.Minute
 )
 
@@ -84,8 +83,8 @@ type Service struct {
 	wake    chan struct{}
 }
 
-// New returns a Service. sources are the contents of an export by folder. Invalid without a
-// store, files, users or sources.
+// New returns a Service. sources has the contents of an export by folder. Invalid without a store, files, users
+// or sources.
 func New(store Store, blobs BlobStore, users Users, sources map[string]Source, opts *Options) (*Service, error) {
 	if store == nil || blobs == nil || users == nil || len(sources) == 0 {
 		return nil, fmt.Errorf("%w: personexport.New: a store, files, users and sources are required", healthlab.Invalid)
@@ -104,21 +103,20 @@ func New(store Store, blobs BlobStore, users Users, sources map[string]Source, o
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// Types of RuleErrors.
+// Error types of this package.
 const (
 	// RuleUserNotFound: the team has no such user.
 	RuleUserNotFound = "USER_NOT_FOUND"
 	// RuleExportNotFound: the user has no such export, or it has expired.
 	RuleExportNotFound = "EXPORT_NOT_FOUND"
-	// RuleTooManyExports: the user has as many exports as are kept at a time.
+	// RuleTooManyExports: the user has the highest allowed number of exports.
 	RuleTooManyExports = "TOO_MANY_EXPORTS"
 	// RuleNotCompleted: the export has no ZIP file, because it is in progress or has failed.
 	RuleNotCompleted = "EXPORT_NOT_COMPLETED"
 )
 
-// Start begins an export of a user. RuleErrors [RuleUserNotFound] (NotFound), and
-// [RuleTooManyExports] (Conflict) if the user has 3 exports that have not
-// failed.
+// Start starts an export of a user. RuleErrors [RuleUserNotFound] (NotFound), and [RuleTooManyExports]
+// (Conflict) if the user has 3 exports that have not failed.
 func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (PublishedJob, error) {
 	if err := s.check(ctx, team, user); err != nil {
 		return PublishedJob{}, fmt.Errorf("start export: %w", err)
@@ -205,7 +203,7 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 	return nil
 }
 
-// deleteFiles deletes what is stored of a job.
+// deleteFiles deletes the stored files of a job.
 func (s *Service) deleteFiles(ctx context.Context, j *Job) error {
 	for n := range j.Files {
 		if err := s.blobs.Delete(ctx, j.Key(n)); err != nil {

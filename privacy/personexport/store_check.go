@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// CheckJob is the check that stores make before they insert a job: a job without an id, a team or a
-// user is [healthlab.Invalid].
+// CheckJob returns [healthlab.Invalid] for a job without an id, a team or a user. Stores call it before they
+// insert a job.
 func CheckJob(j *Job) error {
 	if j.Team.IsZero() || j.ID == (JobID{}) || j.User.IsZero() {
 		return fmt.Errorf("%w: export: the id, the team and the user must be set", healthlab.Invalid)
@@ -16,9 +16,8 @@ func CheckJob(j *Job) error {
 	return nil
 }
 
-// Normal returns a job in the form in which stores keep it: times in UTC to the microsecond. It
-// shares nothing with j. A status or a name of a file that [healthlab.CheckText] refuses is
-// [healthlab.Invalid].
+// Normal returns a deep copy of a job in the form that stores write: times in UTC to the microsecond. A status
+// or a name of a file that [healthlab.CheckText] refuses is [healthlab.Invalid].
 func (j *Job) Normal() (Job, error) {
 	out := j.Clone()
 	out.CreatedAt, out.UpdatedAt = healthlab.At(j.CreatedAt).Time, healthlab.At(j.UpdatedAt).Time

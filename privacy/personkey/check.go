@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Check opens the key of the installation, the first key of a person or a team, and the first one
-// that another key of the host seals. It returns the error of the first that does not open: the
-// Sealer is not the one that sealed it. A store without keys is no error.
+// Check decrypts the key of the installation, the first key of a person or a team, and the first key that is
+// encrypted under another key of the host. An error means that the Sealer is not the one with which the keys
+// were encrypted. A store without keys is no error.
 func (k *Keys) Check(ctx context.Context) error {
 	if k == nil {
 		return nil

@@ -12,18 +12,17 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Encrypt returns inner with encrypted documents: those of a user's rows with the key of the user,
-// those of other rows with the key of the team, those of rows without a team with the operator's.
-// New documents of tables that are declared Clear, but for Sealed rows, and all documents if keys is nil, stay as they are;
-// without keys an encrypted document is healthlab.Unavailable.
-// No document in clear may begin as [Sealed] ones do.
-// Keys and index values stay as they are, but for index values that are declared Secret: they become
-// digests under the key of the team.
+// Encrypt returns a Store that encrypts the documents of inner: those of a user's rows with the key of the
+// user, those of other rows with the key of the team, those of rows without a team with the operator's key. Two
+// kinds of new documents are not encrypted: those of tables that are declared Clear, except Sealed rows, and
+// all documents if keys is nil. Without keys, reading an encrypted document is healthlab.Unavailable. No
+// unencrypted document may begin like an encrypted one (see [Sealed]). Keys and index values are not encrypted,
+// except that index values that are declared Secret are replaced by digests under the key of the team.
 //
-// A row whose key was deleted is left out of every answer, as if it were not there.
+// A row whose key was deleted is missing in every answer, as if it did not exist.
 //
-// No key is fetched while a transaction is open: an Update that needs a key which is not in memory
-// rolls back, fetches it and runs again.
+// No key is fetched while a transaction is open: an Update that needs a key which is not in memory rolls back,
+// fetches the key and runs again.
 func Encrypt(inner store.Store, keys *Keys, tables []store.Definition) store.Store {
 	if keys == nil {
 		return plain{inner}
@@ -35,7 +34,7 @@ func Encrypt(inner store.Store, keys *Keys, tables []store.Definition) store.Sto
 	return e
 }
 
-// plain is a store without keys. healthlab.Unavailable if a document is encrypted.
+// plain is a store without keys. Reading an encrypted document is healthlab.Unavailable.
 type plain struct{ store.Store }
 
 func (p plain) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
@@ -67,17 +66,18 @@ type encrypted struct {
 	tables map[string]store.Definition
 }
 
-// session is what the runs of one Update know of keys.
+// session has the keys for the runs of one Update.
 type session struct {
-	opened  map[Ref]*key // nil for a key that was deleted, or was never made
-	missing map[Ref]bool // what the present run lacks; true if the key is to be made
+	opened  map[Ref]*key // nil for a key that was deleted, or never created
+	missing map[Ref]bool // keys that the present run lacks; true if the key must be created
 	refused error        // the first row of the present run that cannot be encrypted
 }
 
-// inSession is the key of the session of a store in a context.
+// inSession is the context key of the session of a store.
 type inSession struct{ of *encrypted }
 
-// maxRounds is how often an Update or a Read runs at most, each time for keys that it lacked before.
+// maxRounds is the highest number of runs of an Update or a Read, each with the keys that the run before
+// lacked.
 const maxRounds = 1000
 
 var errRounds = fmt.Errorf("%w: the keys of a transaction's users were not found in %d runs", healthlab.Unavailable, maxRounds)
@@ -115,7 +115,7 @@ func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.
 	return errRounds
 }
 
-// fetch opens the keys that a run lacked.
+// fetch fetches the keys that a run lacked.
 func (e *encrypted) fetch(ctx context.Context, s *session) error {
 	refs := make([]Ref, 0, len(s.missing))
 	for ref := range s.missing {
@@ -159,8 +159,7 @@ func (e *encrypted) Read(ctx context.Context, q ...store.Query) ([][]store.Row, 
 	return nil, errRounds
 }
 
-// read answers queries. A query with a limit is asked again for more rows while some of its
-// answer are left out.
+// read answers queries. A query with a limit is repeated for more rows while rows of its answer are left out.
 func (e *encrypted) read(s *session, read func(...store.Query) ([][]store.Row, error), q []store.Query) ([][]store.Row, error) {
 	asked := slices.Clone(q)
 	for i := range asked {
@@ -207,7 +206,7 @@ func refOf(k store.Key) Ref {
 
 func boundTo(k store.Key) string { return "row/" + k.Table + "/" + k.ID }
 
-// key returns an opened key. False if it must be fetched, which is noted.
+// key returns a key from the session. False if the key must be fetched, which is recorded.
 func (e *encrypted) key(s *session, ref Ref, create bool) (*key, bool) {
 	k, ok := s.opened[ref]
 	if !ok {
@@ -223,7 +222,7 @@ func (e *encrypted) key(s *session, ref Ref, create bool) (*key, bool) {
 	return k, ok
 }
 
-// open decrypts rows. It leaves out those whose key was deleted.
+// open decrypts rows. It leaves out rows whose key was deleted.
 func (e *encrypted) open(s *session, rows []store.Row) ([]store.Row, error) {
 	out := make([]store.Row, 0, len(rows))
 	for _, r := range rows {
@@ -245,7 +244,7 @@ func (e *encrypted) open(s *session, rows []store.Row) ([]store.Row, error) {
 	return out, nil
 }
 
-// digestQuery replaces a secret value by its digest.
+// digestQuery replaces a secret value in a query by its digest.
 func (e *encrypted) digestQuery(s *session, q *store.Query) error {
 	i := int(q.By) - int(store.ByFirst)
 	if i < 0 || i > 1 || !e.tables[q.Table].Secret[i] {
@@ -306,7 +305,7 @@ func (t *encryptedTx) Put(rows ...store.Row) {
 	}
 }
 
-// digest replaces the secret index values of a row. False if a key is missing.
+// digest replaces the secret index values of a row by their digests. False if a key is missing.
 func (t *encryptedTx) digest(r *store.Row) bool {
 	for i, secret := range t.e.tables[r.Table].Secret {
 		if !secret || r.Index[i] == "" {
@@ -338,7 +337,7 @@ func (k *key) sealBox(ref Ref, bound string, plain []byte) ([]byte, error) {
 	return k.aead.Seal(box, box[1:], plain, extra(ref, bound)), nil //nolint:gosec // the nonce was read from rand
 }
 
-// openBox decrypts a box. Invalid if it is another row's or damaged.
+// openBox decrypts an encrypted value. Invalid if the value is another row's or damaged.
 func (k *key) openBox(ref Ref, bound string, box []byte) ([]byte, error) {
 	nonce := k.aead.NonceSize()
 	if len(box) < 1+nonce {

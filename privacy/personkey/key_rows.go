@@ -8,8 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keyTable keeps keys by user, then team. They are encrypted by the host's Sealer. The rows name no
-// user, so that the erasure of a person leaves the mark that the key was deleted.
+// keyTable stores keys by user, then team. They are encrypted by the host's Sealer. The rows have no user
+// field, so that the erasure of a person keeps the mark that the key was deleted.
 var keyTable = store.Table[Entry]{Name: "person_key", Clear: true, Row: func(e *Entry) store.Row {
 	return store.Row{Key: refKey(e.Ref)}
 }}
@@ -21,9 +21,9 @@ func refKey(r Ref) store.Key {
 // Tables declares what [NewStore] keeps.
 func Tables() []store.Definition { return []store.Definition{keyTable.Definition()} }
 
-// NewStore returns the keys of a store whose tables include [Tables]. That store is not the one that
-// keeps the data, and its backups are apart: deleting a key then erases the person from the backups
-// of the data.
+// NewStore returns a Store of keys over a store whose tables must include [Tables]. That store must not be the
+// one with the data, and its backups must be separate: deleting a key then makes the person's data in backups
+// unreadable.
 func NewStore(s store.Store) Store { return rowStore{s} }
 
 type rowStore struct{ s store.Store }
@@ -67,7 +67,7 @@ func (r rowStore) Find(ctx context.Context, refs []Ref) ([]Entry, error) {
 	return out, nil
 }
 
-// change writes what edit makes of a key; nothing if edit returns false.
+// change writes a key that edit has changed; nothing if edit returns false.
 func (r rowStore) change(ctx context.Context, ref Ref, edit func(*Entry) bool) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		e, err := keyTable.Get(tx, refKey(ref), store.Held)
@@ -98,7 +98,7 @@ func (r rowStore) Replace(ctx context.Context, was, e Entry) error {
 	})
 }
 
-// walk calls each with the keys behind a ref, in order, until it returns false.
+// walk calls each with the keys after a ref, in order, until it returns false.
 func (r rowStore) walk(ctx context.Context, after Ref, each func(Entry) bool) error {
 	const page = 500
 	last := ""

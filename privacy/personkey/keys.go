@@ -31,26 +31,26 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Ref names whose key it is: a user's, or with a zero User the team's own, for data that is
-// about no one user. The zero Ref is the operator's of the installation.
+// Ref identifies a key: that of a user or, with a zero User, that of the team for data about no user. The zero
+// Ref is the key of the installation's operator.
 type Ref struct {
 	Team healthlab.TeamID
 	User healthlab.UserID
 }
 
-// ErrErased is a [healthlab.NotFound]: the key was deleted, or never was in this store.
+// ErrErased is a [healthlab.NotFound] error: the key was deleted, or never was in this store.
 var ErrErased = fmt.Errorf("%w: the key of the user was deleted", healthlab.NotFound)
 
-// Options adjusts Keys. The zero value, and nil, mean the defaults.
+// Options are the options of Keys. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Cached is how many opened keys are kept in memory. Default 10,000.
+	// Cached is the number of decrypted keys in memory. Default 10,000.
 	Cached int
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// Keys encrypts with the keys of persons. A nil *Keys leaves everything in clear: what it
-// seals is the plaintext. Safe for concurrent use.
+// Keys encrypts data with the keys of persons. A nil *Keys encrypts nothing: it returns the plaintext. Safe for
+// concurrent use.
 type Keys struct {
 	healthlab.Private
 
@@ -67,21 +67,21 @@ type cached struct {
 	until time.Time
 }
 
-// key is an opened key: AES-256-GCM for boxes, HMAC-SHA-256 for digests and tokens, each
-// under a key derived from it.
+// key is a decrypted key: AES-256-GCM for values, HMAC-SHA-256 for digests and tokens, each under a key derived
+// from it.
 type key struct {
 	aead cipher.AEAD
 	mac  []byte
 }
 
-// lifetime is how long an opened key is kept in memory. After a deletion in another process, data
-// opens here for at most so long.
+// lifetime is the time for which a decrypted key stays in memory. After a deletion in another process, this
+// process can decrypt data for at most that time.
 const lifetime = 5 * time.Minute
 
 // keyBytes is the length of a key.
 const keyBytes = 32
 
-// New returns Keys over a store. sealer encrypts each key.
+// New returns Keys over a store. sealer encrypts the keys themselves.
 func New(store Store, sealer healthlab.Sealer, opts *Options) *Keys {
 	k := &Keys{store: store, sealer: sealer, opened: map[Ref]cached{}}
 	if opts != nil {
@@ -96,13 +96,12 @@ func New(store Store, sealer healthlab.Sealer, opts *Options) *Keys {
 	return k
 }
 
-// format is the first byte of a box. No plaintext of a store begins with it: no text in UTF-8 does,
-// and no encoded samples.
+// format is the first byte of an encrypted value. No plaintext in a store begins with it: UTF-8 text does not,
+// and encoded samples do not.
 const format = 0x81
 
-// Seal encrypts plain with the key of a person, and makes the key if there is none. bound
-// names the row: a box that is copied to another row does not open. ErrErased if the key was
-// deleted.
+// Seal encrypts plain with the key of a person, which it creates if there is none. bound identifies the row: a
+// value that is copied to another row cannot be decrypted. ErrErased if the key was deleted.
 func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([]byte, error) {
 	if k == nil {
 		return plain, nil
@@ -114,11 +113,11 @@ func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([
 	return key.sealBox(ref, bound, plain)
 }
 
-// Sealed reports whether data of a store is a box.
+// Sealed reports whether a stored value is encrypted.
 func Sealed(data []byte) bool { return len(data) > 0 && data[0] == format }
 
 // OpenBytes is [Keys.Open] for data of any form, such as files. With a nil *Keys it returns all bytes
-// as they are, also those that begin as a box does.
+// unchanged, also those that begin like an encrypted value.
 func (k *Keys) OpenBytes(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {
 	if k == nil {
 		return box, nil
@@ -126,9 +125,9 @@ func (k *Keys) OpenBytes(ctx context.Context, ref Ref, bound string, box []byte)
 	return k.Open(ctx, ref, bound, box)
 }
 
-// Open decrypts a box; of an empty one it returns nothing. ErrErased if the key was deleted,
-// Invalid if the box is another row's, damaged or not encrypted. With a nil *Keys it returns
-// plaintext, and Unavailable for a box.
+// Open decrypts a value; an empty value gives nothing. ErrErased if the key was deleted, Invalid if the value
+// is another row's, damaged or not encrypted. With a nil *Keys it returns plaintext, and Unavailable for an
+// encrypted value.
 func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {
 	switch {
 	case len(box) == 0:
@@ -153,8 +152,8 @@ func extra(ref Ref, bound string) []byte {
 	return append(b, bound...)
 }
 
-// Digest returns 32 bytes that are equal for equal data of one person, and tell nothing
-// without the key. With a nil *Keys it is the SHA-256.
+// Digest returns 32 bytes that are equal for equal data of one person, and reveal nothing without the key. With
+// a nil *Keys it is the SHA-256.
 func (k *Keys) Digest(ctx context.Context, ref Ref, data []byte) ([]byte, error) {
 	if k == nil {
 		sum := sha256.Sum256(data)
@@ -195,8 +194,8 @@ func (k *Keys) Tokens(ctx context.Context, team healthlab.TeamID, terms []string
 	return out, nil
 }
 
-// Load opens the keys of many persons with one call of the Store, so that the calls of Open
-// that follow need none. Keys that were deleted are passed over.
+// Load fetches the keys of many persons with one call of the Store, so that later calls of Open need none.
+// Deleted keys are skipped.
 func (k *Keys) Load(ctx context.Context, refs []Ref) error {
 	if k == nil {
 		return nil
@@ -224,8 +223,8 @@ func (k *Keys) Load(ctx context.Context, refs []Ref) error {
 	return nil
 }
 
-// Delete removes the key of a person for good: nothing that was encrypted with it opens, and
-// no key is made for the person again. Deleting twice is no error.
+// Delete removes the key of a person permanently: data that was encrypted with it cannot be decrypted, and no
+// new key is created for the person. Deleting twice is no error.
 func (k *Keys) Delete(ctx context.Context, ref Ref) error {
 	if k == nil {
 		return nil
@@ -274,7 +273,7 @@ func (k *Keys) find(ctx context.Context, ref Ref) (*key, error) {
 	return k.open(ctx, found[0])
 }
 
-// ensure returns the key of a person, and makes one for a person who has had none.
+// ensure returns the key of a person, and creates one for a person who never had a key.
 func (k *Keys) ensure(ctx context.Context, ref Ref) (*key, error) {
 	if key := k.remembered(ref); key != nil {
 		return key, nil
@@ -301,10 +300,10 @@ func (k *Keys) ensure(ctx context.Context, ref Ref) (*key, error) {
 	return k.open(ctx, kept)
 }
 
-// ofKey is what sealed keys are bound to, besides their person.
+// ofKey is additional data with which keys are encrypted, besides their Ref.
 const ofKey = "person key"
 
-// open unseals a key and remembers it.
+// open decrypts a key and stores it in memory.
 func (k *Keys) open(ctx context.Context, e Entry) (*key, error) {
 	if e.Key.KeyID == "" {
 		return nil, ErrErased
@@ -347,7 +346,7 @@ func derive(secret []byte) (*key, error) {
 	return &key{aead, mac}, err
 }
 
-// remembered returns an opened key from memory; nil if it is not there.
+// remembered returns a decrypted key from memory; nil if it is not there.
 func (k *Keys) remembered(ref Ref) *key {
 	k.mu.Lock()
 	defer k.mu.Unlock()

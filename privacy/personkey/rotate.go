@@ -5,20 +5,19 @@ import (
 	"fmt"
 )
 
-// Progress says how far a rotation is.
+// Progress is the progress of a rotation.
 type Progress struct {
-	// Done keys were sealed under the newer key by this call, of Total that needed it when the
-	// call began.
+	// Done is the number of keys that this call has encrypted under the newer key, of the Total that needed it
+	// at the start.
 	Done, Total int
 }
 
-// rotatePage is how many keys a rotation reads at a time.
+// rotatePage is the number of keys that a rotation reads at a time.
 const rotatePage = 500
 
-// Rotate seals every key under the current key of the Sealer, which still has the older ones.
-// Readers and writers go on meanwhile. After a rotation that was stopped, the next call
-// goes on where it was: what is done is not done twice. progress is called after each page; nil
-// for no reports.
+// Rotate encrypts every key under the current key of the Sealer, which must still have the older ones. Readers
+// and writers continue meanwhile. After an interrupted rotation, the next call continues where it stopped.
+// progress is called after each page; it may be nil.
 func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 	probe, err := k.sealer.Seal(ctx, nil, []byte(ofKey))
 	if err != nil {
@@ -77,7 +76,7 @@ func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 	}
 }
 
-// reseal seals a key under the current key of the sealer.
+// reseal encrypts a key under the current key of the sealer.
 func (k *Keys) reseal(ctx context.Context, e Entry) (Entry, error) {
 	bound := extra(e.Ref, ofKey)
 	secret, err := k.sealer.Open(ctx, e.Key, bound)

@@ -31,81 +31,81 @@ import (
 //	samples/SERIES/START/data      its samples
 //	samples/SERIES/tail            a piece of the tail of a series
 
-// RowBirthDate and RowUserInfo are for values that a user has once.
+// RowBirthDate and RowUserInfo are the row names of values that a user has once.
 const (
 	RowBirthDate = "users.birth_date"
 	RowUserInfo  = "user_info"
 )
 
-// RowRecordDoc is for the JSON of a record.
+// RowRecordDoc returns the row name of a record's JSON, with which it is encrypted.
 func RowRecordDoc(resource string, id fmt.Stringer) string {
 	return "record/" + resource + "/" + id.String() + "/doc"
 }
 
-// RowRecordRaw is for the payload of a record's source.
+// RowRecordRaw returns the row name of the source's payload of a record.
 func RowRecordRaw(resource string, id fmt.Stringer) string {
 	return "record/" + resource + "/" + id.String() + "/raw"
 }
 
-// RowEvent is for the body of an event.
+// RowEvent returns the row name of an event's body.
 func RowEvent(id fmt.Stringer) string { return "webhook_event/" + id.String() }
 
-// RowResultTable is for the stored table of a continuous query.
+// RowResultTable returns the row name of the result table of a continuous query.
 func RowResultTable(query fmt.Stringer) string { return "continuous_result/" + query.String() }
 
-// RowOrder is for an order.
+// RowOrder returns the row name of an order.
 func RowOrder(id fmt.Stringer) string { return "order/" + id.String() }
 
-// RowSortName is for the name by which an order is sorted.
+// RowSortName returns the row name of the name by which an order is sorted.
 func RowSortName(order fmt.Stringer) string { return "order_name/" + order.String() }
 
-// RowAnswer is for the answer of an idempotency key, in the form in which a store knows the key
-// within its team.
+// RowAnswer returns the row name of the answer of an idempotency key, in the store's form of the key within its
+// team.
 func RowAnswer(key string) string { return "order_key/" + key }
 
-// RowResult is for a result under review.
+// RowResult returns the row name of a result under review.
 func RowResult(id fmt.Stringer) string { return "raw_result/" + id.String() }
 
-// RowMatchTestRun is for a test run of matching.
+// RowMatchTestRun returns the row name of a test run of matching.
 func RowMatchTestRun(id fmt.Stringer) string { return "result_trial/" + id.String() }
 
-// RowInsurance is for an insurance record.
+// RowInsurance returns the row name of an insurance record.
 func RowInsurance(id fmt.Stringer) string { return "insurance/" + id.String() }
 
-// RowParsingJob is for a job that parses a lab report.
+// RowParsingJob returns the row name of a job that parses a lab report.
 func RowParsingJob(id fmt.Stringer) string { return "parsing_job/" + id.String() }
 
-// RowLabRecord is for what a laboratory's backend knows of an order.
+// RowLabRecord returns the row name of the data that a laboratory's backend has about an order.
 func RowLabRecord(lab, number string) string { return "lab_record/" + lab + "/" + number }
 
-// RowLabDelivery is for a message of a laboratory.
+// RowLabDelivery returns the row name of a received message of a laboratory.
 func RowLabDelivery(lab, key string) string { return "lab_delivery/" + lab + "/" + key }
 
-// RowLabMessage is for an entry of a laboratory's feed.
+// RowLabMessage returns the row name of an entry of a laboratory's feed.
 func RowLabMessage(lab string, place int64) string {
 	return "lab_message/" + lab + "/" + strconv.FormatInt(place, 10)
 }
 
-// RowFile is for a file, or the key that encrypts it.
+// RowFile returns the row name of a file, or of the key that encrypts the file.
 func RowFile(key string) string { return "file/" + key }
 
-// RowSeries is what the names of a series begin with: "samples/" and its natural key. The texts of
-// the key have no NUL.
+// RowSeries returns the prefix of the row names of a series: "samples/" and the natural key of the series. The
+// texts of that key have no NUL.
 func RowSeries(resource, provider, sourceType, part string) string {
 	return "samples/" + strings.Join([]string{resource, provider, sourceType, part}, "\x00")
 }
 
-// RowChunkHeader is for what sums up a chunk or a segment of a series, by the time of its first
-// sample in microseconds since 1970; series is of [RowSeries].
+// RowChunkHeader returns the row name of the header of a chunk or segment of a series, by the time of its first
+// sample in microseconds since 1970; series is from [RowSeries].
 func RowChunkHeader(series string, start int64) string {
 	return series + "/" + strconv.FormatInt(start, 10) + "/header"
 }
 
-// RowChunkData is for the samples of a chunk or a segment, as RowChunkHeader.
+// RowChunkData returns the row name of the samples of a chunk or segment, with the arguments of RowChunkHeader.
 func RowChunkData(series string, start int64) string {
 	return series + "/" + strconv.FormatInt(start, 10) + "/data"
 }
 
-// RowTail is for a piece of the tail of a series, wherever it stands in the tail; series is of
-// [RowSeries].
+// RowTail returns the row name of the entries in the tail of a series, whatever their position there; series is
+// from [RowSeries].
 func RowTail(series string) string { return series + "/tail" }

@@ -7,16 +7,16 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// InstallationKeyID is the key id of what [Keys.Sealer] seals. No key of the host has it.
+// InstallationKeyID is the key id of values that [Keys.Sealer] encrypts. No key of the host may have it.
 const InstallationKeyID = "healthlab.installation"
 
-// ofInstallation is whose the installation's own key is: of no team. It is not the zero Ref, after
-// which Rotate begins.
+// ofInstallation is the Ref of the installation's own key. It is not the zero Ref, because Rotate starts after
+// the zero Ref.
 var ofInstallation = Ref{User: healthlab.UserID{UUID: [16]byte{15: 1}}}
 
-// Sealer returns a Sealer whose key is kept with the keys of persons, as the installation's own.
-// [Keys.Rotate] covers that key. Boxes outside of the store, such as links, open after a
-// rotation too. With a nil *Keys it is host.
+// Sealer returns a Sealer whose key is stored with the keys of persons, as the installation's own.
+// [Keys.Rotate] covers that key, so values outside of the store, such as links, can be decrypted after a
+// rotation too. With a nil *Keys it returns host.
 func (k *Keys) Sealer(host healthlab.Sealer) healthlab.Sealer {
 	if k == nil {
 		return host
@@ -30,7 +30,7 @@ type installation struct {
 	keys *Keys
 }
 
-// Seal is [healthlab.Sealer].
+// Seal implements [healthlab.Sealer].
 func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab.Sealed, error) {
 	box, err := i.keys.Seal(ctx, ofInstallation, "installation/"+string(bound), plain)
 	if err != nil {
@@ -39,7 +39,7 @@ func (i *installation) Seal(ctx context.Context, plain, bound []byte) (healthlab
 	return healthlab.Sealed{KeyID: InstallationKeyID, Box: box}, nil
 }
 
-// Open is [healthlab.Sealer].
+// Open implements [healthlab.Sealer].
 func (i *installation) Open(ctx context.Context, box healthlab.Sealed, bound []byte) ([]byte, error) {
 	switch {
 	case box.KeyID != InstallationKeyID:

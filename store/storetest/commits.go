@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// rollback tests that nothing of a failed update stays.
+// rollback tests that a failed update leaves no change.
 func (s suite) rollback() {
 	k := key(plainTable, newTeam(), "a")
 	failed := errors.New("failed")
@@ -97,7 +97,7 @@ func (s suite) revisions() {
 	}
 }
 
-// unique tests that no two rows of a team share a unique value, however they come to it.
+// unique tests that no two rows of a team can share a unique value, by insertion or change.
 func (s suite) unique() {
 	team := newTeam()
 	row := func(team healthlab.TeamID, id, v string) store.Row {
@@ -136,7 +136,7 @@ func (s suite) unique() {
 	require.Equal(s, []string{"f"}, ids(s.read(byValue.Equal("y"))))
 }
 
-// bytes tests that ranges follow the bytes of ids and values, and end where they say.
+// bytes tests that ranges use byte order of ids and values, and their exact limits.
 func (s suite) bytes() {
 	team := newTeam()
 	sorted := []string{"\x00", "\x00\x00", "\x00\x01", "\x01", "a", "a\x00", "a\x00\xff", "a\x01", "ab", "b", "\xfe", "\xff", "\xff\xff"}
@@ -186,7 +186,7 @@ func (s suite) severalRanges() {
 	s.update(func(tx store.Tx) error { check(tx.Read(qs...)); check(tx.Read(qs...)); return nil })
 }
 
-// pages tests that a walk in pages meets each row that stays, once, beside writes.
+// pages tests that reading in pages during writes returns each row that stays, once.
 func (s suite) pages() {
 	team := newTeam()
 	for i := range 60 {
@@ -319,7 +319,7 @@ func (s suite) afterCommit() {
 	require.Equal(s, []string{"committed"}, called)
 }
 
-// trips tests that a use case which reads all it wants at once takes two trips, and a Read one.
+// trips tests that an update whose reads are asked at once takes two round trips, and a Read one.
 func (s suite) trips() {
 	if s.h.Trips == nil {
 		s.Skip("the engine has no trips")

@@ -15,12 +15,12 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// workers is how many transactions race.
+// workers is the number of concurrent transactions.
 const workers = 8
 
 func rounds() int { return prove.Counts(10, 20, 200) }
 
-// race calls work in as many goroutines as there are workers, each with a store of one of the
+// race calls work concurrently from as many goroutines as there are workers, each with a store of one of the
 // processes, and returns their errors.
 func (s suite) race(work func(i int, store store.Store) error) []error {
 	errs := make([]error, workers)
@@ -46,8 +46,8 @@ func number(doc []byte) int {
 	return n
 }
 
-// lostUpdate tests that of racing changes of a row each sees those before it, also if the first of
-// them makes the row.
+// lostUpdate tests that each concurrent change of a row sees all earlier ones, also if the first of them
+// inserts the row.
 func (s suite) lostUpdate() {
 	for round := range rounds() {
 		k := key(plainTable, newTeam(), "count")
@@ -63,7 +63,8 @@ func (s suite) lostUpdate() {
 	}
 }
 
-// skewOverRows tests a rule about two rows of which each transaction changes one: at least one is on.
+// skewOverRows tests a rule about two rows (at least one must be on) while each transaction changes one of
+// them.
 func (s suite) skewOverRows() {
 	for range rounds() {
 		team := newTeam()
@@ -92,7 +93,7 @@ func (s suite) skewOverRows() {
 	}
 }
 
-// skewOverRange tests a rule about a count: who adds holds the row that names the range.
+// skewOverRange tests a rule about a count: each addition holds the row that stands for the range.
 func (s suite) skewOverRange() {
 	const most = 3
 	for range rounds() {
@@ -115,7 +116,7 @@ func (s suite) skewOverRange() {
 	}
 }
 
-// erasure tests that uploads beside an erasure leave nothing of the person behind.
+// erasure tests that uploads during an erasure leave no row of the person.
 func (s suite) erasure() {
 	gone := errors.New("the user is gone")
 	for range rounds() {
@@ -156,9 +157,9 @@ func (s suite) erasure() {
 	}
 }
 
-// absentUser tests that the lock of a user holds where the store has no row of the user, as with a host
-// that keeps its users elsewhere. What is added beside an erasure is deleted by it, or sees its mark; and
-// who holds the user may count the rows of the user.
+// absentUser tests that a user can be locked without a row in the store, as with a host that stores its users
+// elsewhere. A row that is added during an erasure is deleted by it, or its transaction sees the mark of the
+// erasure; a transaction that holds the user can count the rows of the user.
 func (s suite) absentUser() {
 	const most = 3
 	for range rounds() {
@@ -201,8 +202,8 @@ func (s suite) absentUser() {
 	}
 }
 
-// madeUser tests that no user is made beside a transaction that found none: who finds the user finds all
-// that was added without one.
+// madeUser tests that a user is not inserted concurrently with a transaction that found none: a transaction
+// that finds the user sees all rows that were added before.
 func (s suite) madeUser() {
 	for range rounds() {
 		team, user := newTeam(), newUser()
@@ -238,8 +239,7 @@ func (s suite) madeUser() {
 	}
 }
 
-// order tests that of two changes of a row the one with the higher revision came second: what it
-// wrote is what is read.
+// order tests that of two changes of a row the one with the higher revision came second, so its value is read.
 func (s suite) order() {
 	for range rounds() {
 		team := newTeam()
@@ -264,7 +264,7 @@ func (s suite) order() {
 	}
 }
 
-// claims tests that no two claims get one row before its lease ends, and that the longest due come
+// claims tests that no two claims get the same row before its lease ends, and that the longest due rows come
 // first.
 func (s suite) claims() {
 	team := newTeam()
@@ -361,7 +361,7 @@ func (s suite) snapshot() {
 	}
 }
 
-// numbers tests that a number which a counter row gave is not given again after what had it was
+// numbers tests that a number from a counter row is not given twice, also after the row with the number was
 // deleted.
 func (s suite) numbers() {
 	team := newTeam()

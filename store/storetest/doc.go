@@ -26,14 +26,14 @@ import (
 // Harness is a fresh, empty store of [Tables].
 type Harness struct {
 	Store store.Store
-	// Second is the same store as another process opens it; nil if only one process may.
+	// Second is the same store opened by another process; nil if only one process can open it.
 	Second store.Store
-	// Trips counts the round trips to the database since the store was opened, commits included;
-	// nil for an engine in the same process.
+	// Trips returns the number of round trips to the database since the store was opened, commits included; nil
+	// for an engine in the same process.
 	Trips func() int
 }
 
-// The tables of the suite.
+// Tables of the suite.
 const (
 	plainTable   = "plain"
 	uniqueTable  = "unique_first"
@@ -133,7 +133,7 @@ func get(tx store.Tx, q store.Query) (store.Row, error) {
 	return got[0][0], nil
 }
 
-// change edits the document of a row under Held.
+// change edits the document of a row that is read as Held.
 func change(ctx context.Context, s store.Store, k store.Key, edit func([]byte) []byte) error {
 	return s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		r, err := get(tx, store.Query{Key: k}.Hold())

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// model is what a store should hold: rows in no order, found by looking at all of them.
+// model is the expected content of a store: rows in no order, which are found by looking at all of them.
 type model []store.Row
 
 func (m model) clone() model { return slices.Clone(m) }
@@ -25,7 +25,7 @@ func (m model) at(k store.Key) int {
 	return slices.IndexFunc(m, func(r store.Row) bool { return r.Table == k.Table && r.Team == k.Team && r.ID == k.ID })
 }
 
-// answer returns what a query finds, by the comments of store.By.
+// answer returns the expected answer of a query, by the comments of store.By.
 func (m model) answer(q store.Query) []store.Row {
 	var out []store.Row
 	within := func(v string) bool { return v >= q.From && (q.To == "" || v < q.To) }
@@ -80,7 +80,7 @@ func (m model) answer(q store.Query) []store.Row {
 	return store.CopyRows(out, q.Bare)
 }
 
-// write does to the model what a commit does to the store. It returns nil if the commit must fail.
+// write applies a commit to the model. It returns nil if the commit must fail.
 func (m model) write(r store.Row, gone bool) model {
 	i := m.at(r.Key)
 	if gone {
@@ -113,7 +113,7 @@ func (m model) taken() bool {
 	return false
 }
 
-// history is a random sequence of transactions over few teams, users and ids, so that they meet.
+// history is a random sequence of transactions over few teams, users and ids, so that they conflict often.
 type history struct {
 	*rand.Rand
 	teams []healthlab.TeamID
@@ -135,7 +135,7 @@ func newHistory(seed uint64) history {
 	return h
 }
 
-// value returns a short value of bytes that are easily mistaken: none, zero, one and 255.
+// value returns a short value with bytes that are easily confused: none, zero, one and 255.
 func (h history) value(least int) string {
 	const bytes = "\x00\x01ab\xfe\xff"
 	b := make([]byte, least+h.IntN(3))
@@ -175,8 +175,7 @@ func (h history) query() store.Query {
 	return q
 }
 
-// steps does random reads and writes in a transaction, and the same to the model. It compares the
-// answers.
+// steps makes random reads and writes in a transaction and in the model, and compares the answers.
 func (h history) steps(s suite, ctx context.Context, tx store.Tx, m model) (model, error) { //nolint:revive // the context is that of the transaction
 	for range 1 + h.IntN(4) {
 		switch h.IntN(5) {
@@ -241,7 +240,7 @@ func (h history) steps(s suite, ctx context.Context, tx store.Tx, m model) (mode
 	return m, nil
 }
 
-// same compares an answer with that of the model, but for revisions, which [suite.revisions] tests.
+// same compares an answer with that of the model, except revisions, which [suite.revisions] tests.
 func (s suite) same(want, got []store.Row, q store.Query) {
 	s.Helper()
 	require.Equal(s, len(want), len(got), "%+v", q)

@@ -16,8 +16,8 @@ func userRow(team healthlab.TeamID, user healthlab.UserID, id string) store.Row 
 	return store.Row{Key: store.Key{Table: perUserTable, Team: team, User: user, ID: store.UUID(user.UUID) + id}}
 }
 
-// perUser tests a table whose rows an engine may keep on the machine of their user: what is found, what is
-// refused, and that its rows commit with those of other tables.
+// perUser tests a table whose rows an engine may store on a machine per user: the answers, the refusals, and
+// that its rows commit with those of other tables.
 func (s suite) perUser() {
 	team, users := newTeam(), []healthlab.UserID{newUser(), newUser(), newUser(), newUser()}
 	for _, user := range users {
@@ -110,7 +110,8 @@ func (s suite) perUser() {
 	s.perUserRaces(team, users)
 }
 
-// perUserRaces tests lost updates, snapshots, transactions of several users, and an erasure.
+// perUserRaces tests concurrent updates, snapshots, transactions of several users, and an erasure on such a
+// table.
 func (s suite) perUserRaces(team healthlab.TeamID, users []healthlab.UserID) {
 	count := func(tx store.Tx, keys ...store.Key) error {
 		queries := make([]store.Query, len(keys))

@@ -10,12 +10,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// SealerHarness makes the sealers that [RunSealer] checks.
+// SealerHarness makes the sealers under test.
 type SealerHarness struct {
-	// New returns a sealer. Sealers of one harness share their keys.
+	// New returns a sealer. Sealers of one harness have the same keys.
 	New func(t testing.TB) healthlab.Sealer
-	// Rotated returns a sealer that seals with a newer key and still has the key of New.
-	// Nil if the implementation does not rotate keys.
+	// Rotated returns a sealer that encrypts with a newer key and still has the key of New. Nil if the
+	// implementation does not rotate keys.
 	Rotated func(t testing.TB) healthlab.Sealer
 }
 

@@ -19,7 +19,7 @@ import (
 type Engine struct {
 	defs map[string]store.Definition
 	now  func() time.Time
-	turn chan struct{} // holds one token while an update runs
+	turn chan struct{} // the lock of updates: it holds one token while an update runs
 	last atomic.Pointer[ordered]
 }
 
@@ -72,7 +72,7 @@ func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx)
 	return nil
 }
 
-// commit runs an update and publishes its writes. It releases the lock.
+// commit runs an update and publishes its writes. It releases the lock of updates.
 func (e *Engine) commit(ctx context.Context, b *store.Buffer, run func(context.Context, store.Tx) error) error {
 	defer func() { <-e.turn }()
 	if err := b.Run(ctx, e, run); err != nil {

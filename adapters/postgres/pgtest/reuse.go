@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostUses bounds how often a database is reused: deleted rows take space until a vacuum.
+// mostUses is the highest number of uses of a database, because deleted rows take space until a vacuum.
 const mostUses = 50
 
 // reuse holds the emptied databases of finished tests, because creating a database costs
@@ -66,9 +66,8 @@ func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 	return r, err
 }
 
-// fingerprint returns a hash of the versions of all catalog rows of the schema, but of the
-// contents of functions, and of the rows of the kept tables. It is equal for databases with
-// the template's schema.
+// fingerprint returns a hash of the versions of all catalog rows of the schema, except the contents of
+// functions, and of the rows of the kept tables. It is equal for databases with the template's schema.
 func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	parts := []string{`
 		select string_agg(c.oid || ':' || c.xmin, ',' order by c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace

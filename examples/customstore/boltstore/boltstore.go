@@ -29,7 +29,7 @@ type Store struct {
 	db   *bbolt.DB
 	defs map[string]store.Definition
 	now  func() time.Time
-	turn chan struct{} // holds one token while an update runs
+	turn chan struct{} // the lock of updates: it holds one token while an update runs
 }
 
 var _ store.Store = (*Store)(nil)
@@ -45,14 +45,14 @@ type Options struct {
 // The buckets of a file: rows and marks are the maps of [store.KV].
 var rowBucket, markBucket, metaBucket = []byte("rows"), []byte("marks"), []byte("meta")
 
-// format is what the file says about how its rows are encoded. Another program refuses it.
+// format is the version of the row encoding in a file. A program with another version refuses the file.
 const format = "1"
 
 var formatKey = []byte("format")
 
-// Open opens a file for the tables, and makes it if it is not there. healthlab.Unavailable if the
-// file cannot be opened, or if another process has it open for longer than Options.Wait;
-// healthlab.Precondition if another version of this program made it.
+// Open opens a file for the tables, and creates a missing file. healthlab.Unavailable if the file cannot be
+// opened, or if another process has it open for longer than Options.Wait; healthlab.Precondition if another
+// version of this program made it.
 func Open(path string, tables []store.Definition, opts *Options) (*Store, error) {
 	o := Options{}
 	if opts != nil {
@@ -81,7 +81,7 @@ func Open(path string, tables []store.Definition, opts *Options) (*Store, error)
 	return &Store{db, defs, o.Now, make(chan struct{}, 1)}, nil
 }
 
-// prepare makes the buckets of a new file, and checks the format of another.
+// prepare makes the buckets of a new file, and checks the format of an existing one.
 func prepare(tx *bbolt.Tx) error {
 	for _, name := range [][]byte{rowBucket, markBucket, metaBucket} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
@@ -122,7 +122,7 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	return nil
 }
 
-// commit runs an update and commits what it wrote. It gives the turn back, also if run panics.
+// commit runs an update and commits its writes. It releases the lock of updates, also if run panics.
 func (s *Store) commit(ctx context.Context, run func(context.Context, store.Tx) error) (*store.Buffer, error) {
 	defer func() { <-s.turn }()
 	tx, err := s.db.Begin(true)

@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// maps is a [store.KV] inside a transaction of bbolt. Bytes that bbolt returns are valid until the
-// transaction ends, so all that leaves maps is copied.
+// maps is a [store.KV] inside a transaction of bbolt. Bytes that bbolt returns are valid only until the
+// transaction ends, so methods return copies.
 type maps struct{ rows, marks *bbolt.Bucket }
 
 func mapsOf(tx *bbolt.Tx) maps { return maps{tx.Bucket(rowBucket), tx.Bucket(markBucket)} }
@@ -81,7 +81,7 @@ func walk(b *bbolt.Bucket, from, to string, desc bool, each func(k, v []byte) bo
 	}
 }
 
-// fields is how many values of a row stand before its document.
+// fields is the number of values of a row before its document.
 const fields = 8
 
 // encode returns a row as bytes: values with their lengths, then the document.
@@ -99,7 +99,7 @@ func encode(r store.Row) []byte {
 	return append(b, r.Doc...)
 }
 
-// decode returns the row that [encode] made of, and shares no memory with b.
+// decode returns the row that [encode] encoded. It shares no memory with b.
 func decode(b []byte) (store.Row, error) {
 	var v [fields]string
 	for i := range v {

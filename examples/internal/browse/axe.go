@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-// axeVersion is the checker of accessibility that npm fetches, MPL-2.0.
+// axeVersion is the version of axe-core, the accessibility checker that npm downloads (MPL-2.0).
 const axeVersion = "axe-core@4.14.1"
 
 // LoadAxe fetches axe-core with npm, once in a test program, for [Tab.Check]. Without npm the
@@ -55,13 +55,13 @@ var fetchAxe = sync.OnceValues(func() (string, error) {
 	return string(source), err
 })
 
-// findings are what axe-core says of a page.
+// findings are the results of axe-core for a page.
 type findings struct {
 	Violations []violation `json:"violations"`
 	Passes     int         `json:"passes"`
 }
 
-// violation is what axe-core finds.
+// violation is a violation that axe-core found.
 type violation struct {
 	ID    string `json:"id"`
 	Help  string `json:"help"`
@@ -116,7 +116,7 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 
-// screen is a screen of a width: a phone below 600 pixels, else a desktop.
+// screen returns the screen of a width: a phone below 600 pixels, else a desktop.
 func screen(width int64) step {
 	p := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: desktopHigh, DeviceScaleFactor: 1}
 	if width < 600 {
@@ -148,7 +148,7 @@ func (tab *Tab) Picture(name string, width int64) {
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 
-// String names who sits there.
+// String returns a description of the person in front of the tab.
 func (p Person) String() string {
 	return fmt.Sprintf("desktop=%v dark=%v script=%v %s", p.Desktop, p.Dark, !p.NoScript, p.Language)
 }

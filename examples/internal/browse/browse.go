@@ -25,15 +25,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long anything may take before the test fails: a guard against a hang, with room for the
+// patience is the time limit of every action of a test. It only ends a hanging test, and leaves room for the
 // checks of a page of thousands of elements on a busy machine.
 const patience = 3 * time.Minute
 
 // Browser is one Chromium. Safe for concurrent use.
 type Browser struct {
 	t    testing.TB
-	ctx  context.Context // as the library keeps it
-	dir  string          // of pictures; empty: none are taken
+	ctx  context.Context // the context that the browser library requires
+	dir  string          // folder for pictures; empty: no pictures are taken
 	axes string
 }
 
@@ -70,7 +70,7 @@ func Start(t testing.TB) *Browser {
 	return &Browser{t: t, ctx: ctx, dir: dir}
 }
 
-// cannot skips a test on a machine without what it needs, and fails it in CI.
+// cannot skips a test on a machine that lacks a required program, and fails it in CI.
 func cannot(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -79,13 +79,13 @@ func cannot(t testing.TB, why string) {
 	t.Skip(why + ": nobody looks at the pages")
 }
 
-// Person is who sits in front of a tab. The zero value has a phone, sees light colours,
-// speaks English, and lets pages run their scripts.
+// Person is the simulated person in front of a tab. The zero value has a phone, light colours and English, and
+// allows scripts.
 type Person struct {
 	Desktop  bool
 	Dark     bool
 	NoScript bool
-	// Language is what the browser accepts, such as de.
+	// Language is the accepted language of the browser, such as de.
 	Language string
 }
 
@@ -93,10 +93,10 @@ type Person struct {
 type Tab struct {
 	t      testing.TB
 	b      *Browser
-	ctx    context.Context // as the library keeps it
+	ctx    context.Context // the context that the browser library requires
 	person Person
 
-	checks int // how many were made
+	checks int // number of checks with axe-core
 
 	mu       sync.Mutex
 	asked    []string
@@ -140,7 +140,7 @@ func call[P, R any](cmd cdp.Command[P, R], params P) step {
 	})
 }
 
-// hear notes what the browser asks for, and what a page's own policy refuses.
+// hear records requested addresses, and violations of a page's content security policy.
 func (tab *Tab) hear(event any) {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
@@ -154,14 +154,14 @@ func (tab *Tab) hear(event any) {
 	}
 }
 
-// Asked are the addresses that the browser has asked for so far, data: left out.
+// Asked returns the addresses that the browser has requested so far, without data: URLs.
 func (tab *Tab) Asked() []string {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(tab.asked), func(s string) bool { return strings.HasPrefix(s, "data:") })
 }
 
-// Refusals are what the browser has said about policies that were broken.
+// Refusals returns the browser's messages about violations of a content security policy.
 func (tab *Tab) Refusals() []string {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
@@ -186,7 +186,7 @@ func (tab *Tab) size(wide bool) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// do runs actions, and fails the test in the words of what a person wanted.
+// do runs browser actions, and fails the test with the given description if one fails.
 func (tab *Tab) do(what string, steps ...step) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -196,7 +196,7 @@ func (tab *Tab) do(what string, steps ...step) {
 	}
 }
 
-// fail ends the test with what the person saw last.
+// fail ends the test with the text of the page.
 func (tab *Tab) fail(what string, err error) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, 5*time.Second)
@@ -206,13 +206,13 @@ func (tab *Tab) fail(what string, err error) {
 	tab.t.Fatalf("%s: %v\nat %s\n%s", what, err, at, text)
 }
 
-// Go opens an address and waits until it is there.
+// Go opens an address and waits until the page is loaded.
 func (tab *Tab) Go(address string) {
 	tab.t.Helper()
 	tab.arrive("open "+address, chromedp.Navigate(address))
 }
 
-// arrive runs an action that leads to another page, and waits for that.
+// arrive runs an action that leads to another page, and waits until that page is loaded.
 func (tab *Tab) arrive(what string, action step) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -261,13 +261,13 @@ func choice(label, value string) step {
 	return chromedp.SetValue(fmt.Sprintf(`//select[@id=//label[contains(normalize-space(.), %q)]/@for]`, label), value)
 }
 
-// Untick takes the tick off a box by its label.
+// Untick unchecks a box by its label.
 func (tab *Tab) Untick(label string) {
 	tab.t.Helper()
 	tab.do("untick "+label, chromedp.Click(fmt.Sprintf(`//label[contains(normalize-space(.), %q)]//input`, label)))
 }
 
-// Keys presses keys, wherever the focus is.
+// Keys presses keys while the focus stays where it is.
 func (tab *Tab) Keys(keys string) {
 	tab.t.Helper()
 	tab.do("press keys", chromedp.KeyEvent(keys))
@@ -279,14 +279,14 @@ func (tab *Tab) KeysTo(keys string) {
 	tab.arrive("press keys", chromedp.KeyEvent(keys))
 }
 
-// Text is what the person reads.
+// Text returns the visible text of the page.
 func (tab *Tab) Text() string {
 	tab.t.Helper()
 	text := read(tab, "read the page", chromedp.Evaluate[string]("document.body.innerText"))
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// See fails the test if the person does not read all of these words.
+// See fails the test unless the page shows all of these texts.
 func (tab *Tab) See(words ...string) {
 	tab.t.Helper()
 	text := tab.Text()
@@ -297,13 +297,13 @@ func (tab *Tab) See(words ...string) {
 	}
 }
 
-// Wait waits until the person reads these words.
+// Wait waits until the page shows these texts.
 func (tab *Tab) Wait(words string) {
 	tab.t.Helper()
 	tab.WaitFor(fmt.Sprintf("document.body.innerText.includes(%q)", words))
 }
 
-// Miss fails the test if the person reads any of these words.
+// Miss fails the test if the page shows any of these texts.
 func (tab *Tab) Miss(words ...string) {
 	tab.t.Helper()
 	text := tab.Text()
@@ -314,13 +314,13 @@ func (tab *Tab) Miss(words ...string) {
 	}
 }
 
-// At is the address of the page.
+// At returns the address of the page.
 func (tab *Tab) At() string {
 	tab.t.Helper()
 	return read(tab, "read the address", chromedp.Location())
 }
 
-// Eval reads a JavaScript expression.
+// Eval evaluates a JavaScript expression.
 func Eval[T any](tab *Tab, expression string) T {
 	tab.t.Helper()
 	return read(tab, "evaluate", chromedp.Evaluate[T](expression))
@@ -376,7 +376,7 @@ func (tab *Tab) Shot(name string) {
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 
-// WaitFor waits until a JavaScript expression is true, on whatever page that is.
+// WaitFor waits until a JavaScript expression is true, on any page.
 func (tab *Tab) WaitFor(expression string) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -396,7 +396,7 @@ func (tab *Tab) WaitFor(expression string) {
 	}
 }
 
-// Touch presses a link or a button that a script hears.
+// Touch presses a link or a button that a script handles.
 func (tab *Tab) Touch(words string) {
 	tab.t.Helper()
 	tab.do("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))

@@ -4,7 +4,7 @@ import "strings"
 
 // Focus is the element that has the focus.
 type Focus struct {
-	// Name is what a screen reader calls it, about: its label, or its text.
+	// Name is the approximate name for screen readers: the label of the element, or its text.
 	Name string `json:"name"`
 	// Visible reports whether the element is in the window with an outline of at least 2 pixels.
 	Visible bool `json:"visible"`
@@ -30,7 +30,8 @@ const readFocus = `(() => {
 	}
 })()`
 
-// Tab presses the Tab key and returns what has the focus then. It fails the test if that is not visible.
+// Tab presses the Tab key and returns the element with the focus. It fails the test if that element is not
+// visible.
 func (tab *Tab) Tab() Focus {
 	tab.t.Helper()
 	tab.Keys("\t")
@@ -41,7 +42,7 @@ func (tab *Tab) Tab() Focus {
 	return f
 }
 
-// Reach presses the Tab key until an element with these words in its name has the focus.
+// Reach presses the Tab key until an element whose name contains these words has the focus.
 func (tab *Tab) Reach(words string) {
 	tab.t.Helper()
 	var passed []string
@@ -58,7 +59,7 @@ func (tab *Tab) Reach(words string) {
 	tab.t.Fatalf("Tab does not reach %q at %s, but: %s", words, tab.At(), strings.Join(passed, " | "))
 }
 
-// Walk presses the Tab key through the whole page and returns the names of what had the focus.
+// Walk presses the Tab key through the whole page and returns the names of the focused elements.
 func (tab *Tab) Walk() (names []string) {
 	tab.t.Helper()
 	for range 2000 {

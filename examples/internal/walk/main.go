@@ -36,7 +36,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// module is how the names of our files begin.
+// module is the prefix of the names of this repository's files.
 const module = "github.com/healthlab-dev/healthlab/"
 
 // labTest is a test kit of examples/server/lab.json.
@@ -153,7 +153,7 @@ func build(ctx context.Context, url string) (*service.Service, string, error) {
 	return s, user.ID.String(), err
 }
 
-// post sends a body, and is an error if it is refused.
+// post sends a body, and returns an error if the service refuses it.
 func post(ctx context.Context, s *service.Service, path, body string) error {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("content-type", "application/json")

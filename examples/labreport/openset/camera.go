@@ -202,7 +202,7 @@ func softened(g *image.Gray, x, y, radius float64) float64 {
 	return (2*between(g, x, y) + between(g, x-radius, y) + between(g, x+radius, y) + between(g, x, y-radius) + between(g, x, y+radius)) / 6
 }
 
-// between reads the page between its pixels; outside it is paper.
+// between interpolates the page between its pixels; outside of the page it returns white paper.
 func between(g *image.Gray, x, y float64) float64 {
 	x0, y0 := int(math.Floor(x)), int(math.Floor(y))
 	if x0 < 0 || y0 < 0 || x0+1 >= g.Rect.Dx() || y0+1 >= g.Rect.Dy() {

@@ -53,7 +53,7 @@ type generator struct {
 	body    bytes.Buffer
 }
 
-// add writes the type that arg describes.
+// add writes the Go type that the argument type=package.Interface describes.
 func (g *generator) add(arg string) error {
 	name, of, ok := strings.Cut(arg, "=")
 	dot := strings.LastIndex(of, ".")

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// RunCenters runs the contract of [appointment.Centers]. newCenters returns one that has
+// RunCenters runs the contract tests of [appointment.Centers]. newCenters returns an implementation with
 // exactly these centers.
 func RunCenters(t *testing.T, newCenters func(t testing.TB, centers []appointment.Center) appointment.Centers) {
 	for name, run := range conformance.Sorted(centerCases) {

@@ -11,8 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// RunSlotCache runs the contract of [appointment.SlotCache]. newCache returns a fresh, empty
-// one.
+// RunSlotCache runs the contract tests of [appointment.SlotCache]. newCache returns a fresh, empty cache.
 func RunSlotCache(t *testing.T, newCache func(t testing.TB) appointment.SlotCache) {
 	for name, run := range conformance.Sorted(slotCacheCases) {
 		t.Run(name, func(t *testing.T) { run(t, newCache(t)) })

@@ -23,7 +23,7 @@ func RunLabTestStore(t *testing.T, newStore func(t testing.TB) catalogue.LabTest
 	}
 }
 
-// labTest is a lab test with no field at its zero value.
+// labTest returns a lab test in which every field is set.
 func labTest(team, name string) catalogue.TeamTest {
 	return catalogue.TeamTest{
 		ID: catalogue.LabTestID{UUID: uuid.NewSHA1(uuid.Nil, []byte(team+name))}, Team: conformance.Team(team), Slug: "slug-" + name, Name: name, Description: "of " + name,

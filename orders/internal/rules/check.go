@@ -30,13 +30,13 @@ var (
 	ICDForm = regexp.MustCompile(`^[A-Z][0-9][0-9AB](\.?[0-9A-Z]{1,4})?$`)
 )
 
-// Check gathers the problems of one object of a request; At is the path to it.
+// Check collects the problems of one object of a request; At is the path of the object.
 type Check struct {
 	Problems *healthlab.Problems
 	At       []any
 }
 
-// Add adds a problem of a field of the object.
+// Add adds a problem about a field of the object.
 func (c Check) Add(code, msg string, path ...any) {
 	c.Problems.Add(code, msg, append(slices.Clone(c.At), path...)...)
 }
@@ -46,8 +46,7 @@ func (c Check) Under(path ...any) Check {
 	return Check{Problems: c.Problems, At: append(slices.Clone(c.At), path...)}
 }
 
-// Text checks text of a length of at least low and at most high characters. It stands
-// under name: a field, or the place in a list.
+// Text checks that a text has low to high characters. name is its field, or its position in a list.
 func (c Check) Text(s string, name any, low, high int) bool {
 	n := utf8.RuneCountInString(s)
 	switch {
@@ -63,21 +62,21 @@ func (c Check) Text(s string, name any, low, high int) bool {
 	return false
 }
 
-// Optional checks text of at most high characters, where there is one.
+// Optional checks an optional text of at most high characters.
 func (c Check) Optional(s *string, name string, high int) {
 	if s != nil {
 		c.Text(*s, name, 0, high)
 	}
 }
 
-// Name checks a name of a person.
+// Name checks the form of a person's name.
 func (c Check) Name(s, field string) {
 	if c.Text(s, field, 1, maxName) && !nameForm.MatchString(s) {
 		c.Add("name_form", "must start with a letter or digit, and have letters, digits, hyphens, periods, commas, apostrophes and single spaces only", field)
 	}
 }
 
-// Filled checks text as Text does; blanks alone are missing text.
+// Filled checks a text as Text does; a text of blanks counts as missing.
 func (c Check) Filled(s, field string, high int) {
 	if c.Text(s, field, 1, high) && strings.TrimSpace(s) == "" {
 		c.Add("missing", "must not be blank", field)
@@ -123,7 +122,7 @@ func (c Check) NPI(s, field string) {
 	}
 }
 
-// Once refuses a value that stands earlier in a list.
+// Once adds a problem for each value that occurs earlier in a list.
 func Once[T comparable](c Check, list []T, path ...any) {
 	for i, v := range list {
 		if slices.Contains(list[:i], v) {
@@ -132,7 +131,7 @@ func Once[T comparable](c Check, list []T, path ...any) {
 	}
 }
 
-// ZipOfState refuses a postal code of the US that is of another state.
+// ZipOfState adds a problem if a US postal code is of another state.
 func (c Check) ZipOfState(zip string, other *string, state, country string) {
 	field, zip := "zip", ZipOf(zip, other)
 	if other != nil && zip == *other {
@@ -146,7 +145,7 @@ func (c Check) ZipOfState(zip string, other *string, state, country string) {
 	}
 }
 
-// Zip checks a postal code that stands under one of its two names.
+// Zip checks a postal code that a request gives under either of two names.
 func (c Check) Zip(zip string, other *string) {
 	field := "zip"
 	if other != nil && zip == "" {
@@ -158,14 +157,14 @@ func (c Check) Zip(zip string, other *string) {
 	c.OneZip(zip, other)
 }
 
-// OneZip refuses two postal codes that differ.
+// OneZip adds a problem if two postal codes differ.
 func (c Check) OneZip(zip string, other *string) {
 	if other != nil && *other != zip {
 		c.Add("conflict", "must equal zip if both are given", "zip_code")
 	}
 }
 
-// ZipOf returns the postal code under either of its two names.
+// ZipOf returns the postal code that was given under either of two names.
 func ZipOf(zip string, other *string) string {
 	if zip == "" && other != nil {
 		return *other
@@ -184,21 +183,21 @@ func (c Check) Email(s, field string) {
 	}
 }
 
-// User checks that a request names a user.
+// User checks that a request has a user.
 func (c Check) User(id healthlab.UserID, field string) {
 	if id.IsZero() {
 		c.Add("missing", "is required", field)
 	}
 }
 
-// OneOf notes a value that a request may not hold.
+// OneOf adds a problem unless a value is one of the allowed ones.
 func OneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	if !slices.Contains(allowed, v) {
 		p.Add("enum", nearest.Allowed(v, allowed, nearest.Contract), path...)
 	}
 }
 
-// Address checks an address, but for its postal code.
+// Address checks an address except its postal code.
 func (c Check) Address(first string, second *string, city, state, country string) {
 	c.Text(first, "first_line", 1, MaxText)
 	c.Optional(second, "second_line", MaxText)

@@ -11,16 +11,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ParseInt reads a number of decimal digits. It reports whether text is one.
+// ParseInt parses decimal digits; it returns false for other texts.
 func ParseInt(into *int, s string) bool {
 	n, err := strconv.Atoi(s)
 	*into = n
 	return err == nil
 }
 
-// ReadTable reads a table: a line with the names of columns, in any order, then the
-// lines, each of which row takes in. Invalid lists every problem by line (from 1) and
-// column.
+// ReadTable reads a CSV table: a line with the column names, in any order, then lines that are passed to row.
+// Invalid lists every problem by line (from 1) and column.
 func ReadTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c Check)) error {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// HomeCountry is the country of an address that names none.
+// HomeCountry is the country of an address without one.
 const HomeCountry = "US"
 
-// CountryOr returns a country, and HomeCountry for none.
+// CountryOr returns a country, or HomeCountry if it is empty.
 func CountryOr(country string) string {
 	if country == "" {
 		return HomeCountry
@@ -16,8 +16,8 @@ func CountryOr(country string) string {
 	return country
 }
 
-// StatesOfUS are what an address of the US can have as its state: the states, the
-// district, territories and associated states, and the areas of the military.
+// StatesOfUS are the valid states of a US address: the states, the district, territories and associated states,
+// and the military areas.
 var StatesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ
 	NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC AS GU MP PR VI UM FM MH PW AA AE AP`)
 

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// NumberText is text that JSON may give as a number.
+// NumberText is a text that may be a number in JSON.
 type NumberText string
 
 // UnmarshalJSON reads text, or a number as it is written.
@@ -23,7 +23,7 @@ func (n *NumberText) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(n))
 }
 
-// MatchesAny reports whether a list is empty or has a value.
+// MatchesAny reports whether a list is empty or contains a value.
 func MatchesAny[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
 // ContainsFold reports whether text contains part, both after [healthlab.FoldText].
@@ -39,7 +39,7 @@ func NonNil[T any](s []T) []T {
 	return slices.Clone(s)
 }
 
-// DeepCopy returns a copy of a published value that shares nothing with it.
+// DeepCopy returns a deep copy of a value.
 func DeepCopy[T any](v T) T {
 	b, err := json.Marshal(v)
 	var out T
@@ -61,7 +61,7 @@ func ClonePtr[T any](p *T) *T {
 	return &v
 }
 
-// UnmarshalZip reads an address, with its postal code under either name.
+// UnmarshalZip reads an address whose postal code has either of two names.
 func UnmarshalZip(b []byte, into any, zip *string) error {
 	if err := json.Unmarshal(b, into); err != nil {
 		return err
@@ -80,7 +80,7 @@ func UnmarshalZip(b []byte, into any, zip *string) error {
 	return nil
 }
 
-// Join writes the texts that there are, with spaces between them.
+// Join joins the texts that are not nil with spaces.
 func Join(parts ...*string) string {
 	var out []string
 	for _, p := range parts {
@@ -94,7 +94,7 @@ func Join(parts ...*string) string {
 // UTCDay returns the day of an instant in UTC.
 func UTCDay(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
 
-// TextOf returns a text that may be null; empty for null.
+// TextOf returns the text of a pointer; empty for nil.
 func TextOf[T ~string](v *T) string {
 	if v == nil {
 		return ""

@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// zipStates are the first three digits up to which a state, a district, a territory or a
-// military area goes; empty where no state has them. The prefixes that are spread among
-// neighbours are rows of their own.
+// zipStates has the highest three-digit prefix of each range of a state, a district, a territory or a military
+// area; empty for unused ranges. Prefixes that lie among those of neighbours have rows of their own.
 var zipStates = []struct {
 	last int
 	name string
@@ -23,13 +22,12 @@ var zipStates = []struct {
 	{968, "HI"}, {969, "GU"}, {979, "OR"}, {994, "WA"}, {999, "AK"},
 }
 
-// zipExceptions are codes of one state among those of another.
+// zipExceptions are codes of one state within the range of another.
 var zipExceptions = map[string]string{"06390": "NY", "96799": "AS"}
 
-// StateOfZip returns the state that a five-digit code belongs to, in two letters; DC, a
-// territory or a military area where it is one of those; empty if it is of no state. But
-// for codes that are on an island of their own, it goes by the first three digits, so
-// that the few codes across a border count as their sorting center's.
+// StateOfZip returns the two-letter state (or DC, territory or military area) of a five-digit code; empty if it
+// belongs to none. It uses the first three digits, except for islands with codes of their own, so the few codes
+// across a border count as in the state of their sorting center.
 func StateOfZip(code string) string {
 	if len(code) != 5 || !ZipForm.MatchString(code) {
 		return ""

@@ -12,17 +12,17 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// The kinds of texts, as terms begin.
+// Kinds of search terms, as prefixes of the terms.
 const (
 	Patient   = "patient "
 	Recipient = "recipient "
 	BirthDate = "born "
 )
 
-// minLetters is the length of the shortest beginning of a word that is a term.
+// minLetters is the length of the shortest prefix of a word that is a term.
 const minLetters = 3
 
-// Of returns the terms of a text: its words and their beginnings, each once.
+// Of returns the search terms of a text: its words and their prefixes, without duplicates.
 func Of(kind, text string) []string {
 	var out []string
 	for _, w := range words(text) {
@@ -36,8 +36,8 @@ func Of(kind, text string) []string {
 	return slices.Compact(out)
 }
 
-// Born returns the terms of a birth date YYYY-MM-DD: its year, its month and its day. Text of another form has
-// none.
+// Born returns the search terms of a birth date YYYY-MM-DD: its year, its month and its day. A text of another
+// form has none.
 func Born(date string) []string {
 	year, rest, ok := strings.Cut(date, "-")
 	month, _, whole := strings.Cut(rest, "-")
@@ -47,8 +47,7 @@ func Born(date string) []string {
 	return []string{BirthDate + year, BirthDate + year + "-" + month, BirthDate + date}
 }
 
-// Wanted returns the terms that a name has if it has all words of a text. A text without words is found
-// nowhere.
+// Wanted returns the terms of a name that has all words of a search text. A text without words matches nothing.
 func Wanted(kind, text string) []string {
 	found := words(text)
 	if len(found) == 0 {
@@ -67,12 +66,12 @@ func words(text string) []string {
 	})
 }
 
-// HaveAll reports whether all wanted terms are among the terms.
+// HaveAll reports whether terms contains all wanted terms.
 func HaveAll(terms, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(terms, w) })
 }
 
-// HaveOne reports whether all terms of one of the lists are among the terms, or there is no list.
+// HaveOne reports whether terms contains all terms of at least one list, or there is no list.
 func HaveOne(terms []string, lists [][]string) bool {
 	return len(lists) == 0 || slices.ContainsFunc(lists, func(l []string) bool { return HaveAll(terms, l) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// abbreviations are what people type for what catalogues spell out: each word stands
-// for a text that has all the words of the phrase.
+// abbreviations maps usual abbreviations to phrases: an abbreviation matches a text that has all words of its
+// phrase.
 var abbreviations = []struct{ phrase, words string }{
 	{"alanine aminotransferase", "alt sgpt"},
 	{"albumin", "alb"},
@@ -58,21 +58,20 @@ var abbreviations = []struct{ phrase, words string }{
 	{"vitamin", "vit"},
 }
 
-// Index finds texts by words, typing errors and abbreviations forgiven. It is immutable
-// and safe for concurrent use.
+// Index finds texts by words, and allows typing errors and abbreviations. It is immutable and safe for
+// concurrent use.
 type Index struct {
-	words []string           // every word of any text, each once
+	words []string           // every word of any text, without duplicates
 	marks []uint64           // the letters of each word, as bits
-	in    [][]int32          // the texts that have the word
-	codes map[string][]int32 // the texts that have a code, in lower case
-	size  []int              // how many words of its own a text has
+	in    [][]int32          // the texts that contain the word
+	codes map[string][]int32 // the texts that have the code, in lower case
+	size  []int              // number of words of the text
 }
 
-// Hit is a text that was found. A lower cost is a better match.
+// Hit is a found text. A lower cost is a better match.
 type Hit struct{ Text, Cost int }
 
-// New returns an Index of texts. codes returns names of a text in which no typing error is
-// forgiven.
+// New returns an Index of texts. codes returns names of a text that must match without typing errors.
 func New(texts []string, codes func(i int) []string) *Index {
 	x := &Index{size: make([]int, len(texts)), codes: map[string][]int32{}}
 	place := map[string]int{}
@@ -107,8 +106,8 @@ func New(texts []string, codes func(i int) []string) *Index {
 	return x
 }
 
-// Find returns the texts that have a word for every word of the query, the best first;
-// among equals, short texts, then those that came first.
+// Find returns the texts that match every word of the query, the best first; of equal ones, short texts first,
+// then in their order.
 func (x *Index) Find(query string) []Hit {
 	if of := x.codes[healthlab.FoldText(strings.TrimSpace(query))]; of != nil {
 		var hits []Hit
@@ -155,8 +154,8 @@ func (x *Index) Find(query string) []Hit {
 	return hits
 }
 
-// cost says how far a word of a query is from a word of a text: 0 is the same, 1 its
-// beginning, 2 and more are typing errors.
+// cost returns the distance of a query word from a word of a text: 0 is equal, 1 is a prefix, 2 and more are
+// typing errors.
 func cost(q, w string, allowed int) (int, bool) {
 	switch {
 	case q == w:
@@ -171,7 +170,7 @@ func cost(q, w string, allowed int) (int, bool) {
 	return 1 + 2*d, d <= allowed
 }
 
-// forgiven is how many typing errors a word may have: short ones none.
+// forgiven returns the number of typing errors that a word may have: none for short words.
 func forgiven(word string) int {
 	switch {
 	case len(word) >= 8:
@@ -191,8 +190,7 @@ func letters(word string) uint64 {
 	return set
 }
 
-// typos counts letters that are wrong, missing, too many or swapped with their
-// neighbour; more than most is returned as most+1.
+// typos returns the number of wrong, missing, extra and swapped letters; more than most is returned as most+1.
 func typos(a, b string, most int) int {
 	const longest = 32
 	if len(a) > longest || len(b) > longest {
@@ -231,7 +229,7 @@ func Words(text string) []string {
 	return strings.FieldsFunc(healthlab.FoldText(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// Initials returns the first letters of three or more words; empty for fewer.
+// Initials returns the first letters of three or more words; empty for fewer words.
 func Initials(words []string) string {
 	if len(words) < 3 {
 		return ""
@@ -246,7 +244,7 @@ func Initials(words []string) string {
 	return b.String()
 }
 
-// all reports whether every word is among those of a text.
+// all reports whether a text has every word.
 func all(words, text []string) bool {
 	for _, w := range words {
 		if !slices.Contains(text, w) {

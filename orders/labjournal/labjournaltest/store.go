@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// Harness is a fresh, empty store that keeps journals and users.
+// Harness is a fresh, empty store of journals and users.
 type Harness struct {
 	Journal labjournal.Store
 	Users   healthdata.Users
@@ -60,7 +60,7 @@ func record(number, user string) labjournal.Record {
 	return labjournal.Record{Number: number, Team: conformance.Team("a"), User: conformance.User(user), Doc: []byte("doc of " + number)}
 }
 
-// message is about a user; none for a person who is not known.
+// message returns a message about a user; about no user for an unknown person.
 func message(user, doc string) labjournal.Message {
 	m := labjournal.Message{Team: conformance.Team("a"), Doc: []byte(doc)}
 	if user != "" {
@@ -110,7 +110,7 @@ func (h Harness) doc(t *testing.T, number string) string {
 	return string(r.Doc)
 }
 
-// feed returns the docs of a page.
+// feed returns the Docs of a page of the feed.
 func (h Harness) feed(t *testing.T, after int64, n int) (docs []string, last int64) {
 	t.Helper()
 	entries, err := h.Journal.Feed(t.Context(), lab, after, n)
@@ -279,7 +279,8 @@ func feedLostPlace(t *testing.T, h Harness) {
 	require.Equal(t, []string{"first", "second"}, docs)
 }
 
-// Messages about a person who is not known are gone once they were read; others stay.
+// feedUnknown tests that messages about an unknown person are deleted once a reader has passed them, and others
+// stay.
 func feedUnknown(t *testing.T, h Harness) {
 	h.take(t, delivery("k"), sends(message("", "first"), message("ana", "second"), message("", "third")))
 	docs, _ := h.feed(t, 0, 10)
@@ -404,8 +405,8 @@ func endedContext(t *testing.T, h Harness) {
 	require.Empty(t, docs)
 }
 
-// concurrent has several writers bring the same deliveries, and a reader that follows the
-// feed: it misses none, and sees none twice.
+// concurrent tests several writers of the same deliveries with a reader that follows the feed: it misses no
+// message, and sees none twice.
 func concurrent(t *testing.T, h Harness) {
 	const writers, messages = 4, 20
 	h.open(t, record("1", "ana"))

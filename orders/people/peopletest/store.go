@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// StoreHarness is a fresh, empty store that keeps persons and users.
+// StoreHarness is a fresh, empty store of persons and users.
 type StoreHarness struct {
 	Persons people.Store
 	Users   healthdata.Users
@@ -42,7 +42,7 @@ func guarantor() *people.GuarantorDetails {
 
 var birthday = healthlab.Date{Year: 1984, Month: 5, Day: 9}
 
-// userInfo has no field at its zero value.
+// userInfo returns demographics in which every field is set.
 func userInfo(first string) people.UserInfo {
 	return people.UserInfo{
 		FirstName: first, LastName: "Roe", Email: "ana@example.com", PhoneNumber: "+15550101", Gender: "Female", DOB: birthday,
@@ -53,7 +53,7 @@ func userInfo(first string) people.UserInfo {
 	}
 }
 
-// coverage has no field at its zero value, but that it has not ended.
+// coverage returns an insurance record in which every field is set, except that it has not ended.
 func coverage(team, user, name string, at time.Time) people.Coverage {
 	return people.Coverage{
 		ID: conformance.Named("coverage " + name), Team: conformance.Team(team), User: conformance.User(user), ValidFrom: at,
@@ -78,7 +78,7 @@ func (h StoreHarness) latest(t *testing.T, team, user string, primary bool) (peo
 	return h.Persons.CoverageAt(t.Context(), conformance.Team(team), conformance.User(user), primary, time.Time{})
 }
 
-// insured adds demographics of a user and records that begin at times, a minute apart.
+// insured stores demographics of a user, and insurance records that start at times a minute apart.
 func (h StoreHarness) insured(t *testing.T, team, user string, names ...string) {
 	t.Helper()
 	require.NoError(t, h.Persons.PutUserInfo(t.Context(), conformance.Team(team), conformance.User(user), userInfo("Ana")))

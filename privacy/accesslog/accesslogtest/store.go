@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-// RunStore runs the contract of [accesslog.Store]. All cases share one store, in which
-// nothing else is recorded, and each has teams of its own.
+// RunStore runs the contract tests of [accesslog.Store]. All cases share one store without other entries, and
+// each case has teams of its own.
 func RunStore(t *testing.T, s accesslog.Store) {
 	for name, run := range conformance.Sorted(accessCases) {
 		t.Run(name, func(t *testing.T) { run(accessT{t, s}) })
@@ -46,7 +46,7 @@ func (t accessT) add(entries ...accesslog.Entry) {
 	require.NoError(t, t.store.Append(t.Context(), entries, nil))
 }
 
-// seal seals the lines of a team, or of all.
+// seal seals the lines of a team, or of all teams: it adds them to the team's hash chain.
 func (t accessT) seal(team healthlab.TeamID) {
 	t.Helper()
 	for {
@@ -58,7 +58,7 @@ func (t accessT) seal(team healthlab.TeamID) {
 	}
 }
 
-// append adds entries and seals them.
+// append adds entries and seals them into the chain.
 func (t accessT) append(entries ...accesslog.Entry) {
 	t.Helper()
 	t.add(entries...)
@@ -67,7 +67,7 @@ func (t accessT) append(entries ...accesslog.Entry) {
 	}
 }
 
-// unsealed counts the lines of a team that are not sealed.
+// unsealed returns the number of a team's lines that are not in the chain yet.
 func (t accessT) unsealed(team healthlab.TeamID) int64 {
 	t.Helper()
 	of, err := t.store.Unsealed(t.Context(), team)
@@ -86,7 +86,7 @@ func (t accessT) lines(q accesslog.Query) []accesslog.Line {
 	return list
 }
 
-// chain returns all lines of a team, which must be a chain.
+// chain returns all lines of a team, and requires that each has the hash of the one before.
 func (t accessT) chain(team healthlab.TeamID) []accesslog.Line {
 	t.Helper()
 	var v accesslog.Verifier
@@ -116,7 +116,7 @@ func (t accessT) anchor(team healthlab.TeamID, at time.Time) accesslog.Anchor {
 	return a
 }
 
-// unanchored returns the head of a team if it is listed.
+// unanchored returns the head (the last sealed line) of a team, if Unanchored lists it.
 func (t accessT) unanchored(team healthlab.TeamID) *accesslog.Head {
 	t.Helper()
 	list, err := t.store.Unanchored(t.Context(), 10_000)

@@ -16,11 +16,11 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
-// StoreHarness is a fresh, empty store that keeps exports and users.
+// StoreHarness is a fresh, empty store of exports and users.
 type StoreHarness struct {
 	Exports personexport.Store
 	Users   healthdata.Users
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
 }
 
@@ -54,7 +54,7 @@ func (t storeT) newUser() (healthlab.TeamID, healthlab.UserID) {
 	return u.Team, u.ID
 }
 
-// export returns a job with no field at its zero value.
+// export returns a job in which every field is set.
 func export(team healthlab.TeamID, user healthlab.UserID) personexport.Job {
 	return personexport.Job{
 		ID: personexport.JobID{UUID: uuid.Must(uuid.NewV7())}, Team: team, User: user, Revision: 1, Status: personexport.InProgress,
@@ -85,7 +85,7 @@ func (t storeT) requireNoJob(team healthlab.TeamID, id personexport.JobID) {
 
 func unchanged(*personexport.Job) error { return nil }
 
-// deleteUser deletes a user, who can come back.
+// deleteUser deletes a user without erasing the data.
 func (t storeT) deleteUser(team healthlab.TeamID, user healthlab.UserID) {
 	t.Helper()
 	_, err := t.Users.Update(t.Context(), team, user, func(u *healthdata.User) ([]healthlab.Event, error) {

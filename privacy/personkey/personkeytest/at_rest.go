@@ -33,8 +33,8 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// AtRestStore has the stores that keep personal data, behind methods of their names, as
-// adapters/memory and adapters/postgres have them.
+// AtRestStore has the stores of personal data, as methods named like those of adapters/memory and
+// adapters/postgres.
 type AtRestStore interface {
 	Users() healthdata.Users
 	Data() healthdata.Data
@@ -51,17 +51,16 @@ type AtRestStore interface {
 // AtRestHarness is a fresh, empty store that encrypts with keys of persons, samples too.
 type AtRestHarness struct {
 	Store AtRestStore
-	// Files is nil if the store keeps no files.
+	// Files is nil if the store has no files.
 	Files labreport.BlobStore
 	Keys  *personkey.Keys
-	// Kept returns the form in which the store keeps everything, as text or as bytes; bytes may
-	// be in hex or base64.
+	// Kept returns all stored data, as text or as bytes; bytes may be in hex or base64.
 	Kept func(t testing.TB) []byte
 }
 
-// RunAtRest runs what stores that are made with [personkey.Keys] promise: nothing that they keep
-// shows a value of a person, and without the person's key nothing of it can be read. newStore
-// returns a fresh, empty store and registers its own cleanup on t.
+// RunAtRest tests stores that are made with [personkey.Keys]: no stored byte reveals a value of a person, and
+// without the person's key none of the person's data can be read. newStore returns a fresh, empty store and
+// registers its own cleanup on t.
 func RunAtRest(t *testing.T, newStore func(t testing.TB) AtRestHarness) {
 	for name, c := range conformance.Sorted(atRestCases) {
 		t.Run("AtRest/"+name, func(t *testing.T) {
@@ -103,7 +102,7 @@ type atRestT struct {
 
 var atRestNoon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// The planted values. None of them may be in what a store keeps.
+// Planted values. The stored data must not contain any of them.
 const (
 	markFirst   = "Quillonia"
 	markLast    = "Brackwater"
@@ -125,8 +124,8 @@ var atRestMarks = []string{
 	markSample,
 }
 
-// requireNoMarks fails if a kept form has a planted value: in any case, as text, in hex or in
-// base64. It names no value.
+// requireNoMarks fails if the stored data has a planted value: in any case, as text, in hex or in base64. Its
+// error contains no value.
 func requireNoMarks(t testing.TB, kept []byte) {
 	t.Helper()
 	low := bytes.ToLower(kept)
@@ -391,11 +390,11 @@ func readRecord(t atRestT) error {
 
 var atRestSeries = healthdata.SeriesKey{Resource: "note", Provider: "manual", SourceType: "app"}
 
-// atRestSamples are how many samples plantSamples writes at a time: so many that a store may keep
-// them each in another way.
+// atRestSamples is the number of samples that plantSamples writes at a time: enough numbers for each way in
+// which a store may keep samples.
 var atRestSamples = []int{1, 1, 2000, 1, 30, 1}
 
-// atRestNumbers is a series without texts, which are encrypted with or without the other samples.
+// atRestNumbers is a series without texts. Texts are encrypted whether or not samples are.
 var atRestNumbers = healthdata.SeriesKey{Resource: "heartrate", Provider: atRestSeries.Provider, SourceType: atRestSeries.SourceType}
 
 func plantSamples(t atRestT) {

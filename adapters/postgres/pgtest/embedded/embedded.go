@@ -60,7 +60,7 @@ type Server struct {
 	opts Options
 
 	mu    sync.Mutex
-	leash io.WriteCloser // what the guard reads; its end ends the server
+	leash io.WriteCloser // the pipe that the guard process reads; its end stops the server
 	done  chan struct{}  // closed when the guard has ended
 }
 
@@ -154,10 +154,10 @@ func (s *Server) URL(database string) string {
 	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}).String()
 }
 
-// script is the guard. It makes the files if there are none, in a folder that gets its
-// name when all of it is there, and starts the server given as arguments. It reads
-// signals for the server; when there is nothing more to read, because the process that wrote them
-// let go or is no more, it stops the server at once.
+// script is the guard, a shell process that stops the server when this process ends. It makes the files if
+// there are none, in a folder that gets its final name when it is complete, and starts the server with the
+// given arguments. It reads signals for the server from a pipe. When the pipe ends, because this process closed
+// it or died, the guard stops the server at once.
 const script = `trap '' INT TERM HUP
 initdb=$1 remove=$2; shift 2
 exec >log 2>&1 4<&0
@@ -206,7 +206,7 @@ func (s *Server) Up(ctx context.Context) error {
 	return nil
 }
 
-// up starts the guard.
+// up starts the guard process, which starts the server.
 func (s *Server) up(ctx context.Context) error {
 	lock, err := s.lock(ctx)
 	if err != nil {
@@ -336,7 +336,7 @@ func (s *Server) Crash() {
 	s.down()
 }
 
-// down closes the pipe to the guard, which stops the server at once, and waits for the guard.
+// down closes the pipe to the guard process, which stops the server at once, and waits for the guard.
 func (s *Server) down() {
 	if s.leash == nil {
 		return

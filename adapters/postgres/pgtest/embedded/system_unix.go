@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// servant returns the user to run the server as: PostgreSQL refuses root.
+// servant returns the user that runs the server, because PostgreSQL refuses to run as root.
 func servant() (uid, gid int, ok bool) {
 	if os.Getuid() != 0 {
 		return 0, 0, false
@@ -33,7 +33,7 @@ func servant() (uid, gid int, ok bool) {
 	return 65534, 65534, true
 }
 
-// handOver makes the server's user the owner of a folder.
+// handOver changes the owner of a folder to the user that runs the server.
 func handOver(dir string) error {
 	uid, gid, ok := servant()
 	if !ok {
