@@ -370,24 +370,24 @@ func clockTimes(clock time.Time, zone *time.Location) []time.Time {
 	return out
 }
 
-// timeOf reads a time and its offset; the offset is nil if the cell has none. It returns false and adds a remark if the
-// time is malformed.
-func timeOf(r *rows, column, expected string) (at time.Time, offset *int, ok bool) {
-	t, offset, err := healthlab.ParseTimeZone(r.text(column))
-	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
+// timeOf reads a time as [readTime] does. It returns false and adds a remark if the time is malformed.
+func timeOf(r *rows, column, expected string) (at time.Time, zoned, ok bool) {
+	at, zoned, ok = readTime(r.text(column))
+	if !ok || at.Year() < firstYear || at.Year() > lastYear {
 		r.refuse(column, "a time such as "+expected)
-		return time.Time{}, nil, false
+		return time.Time{}, false, false
 	}
-	if offset != nil {
-		return t.In(time.FixedZone("", *offset)), offset, true
-	}
-	return t.Time, nil, true
+	return at, zoned, true
 }
 
-// localInstant reads a time in Options.Zone. A time with an offset uses its own offset.
+// localInstant reads a time in Options.Zone. A time with an offset has its own offset, and one that says only the
+// instant that of Options.Zone.
 func localInstant(r *rows, column string) (time.Time, bool) {
-	clock, offset, ok := timeOf(r, column, "2026-03-01 22:50:05")
-	if !ok || offset != nil {
+	clock, zoned, ok := timeOf(r, column, "2026-03-01 22:50:05")
+	if ok && zoned && clock.Location() == time.UTC {
+		clock = clock.In(r.out.opts.Zone)
+	}
+	if !ok || zoned {
 		return clock, ok
 	}
 	at := clockTimes(clock, r.out.opts.Zone)
@@ -401,11 +401,11 @@ func localInstant(r *rows, column string) (time.Time, bool) {
 // zonedInstant reads a time with an offset from UTC.
 func zonedInstant(r *rows, column string) (time.Time, bool) {
 	const expected = "2026-03-01T22:50:05+01:00"
-	at, offset, ok := timeOf(r, column, expected)
-	if ok && offset == nil {
+	at, zoned, ok := timeOf(r, column, expected)
+	if ok && !zoned {
 		r.refuse(column, "a time such as "+expected)
 	}
-	return at, ok && offset != nil
+	return at, ok && zoned
 }
 
 func (r *rows) leave(why string) { r.out.skip(why) }

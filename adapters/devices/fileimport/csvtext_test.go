@@ -91,7 +91,15 @@ func TestStravaExport_readsDatesOfEachLanguageSetting(t *testing.T) {
 		require.True(t, ok, month)
 		require.Equal(t, time.Date(2025, month, 2, 0, 0, 0, 0, time.UTC), at)
 	}
-	for _, written := range []string{"12 Smarch 2025, 17:30:12", "31 Sep 2025, 17:30:12", "12 Sep 2025", "Sep 12, 2025, 17:30:12 PM x"} {
+	for _, written := range []string{
+		"12.09.2025, 17:30:12", "12. September 2025 um 17:30:12", "12 sept. 2025 à 17:30:12", "12 sept 2025 17:30:12", "12 de setembro de 2025 17:30:12", "12 wrz 2025, 17:30:12",
+		"12 set 2025, 5:30:12\u202fp.\u00a0m.", "2025-09-12 17:30:12", "2025-09-12T17:30:12Z", "2025年9月12日 17:30:12",
+	} {
+		at, ok := started(written)
+		require.True(t, ok, written)
+		require.Equal(t, time.Date(2025, 9, 12, 17, 30, 12, 0, time.UTC), at, written)
+	}
+	for _, written := range []string{"12 Smarch 2025, 17:30:12", "31 Sep 2025, 17:30:12", "12 Sep 2025", "Sep 12, 2025, 17:30:12 PM x", "9/12/2025, 17:30:12", "12.13.2025, 17:30:12"} {
 		_, ok := started(written)
 		require.False(t, ok, written)
 	}

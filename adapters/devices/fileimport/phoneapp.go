@@ -237,12 +237,12 @@ func (a *phoneApp) metric(n int) error {
 
 // time reads a time with its offset. It returns false and adds a note if the time is malformed.
 func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
-	unix, offset, ok := parseStamp([]byte(text))
-	if !ok || !a.out.inTime(unix*1e6) {
+	at, zoned, ok := readTime(text)
+	if !ok || !zoned || !a.out.inTime(at.UnixMicro()) {
 		a.remarks.add(place, field, "a time such as 2026-03-01 22:50:05 +0100, from 1990 to a day ahead")
 		return time.Time{}, false
 	}
-	return time.Unix(unix, 0).In(time.FixedZone("", offset)), true
+	return at.Truncate(time.Second), true
 }
 
 func secondOfDay(t time.Time) int {

@@ -70,12 +70,12 @@ func (t *trackScanner) startPoint(depth int) error {
 // time reads a time in Unix microseconds, and stores its offset unless the time is in UTC. An unreadable time is
 // untimed.
 func (t *trackScanner) time(text string, offset **int) int64 {
-	at, seconds, err := healthlab.ParseTimeOffset(text)
-	if err != nil {
+	at, _, ok := readTime(text)
+	if !ok {
 		t.leaveOut("time that is no ISO 8601 date and time")
 		return untimed
 	}
-	if seconds != 0 && t.out.inTime(at.UnixMicro()) {
+	if _, seconds := at.Zone(); seconds != 0 && t.out.inTime(at.UnixMicro()) {
 		*offset = &seconds
 	}
 	return at.UnixMicro()

@@ -175,9 +175,6 @@ func readWithingsSeries(r *rows, resource string, least, most float64) error {
 		}
 		for i, v := range values {
 			s := sampleAt(at, healthdata.Number(*v))
-			if at.Location() == time.UTC { // Z says only the instant
-				s.TimezoneOffset = nil
-			}
 			at = at.Add(time.Duration(*lengths[i] * float64(time.Second)))
 			if interval {
 				start, end := s.Timestamp, healthlab.At(at)
