@@ -49,7 +49,7 @@ type whoopCycle struct {
 var whoopCycleColumns = []value[whoopCycle]{
 	{"Recovery score %", 0, 100, func(c *whoopCycle, n float64) { c.sleep.RecoveryReadinessScore = roundedNumber(n) }},
 	{"Resting heart rate (bpm)", 20, 250, func(c *whoopCycle, n float64) { c.sleep.HRResting = roundedNumber(n) }},
-	{"Heart rate variability (ms)", 0, 1000, func(c *whoopCycle, n float64) { c.sleep.AverageHRV = &n }},
+	{"Heart rate variability (ms)", 0, 1000, func(c *whoopCycle, n float64) { c.sleep.AverageHRV = positive(&n) }},
 	{"Skin temp (celsius)", 10, 50, func(c *whoopCycle, n float64) { c.sleep.SkinTemperature = &n }},
 	{"Blood oxygen %", 1, 100, func(c *whoopCycle, n float64) { c.oxygen = &n }},
 	{"Energy burned (cal)", 0, 50_000, func(c *whoopCycle, n float64) { c.activity.CaloriesTotal = &n }}, // kcal
@@ -66,7 +66,7 @@ var whoopSleepColumns = []value[healthdata.Sleep]{
 	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = roundedNumber(60 * n) }},
 	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = roundedNumber(60 * n) }},
 	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = roundedNumber(60 * n) }},
-	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = &n }},
+	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = positive(&n) }},
 }
 
 var whoopWorkoutColumns = []value[healthdata.Workout]{
