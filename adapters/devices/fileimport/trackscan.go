@@ -34,7 +34,7 @@ func newTrackScanner(out *output, data []byte, format Format) trackScanner {
 // it ends. The element is off the stack by then. Text is empty unless wanted reports true.
 func (t *trackScanner) scan(wanted func() bool, start func() error, end func(text string) error) error {
 	t.sc.told = t.leaveOut
-	t.sc.flat = []string{"trk", "trkseg", "trkpt", "Activity", "Lap", "Track", "Trackpoint"}
+	t.sc.parents = map[string]string{"trk": " gpx ", "trkseg": " trk ", "trkpt": " trkseg ", "Activity": "", "Lap": " Activity ", "Track": " Lap ", "Trackpoint": " Track "}
 	t.sc.text = func(b []byte) {
 		if wanted() && len(t.text)+len(b) <= mostText {
 			t.text = append(t.text, b...)
