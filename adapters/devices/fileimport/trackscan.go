@@ -99,6 +99,11 @@ func (t *trackScanner) number(name, text string) float64 {
 	return v
 }
 
+// degrees reads an angle. Its comma is a decimal comma, because no angle has thousands.
+func (t *trackScanner) degrees(name, text string) float64 {
+	return t.number(name, strings.Replace(strings.TrimSpace(text), ",", ".", 1))
+}
+
 func (t *trackScanner) measure(into *float64, v float64) {
 	if into == &t.p.heart && v <= 0 { // a strap that feels nothing
 		v = nan
