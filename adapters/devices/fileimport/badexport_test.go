@@ -23,16 +23,43 @@ var exportFormats = map[string]format{
 			at := time.Date(2026, 3, 1+i, 17, 0, 0, 0, time.UTC)
 			return fmt.Sprintf("%s,,UTC-04:00,%s,%s,48,Running,11.9,512,172,%d\n", at.Format(time.DateTime), at.Format(time.DateTime), at.Add(48*time.Minute).Format(time.DateTime), 120+i)
 		},
-		bad: []string{"x,,UTC-04:00,x,2026-04-09 18:18:40,48,Running,11.9,512,172,149\n", "2026-04-09 00:00:00,,UTC-04:00,2026-04-09 18:00:00,2026-04-09 17:00:00,48,Running,,,,\n", "2026-04-09 00:00:00,,,2026-04-09 17:00:00,2026-04-09 18:00:00,48,Running,,,,\n", "2026-04-09 00:00:00,,UTC-04:00,1970-04-09 17:00:00,1970-04-09 18:00:00,48,Running,,,,\n", "a\n", "\x0b\n"},
+		bad: []string{"x,,UTC-04:00,x,2026-04-09 18:18:40,48,Running,11.9,512,172,149\n", "2026-04-09 00:00:00,,UTC-04:00,2026-04-09 18:00:00,2026-04-09 17:00:00,48,Running,,,,\n", "2026-04-09 00:00:00,,,2026-04-09 17:00:00,2026-04-09 18:00:00,48,Running,,,,\n", "2026-04-09 00:00:00,,UTC-04:00,1970-04-09 17:00:00,1970-04-09 18:00:00,48,Running,,,,\n", "a\n", "\x0b\n", "\"a\n", "a,\"b\n", "\"a\"b,\n"},
 		wrap: func(s string) string {
 			return "Cycle start time,Cycle end time,Cycle timezone,Workout start time,Workout end time,Duration (min),Activity name,Activity Strain,Energy burned (cal),Max HR (bpm),Average HR (bpm)\n" + s
 		},
+	},
+	"sleeps.csv": {
+		good: func(i int) string {
+			at := time.Date(2026, 3, 1+i, 13, 0, 0, 0, time.UTC)
+			return fmt.Sprintf("UTC+05:30,%s,%s,8%d,14.1,40,30,5,5,0,95,true\n", at.Format(time.DateTime), at.Add(40*time.Minute).Format(time.DateTime), i%10)
+		},
+		bad: []string{"UTC,x,2026-04-09 18:18:40,80,14,40,30,5,5,0,95,true\n", "UTC,2026-04-09 18:00:00,2026-04-09 17:00:00,80,14,40,30,5,5,0,95,true\n", "Mars,2026-04-09 17:00:00,2026-04-09 18:00:00,80,14,40,30,5,5,0,95,true\n", "UTC,2026-04-09 17:00:00,2026-04-09 18:00:00,80,14,40,30,5,5,0,95,perhaps\n", "a\n", "\x0b\n", "\"a\n", "a,\"b\n"},
+		wrap: func(s string) string {
+			return "Cycle timezone,Sleep onset,Wake onset,Sleep performance %,Respiratory rate (rpm),Asleep duration (min),Light sleep duration (min),Deep (SWS) duration (min),REM duration (min),Awake duration (min),Sleep efficiency %,Nap\n" + s
+		},
+	},
+	"physiological_cycles.csv": {
+		good: func(i int) string {
+			at := time.Date(2026, 3, 1+i, 22, 0, 0, 0, time.UTC)
+			return fmt.Sprintf("%s,%s,UTC-04:00,5%d,48,6%d,2100,160,61,%s,%s\n", at.Format(time.DateTime), at.Add(24*time.Hour).Format(time.DateTime), i%10, i%10, at.Format(time.DateTime), at.Add(8*time.Hour).Format(time.DateTime))
+		},
+		bad: []string{"x,,UTC-04:00,50,48,60,2100,160,61,x,x\n", "2026-04-09 22:00:00,,UTC,50,48,60,,,,2026-04-09 22:00:00,2026-04-09 21:00:00\n", "2026-04-09 22:00:00,,UTC+99:00,50,48,60,,,,2026-04-09 22:00:00,2026-04-10 06:00:00\n", "a\n", "\x0b\n", "\"a\n", "a,\"b\n"},
+		wrap: func(s string) string {
+			return "Cycle start time,Cycle end time,Cycle timezone,Recovery score %,Resting heart rate (bpm),Heart rate variability (ms),Energy burned (cal),Max HR (bpm),Average HR (bpm),Sleep onset,Wake onset\n" + s
+		},
+	},
+	"raw_tracker_distance.csv": {
+		good: func(i int) string {
+			return fmt.Sprintf("%s,\"[60]\",\"[%d.5]\"\n", time.Date(2026, 4, 1, i, 0, 0, 0, time.UTC).Format(time.RFC3339), 90+i)
+		},
+		bad:  []string{"x,[60],[60]\n", "2026-04-10T09:00:00+02:00,[60],[x]\n", "2026-04-10T09:00:00+02:00,[-60],[5]\n", "a\n", "\x0b\n", "\"a\n"},
+		wrap: func(s string) string { return "start,duration,value\n" + s },
 	},
 	"weight.csv": {
 		good: func(i int) string {
 			return fmt.Sprintf("\"%s\",%d.5,16.0,3.2,60.0,44.0,\n", time.Date(2026, 4, 1, i, 12, 33, 0, time.UTC).Format(time.DateTime), 70+i)
 		},
-		bad: []string{"\"x\",80.0,,,,,\n", "\"2026-04-10 07:12:33\",x,,,,,\n", "\"1970-04-10 07:12:33\",80,,,,,\n", "\"2026-04-10 07:12:33\",9999,,,,,\n", "a\n", "\x0b\n"},
+		bad: []string{"\"x\",80.0,,,,,\n", "\"2026-04-10 07:12:33\",x,,,,,\n", "\"1970-04-10 07:12:33\",80,,,,,\n", "\"2026-04-10 07:12:33\",9999,,,,,\n", "a\n", "\x0b\n", "\"a\n", "a,\"b\n", "\"a\"b,\n"},
 		wrap: func(s string) string {
 			return "Date,\"Weight (kg)\",\"Fat mass (kg)\",\"Bone mass (kg)\",\"Muscle mass (kg)\",\"Hydration (kg)\",Comments\n" + s
 		},
@@ -41,14 +68,14 @@ var exportFormats = map[string]format{
 		good: func(i int) string {
 			return fmt.Sprintf("\"%s\",%d,121,78,\n", time.Date(2026, 4, 1, i, 12, 33, 0, time.UTC).Format(time.DateTime), 60+i)
 		},
-		bad:  []string{"\"x\",61,121,78,\n", "\"2026-04-10 07:12:33\",x,x,x,\n", "\"1970-04-10 07:12:33\",61,121,78,\n", "\"2026-04-10 07:12:33\",,121,,\n", "\"2026-04-10 07:12:33\",,9999,78,\n", "a\n", "\x0b\n"},
+		bad:  []string{"\"x\",61,121,78,\n", "\"2026-04-10 07:12:33\",x,x,x,\n", "\"1970-04-10 07:12:33\",61,121,78,\n", "\"2026-04-10 07:12:33\",,121,,\n", "\"2026-04-10 07:12:33\",,9999,78,\n", "a\n", "\x0b\n", "\"a\n", "a,\"b\n", "\"a\"b,\n"},
 		wrap: func(s string) string { return "Date,\"Heart rate\",Systolic,Diastolic,Comments\n" + s },
 	},
 	"raw_tracker_steps.csv": {
 		good: func(i int) string {
 			return fmt.Sprintf("%s,\"[60,120]\",\"[%d,20]\"\n", time.Date(2026, 4, 1, i, 0, 0, 0, time.UTC).Format(time.RFC3339), 90+i)
 		},
-		bad:  []string{"x,[60],[60]\n", "2026-04-10T09:00:00+02:00,[60],[x]\n", "2026-04-10T09:00:00+02:00,[60\",[60]\n", "2026-04-10T09:00:00+02:00,[60],[-5]\n", "1970-04-10T09:00:00+02:00,[60],[5]\n", "a\n", "\x0b\n"},
+		bad:  []string{"x,[60],[60]\n", "2026-04-10T09:00:00+02:00,[60],[x]\n", "2026-04-10T09:00:00+02:00,[60\",[60]\n", "2026-04-10T09:00:00+02:00,[60],[-5]\n", "1970-04-10T09:00:00+02:00,[60],[5]\n", "a\n", "\x0b\n", "\"a\n", "a,\"b\n", "\"a\"b,\n"},
 		wrap: func(s string) string { return "start,duration,value\n" + s },
 	},
 	"heart_rate-2026-04-09.json": {
@@ -67,7 +94,7 @@ var exportFormats = map[string]format{
 		good: func(i int) string {
 			return fmt.Sprintf("%d,\"Apr %d, 2026, 6:30:20 AM\",\"Race, last leg\",Run,600,0.5,,600,590,5%02d.0\n", 9000+i, 1+i, i)
 		},
-		bad: []string{"8001,x,Race,Run,600,0.5,,600,590,500\n", "8003,\"Apr 31, 2026, 6:30:20 AM\",Race,Run,600,0.5,,600,590,500\n", ",,,,,,,,,\n", "a\n", "\x0b\n"},
+		bad: []string{"8001,x,Race,Run,600,0.5,,600,590,500\n", "8003,\"Apr 31, 2026, 6:30:20 AM\",Race,Run,600,0.5,,600,590,500\n", ",,,,,,,,,\n", "a\n", "\x0b\n", "\"a\n", "a,\"b\n", "\"a\"b,\n"},
 		wrap: func(s string) string {
 			return "Activity ID,Activity Date,Activity Name,Activity Type,Elapsed Time,Distance,Filename,Elapsed Time,Moving Time,Distance\n" + s
 		},

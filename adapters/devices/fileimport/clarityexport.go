@@ -25,9 +25,7 @@ var clarityEvents = csvFile{
 }
 
 // clarityWords translates event types of other languages. An unknown event type is left out and counted.
-var clarityWords = map[string]string{
-	"EGW": "EGV", "Niveles estimados de glucosa": "EGV",
-}
+var clarityWords = columnNames("EGV|EGV|EGW|Niveles estimados de glucosa", "Calibration|Calibration", "Carbs|Carbs", "Insulin|Insulin", "Exercise|Exercise")
 
 const (
 	clarityTime     = "Timestamp (YYYY-MM-DDThh:mm:ss)"
@@ -45,11 +43,43 @@ type clarityEvent struct {
 	columns  []value[float64]
 }
 
-// sensorLimits maps texts for readings outside of the sensor's range to the nearest measurable value in mg/dL, as the
-// API of the provider does.
-var sensorLimits = map[string]float64{
-	"low": 40, "niedrig": 40, "bajo": 40, "basso": 40,
-	"high": 400, "hoch": 400, "alto": 400,
+// The nearest measurable values of sensors, in mg/dL, for readings outside of their range, as the API of the provider
+// has them.
+const (
+	sensorLow  = 40
+	sensorHigh = 400
+)
+
+// sensorWords maps words for readings outside of the sensor's range, after [healthlab.FoldText], to the nearest
+// measurable value.
+var sensorWords = sensorLimits(
+	"low lo niedrig tief bajo baja basso bassa bas basse faible laag lav lavt låg lågt matala baixo baixa niski niska niskie nízký nízká nízké alacsony düşük χαμηλή χαμηλό низкий низкая",
+	"high hi hoch alto alta haut haute élevé élevée hoog høj højt høy høyt hög högt korkea wysoki wysoka wysokie vysoký vysoká vysoké magas yüksek υψηλή υψηλό высокий высокая",
+)
+
+func sensorLimits(low, high string) map[string]float64 {
+	out := map[string]float64{}
+	for _, word := range strings.Fields(low) {
+		out[healthlab.FoldText(word)] = sensorLow
+	}
+	for _, word := range strings.Fields(high) {
+		out[healthlab.FoldText(word)] = sensorHigh
+	}
+	return out
+}
+
+// outsideSensor returns the value for a reading outside of the sensor's range, and its unit: a word, or the limit with a
+// comparator (<40) in the unit of its column. False for any other text.
+func outsideSensor(r *rows, c *value[float64], unit string) (limit float64, in string, ok bool) {
+	text := r.text(c.column)
+	if limit, ok := sensorWords[healthlab.FoldText(text)]; ok {
+		return limit, mgPerDecilitre, true
+	}
+	if bare := strings.TrimLeft(text, "<>≤≥= "); bare != text {
+		limit, ok = r.number(bare)
+		return limit, unit, ok && limit >= c.least && limit <= c.most
+	}
+	return 0, "", false
 }
 
 // glucoseColumns lists the glucose columns; a file has one of them.
@@ -85,11 +115,7 @@ func readClarityEvents(r *rows) error {
 	}
 	read := false
 	err := r.each(func() error {
-		word := r.text(clarityType)
-		if english, ok := clarityWords[word]; ok {
-			word = english
-		}
-		kind, known := clarityKinds[word]
+		kind, known := clarityKinds[clarityWords[foldColumn(r.text(clarityType))]]
 		read = read || known
 		if !known { // alerts, and rows about the person and the devices
 			r.leave("event of another type")
@@ -128,9 +154,12 @@ func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 	number := nan
 	switch kind.resource {
 	case "glucose":
-		if limit, outside := sensorLimits[strings.ToLower(r.text(clarityMgdL)+r.text(clarityMmolL))]; outside && kind.source == healthdata.SourceAutomatic {
-			s.Unit, s.Value = mgPerDecilitre, healthdata.Number(limit)
-			return s, true
+		for i, unit := range [...]string{mgPerDecilitre, glucose.Unit} {
+			limit, in, outside := outsideSensor(r, &kind.columns[i], unit)
+			if outside && kind.source == healthdata.SourceAutomatic {
+				s.Unit, s.Value = in, healthdata.Number(limit)
+				return s, true
+			}
 		}
 	case "insulin_injection":
 		of, known := clarityInsulins[r.text(claritySubtype)]

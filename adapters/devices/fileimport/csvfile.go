@@ -3,12 +3,12 @@ package fileimport
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +44,7 @@ type csvFile struct {
 func csvFiles() []*csvFile {
 	return []*csvFile{
 		&whoopCycles, &whoopSleeps, &whoopWorkouts, &stravaActivities, &clarityEvents, &libreViewReadings,
-		&withingsWeights, &withingsPressures, &withingsHeartRates, &withingsSteps, &withingsDistances,
+		&withingsWeights, &withingsPounds, &withingsPressures, &withingsHeartRates, &withingsSteps, &withingsDistances,
 	}
 }
 
@@ -74,14 +74,14 @@ func csvFileOf(head []byte, name string) *csvFile {
 
 // headerIn returns the position of the file's header in head.
 func (f *csvFile) headerIn(head []byte) (at int, ok bool) {
+	at = separatorLine(head)
 	for range f.preamble + 1 {
 		at = len(head) - len(bytes.TrimLeft(head[at:], blank))
-		text := csv.NewReader(bytes.NewReader(head[at:]))
-		text.Comma = separatorOf(head[at:])
-		if header, err := text.Read(); err == nil && f.has(f.columnsOf(header)) {
+		text := newCellReader(bufio.NewReader(bytes.NewReader(head[at:])), separatorOf(head[at:]))
+		if err := text.next(); err == nil && f.has(f.columnsOf(text.cells)) {
 			return at, true
 		}
-		end := bytes.IndexByte(head[at:], '\n')
+		end := bytes.IndexAny(head[at:], "\r\n")
 		if end < 0 {
 			break
 		}
@@ -93,13 +93,26 @@ func (f *csvFile) headerIn(head []byte) (at int, ok bool) {
 // blank lists the characters that may precede the header.
 const blank = " \t\r\n"
 
+// separatorLine returns the length of a first line such as sep=; that spreadsheets write; 0 if there is none.
+func separatorLine(head []byte) int {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	text := strings.ToLower(strings.Trim(string(line), "\"\r "))
+	if strings.HasPrefix(text, "sep=") && len(text) <= len("sep=;") {
+		return len(line)
+	}
+	return 0
+}
+
 // separatorOf returns the separator that occurs most often in a header: a comma, or a semicolon or tab of programs for
 // locales with decimal commas.
-func separatorOf(head []byte) rune {
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	found := ','
-	for _, c := range ";\t" {
-		if bytes.Count(line, []byte(string(c))) > bytes.Count(line, []byte(string(found))) {
+func separatorOf(head []byte) byte {
+	line := head
+	if end := bytes.IndexAny(head, "\r\n"); end >= 0 {
+		line = head[:end]
+	}
+	found := byte(',')
+	for _, c := range []byte(";\t") {
+		if bytes.Count(line, []byte{c}) > bytes.Count(line, []byte{found}) {
 			found = c
 		}
 	}
@@ -116,10 +129,16 @@ func csvFileNamed(name string) *csvFile {
 	return nil
 }
 
-func (f *csvFile) called(name string) bool {
-	ok, err := path.Match(healthlab.FoldText(f.name), healthlab.FoldText(name))
+func (f *csvFile) called(name string) bool { return matchesName(f.name, name) }
+
+// matchesName reports whether a file name matches a pattern, without the number that a browser or folder gives to a
+// second file of one name: weight (1).csv.
+func matchesName(pattern, name string) bool {
+	ok, err := path.Match(healthlab.FoldText(pattern), healthlab.FoldText(copyNumber.ReplaceAllString(name, "$1")))
 	return ok && err == nil
 }
+
+var copyNumber = regexp.MustCompile(`(?: ?\(\d+\)| copy(?: \d+)?)(\.[A-Za-z]+)$`)
 
 // columnsOf returns the last position and the number of occurrences of each column. Names are English, after
 // [foldColumn].
@@ -136,9 +155,13 @@ func (f *csvFile) columnsOf(header []string) (at, seen map[string]int) {
 	return at, seen
 }
 
+// foldColumn returns a column name as names are compared: without case, marks and brackets, because programs write
+// Glucose(mg/dL) as well as Glucose mg/dL.
 func foldColumn(name string) string {
-	return healthlab.FoldText(strings.ReplaceAll(strings.TrimSpace(name), "’", "'"))
+	return healthlab.FoldText(strings.Join(strings.Fields(columnMarks.Replace(name)), " "))
 }
+
+var columnMarks = strings.NewReplacer("’", "'", "(", " ", ")", " ", "[", " ", "]", " ")
 
 // columnNames returns a map from translated column names to English ones. Each line is an English name and its
 // translations, separated by vertical bars.
@@ -183,11 +206,10 @@ func (f *csvFile) otherHeader() error {
 type rows struct {
 	out        *output
 	beside     opener
-	csv        *csv.Reader
-	limit      *rowLimit
+	csv        *cellReader
 	format     Format
 	columns    map[string]int
-	width      int
+	found      map[string]int // columns by the names that were asked for
 	count      int
 	remarks    remarks
 	cells      []string
@@ -196,33 +218,26 @@ type rows struct {
 }
 
 func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error) {
-	limit := &rowLimit{r: r, left: mostRowBytes}
-	text := bufio.NewReaderSize(limit, detectBytes)
+	text := bufio.NewReaderSize(r, detectBytes)
 	head, _ := text.Peek(detectBytes) // its error is that of Read
-	mark := bytes.HasPrefix(head, utf8BOM)
-	if mark {
+	if bytes.HasPrefix(head, utf8BOM) {
 		head = head[len(utf8BOM):]
+		_, _ = text.Discard(len(utf8BOM))
 	}
 	header := bytes.TrimLeft(head, blank)
 	if at, ok := f.headerIn(head); ok {
 		header = head[at:]
 	}
-	v := &rows{out: out, beside: beside, limit: limit, format: f.format, remarks: remarks{out: out}}
-	if f.preamble > 0 {
-		v.before = bytes.Count(head[:len(head)-len(header)], []byte("\n"))
-	}
-	if mark {
-		_, _ = text.Discard(len(utf8BOM))
-	}
-	_, _ = text.Discard(len(head) - len(header))
-	v.csv = csv.NewReader(text)
-	v.csv.Comma, v.csv.FieldsPerRecord, v.csv.ReuseRecord = separatorOf(header), -1, true
-	names, err := v.csv.Read()
-	if err != nil {
+	v := &rows{out: out, beside: beside, format: f.format, remarks: remarks{out: out}, found: map[string]int{}}
+	before := head[:len(head)-len(header)]
+	v.before = max(bytes.Count(before, []byte("\n")), bytes.Count(before, []byte("\r")))
+	v.csv = newCellReader(text, separatorOf(header))
+	_, _ = text.Discard(len(before))
+	if err := v.csv.next(); err != nil {
 		return nil, v.fault(err)
 	}
-	v.width = len(names)
-	v.columns, _ = f.columnsOf(names)
+	v.csv.width = len(v.csv.cells)
+	v.columns, _ = f.columnsOf(v.csv.cells)
 	return v, nil
 }
 
@@ -257,26 +272,23 @@ func (r *rows) next() (bool, error) {
 		if err := r.out.ctx.Err(); err != nil {
 			return false, err
 		}
-		r.limit.left = mostRowBytes
-		cells, err := r.csv.Read()
-		var bad *csv.ParseError
+		err := r.csv.next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return false, nil
-		case errors.As(err, &bad):
-			r.remark(bad.Line, "row", "quotes around a cell with quotes, commas or line breaks")
+		case errors.Is(err, errQuotes):
+			r.remark(r.csv.line, "row", "quotes around a cell with quotes, commas or line breaks")
 		case err != nil:
 			return false, r.fault(err)
-		case len(cells) != r.width:
-			line, _ := r.csv.FieldPos(0)
-			r.remark(line, "row", "as many cells as the header has")
+		case !r.csv.fit():
+			r.remark(r.csv.line, "row", "as many cells as the header has")
 		default:
-			r.cells = cells
+			r.cells = r.csv.cells
 		}
 		if r.count++; r.count > mostRows {
-			return false, &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "the file has more rows than an export may have"}
+			return false, &FileError{Format: r.format, Offset: r.csv.bytes, Msg: "the file has more rows than an export may have"}
 		}
-		if err == nil && len(cells) == r.width {
+		if err == nil && len(r.csv.cells) == r.csv.width {
 			return true, nil
 		}
 	}
@@ -293,8 +305,6 @@ func (r *rows) each(do func() error) error {
 		}
 	}
 }
-
-var errLongRow = errors.New("long row")
 
 // rowLimit limits the length of a row, so that an unclosed quote does not read the whole file into memory.
 type rowLimit struct {
@@ -319,21 +329,32 @@ func (r *rows) fault(err error) error {
 	case errors.As(err, &ofFile), r.out.ctx.Err() != nil:
 		return err
 	case errors.Is(err, errLongRow):
-		return &FileError{Format: r.format, Offset: r.csv.InputOffset(), Msg: "a row of the file is too long"}
+		return &FileError{Format: r.format, Offset: r.csv.bytes, Msg: "a row of the file is too long"}
 	}
 	return fmt.Errorf("read file: %w", err)
 }
 
 func (r *rows) text(column string) string {
-	if i, ok := r.columns[foldColumn(column)]; ok {
+	if i := r.index(column); i >= 0 {
 		return strings.TrimSpace(utf8Cell(r.cells[i]))
 	}
 	return ""
 }
 
+// index returns the position of a column; -1 if the file lacks it.
+func (r *rows) index(column string) int {
+	i, known := r.found[column]
+	if !known {
+		if i, known = r.columns[foldColumn(column)]; !known {
+			i = -1
+		}
+		r.found[column] = i
+	}
+	return i
+}
+
 func (r *rows) refuse(column, expected string) {
-	line, _ := r.csv.FieldPos(max(0, r.columns[foldColumn(column)]))
-	r.remark(line, column, expected)
+	r.remark(r.csv.lineOf[max(0, r.index(column))], column, expected)
 }
 
 func (r *rows) remark(line int, what, expected string) {
@@ -370,24 +391,24 @@ func clockTimes(clock time.Time, zone *time.Location) []time.Time {
 	return out
 }
 
-// timeOf reads a time and its offset; the offset is nil if the cell has none. It returns false and adds a remark if the
-// time is malformed.
-func timeOf(r *rows, column, expected string) (at time.Time, offset *int, ok bool) {
-	t, offset, err := healthlab.ParseTimeZone(r.text(column))
-	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
+// timeOf reads a time as [readTime] does. It returns false and adds a remark if the time is malformed.
+func timeOf(r *rows, column, expected string) (at time.Time, zoned, ok bool) {
+	at, zoned, ok = readTime(r.text(column))
+	if !ok || at.Year() < firstYear || at.Year() > lastYear {
 		r.refuse(column, "a time such as "+expected)
-		return time.Time{}, nil, false
+		return time.Time{}, false, false
 	}
-	if offset != nil {
-		return t.In(time.FixedZone("", *offset)), offset, true
-	}
-	return t.Time, nil, true
+	return at, zoned, true
 }
 
-// localInstant reads a time in Options.Zone. A time with an offset uses its own offset.
+// localInstant reads a time in Options.Zone. A time with an offset has its own offset, and one that says only the
+// instant that of Options.Zone.
 func localInstant(r *rows, column string) (time.Time, bool) {
-	clock, offset, ok := timeOf(r, column, "2026-03-01 22:50:05")
-	if !ok || offset != nil {
+	clock, zoned, ok := timeOf(r, column, "2026-03-01 22:50:05")
+	if ok && zoned && clock.Location() == time.UTC {
+		clock = clock.In(r.out.opts.Zone)
+	}
+	if !ok || zoned {
 		return clock, ok
 	}
 	at := clockTimes(clock, r.out.opts.Zone)
@@ -401,11 +422,11 @@ func localInstant(r *rows, column string) (time.Time, bool) {
 // zonedInstant reads a time with an offset from UTC.
 func zonedInstant(r *rows, column string) (time.Time, bool) {
 	const expected = "2026-03-01T22:50:05+01:00"
-	at, offset, ok := timeOf(r, column, expected)
-	if ok && offset == nil {
+	at, zoned, ok := timeOf(r, column, expected)
+	if ok && !zoned {
 		r.refuse(column, "a time such as "+expected)
 	}
-	return at, ok && offset != nil
+	return at, ok && zoned
 }
 
 func (r *rows) leave(why string) { r.out.skip(why) }
@@ -437,7 +458,7 @@ func readValues[T any](r *rows, columns []value[T], into *T) {
 
 func (r *rows) number(text string) (float64, bool) {
 	// If cells are separated by semicolons, a comma is a decimal comma.
-	if r.csv.Comma == ';' && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
+	if r.csv.comma == ';' && strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
 		text = strings.Replace(text, ",", ".", 1)
 	}
 	return healthlab.ParseNumber(text)

@@ -481,6 +481,10 @@ func TestCSV_unreadableCellIsNotedAndItsRowKept(t *testing.T) {
 		"few cells":        {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing", 1, "line 3, row: left out, expected as many cells as the header has"},
 		"many cells":       {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing, indoors,400,150,120", 1, "line 3, row: left out"},
 		"quotes":           {`UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Row"ing,400,150,120`, 1, "line 3, row: left out, expected quotes around a cell"},
+		"open quote":       {`UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,"Rowing,400,150,120`, 1, "line 3, row: left out, expected quotes around a cell"},
+		"closed late":      {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,\"Rowing,400,150,120\r\nUTC+02:00,2026-05-02 12:00:00,2026-05-02 13:00:00,\"Rowing\",400,150,120", 2, "line 3, row: left out"},
+		"closed on a row":  {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,\"Rowing\r\nUTC+02:00,2026-05-02 12:00:00,2026-05-02 13:00:00,Row,400,150,120\r\n\",400,150,120", 2, "line 3, row: left out"},
+		"empty cells":      {"UTC+02:00,2026-05-02 10:00:00,2026-05-02 11:00:00,Rowing,400,150,120,, ,", 2, ""},
 		"twice":            {strings.TrimSpace(good), 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -539,7 +543,7 @@ func TestCSV_otherHeaderIsRefusedWithTheExpectedColumns(t *testing.T) {
 func TestCSV_endlessRowsAndFieldsAreRefused(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name\n"
 	for name, c := range map[string]struct{ data, want string }{
-		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "a row of the file is too long"},
+		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "the file has more rows than an export may have"},
 		"long row":                   {header + strings.Repeat("a", 2<<20), "a row of the file is too long"},
 		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "the file has more rows than an export may have"},
 	} {

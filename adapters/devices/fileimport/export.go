@@ -71,7 +71,7 @@ func newExport(out *output, r io.Reader, beside opener) *export {
 		origins: origins{}, zones: zones{}, buckets: map[bucketKey]*bucket{},
 	}
 	e.sc.told = e.leaveOut
-	e.sc.flat = []string{"Record", "Workout", "ActivitySummary", "Correlation"}
+	e.sc.parents = map[string]string{"Record": " HealthData Correlation ", "Workout": " HealthData ", "ActivitySummary": " HealthData ", "Correlation": " HealthData "}
 	return e
 }
 
@@ -259,6 +259,10 @@ func (e *export) readRecord(r *record) error {
 		r.kind, r.skip = nil, string(kind.raw)+" (ends before it starts)"
 		return nil
 	}
+	if !e.out.inTime(r.start * 1e6) {
+		r.kind, r.skip = nil, string(kind.raw)+" (before 1990 or in the future)"
+		return nil
+	}
 	if err := e.recordValue(r, kind, unit, value); err != nil || r.kind == nil {
 		return err
 	}
@@ -281,8 +285,11 @@ func (e *export) recordValue(r *record, kind, unit, value attr) error {
 	switch {
 	case k.use == useSleep:
 		stage, known := sleepStages[string(value.raw)]
-		if !known {
+		switch {
+		case !known:
 			r.kind, r.skip = nil, string(kind.raw)+" (unknown value)"
+		case r.end-r.start > longestNight || !e.out.inTime(r.end*1e6):
+			r.kind, r.skip = nil, string(kind.raw)+" (longer than 36 hours, or in the future)"
 		}
 		r.stage = stage
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -389,7 +390,7 @@ func TestSink_refusedItemsAreReportedAndTheOthersStored(t *testing.T) {
 	record := func(value string) string {
 		return `<Record type="HKQuantityTypeIdentifierStepCount" sourceName="W" unit="count" startDate="2026-04-18 08:0` + value + `:00 +0200" endDate="2026-04-18 08:0` + value + `:30 +0200" value="-` + value + `"/>`
 	}
-	weight := `<Record type="HKQuantityTypeIdentifierBodyMass" sourceName="W" unit="kg" startDate="4001-01-01 00:00:00 +0000" endDate="4001-01-01 00:00:00 +0000" value="70"/>`
+	weight := `<Record type="HKQuantityTypeIdentifierBodyMass" sourceName="W" unit="kg" startDate="2026-04-01 00:00:00 +0000" endDate="2026-04-01 00:00:00 +0000" value="7000"/>`
 	heart := `<Record type="HKQuantityTypeIdentifierHeartRate" sourceName="W" unit="count/min" startDate="2026-04-18 08:00:00 +0200" endDate="2026-04-18 08:00:00 +0200" value="60"/>`
 	s := newIngestion(t)
 	rep, err := fileimport.Import(t.Context(), strings.NewReader("<HealthData>"+record("5")+record("6")+weight+heart+"</HealthData>"), s, nil)
@@ -406,6 +407,91 @@ func TestSink_refusedItemsAreReportedAndTheOthersStored(t *testing.T) {
 	// A file of which nothing is taken is an error.
 	_, err = fileimport.Import(t.Context(), strings.NewReader("<HealthData>"+record("5")+"</HealthData>"), newIngestion(t), nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// Of stretches of sleep that overlap, the finer one holds for its part, in whatever order they stand.
+func TestHealthExport_overlappingSleepCountsOnceAndKeepsItsStages(t *testing.T) {
+	stretch := func(value, from, to string) string {
+		return `<Record type="HKCategoryTypeIdentifierSleepAnalysis" sourceName="W" startDate="2026-04-18 ` + from + `:00 +0200" endDate="2026-04-18 ` + to + `:00 +0200" value="` + value + `"/>`
+	}
+	const prefix = "HKCategoryValueSleepAnalysis"
+	type night struct{ total, light, deep, awake int64 } // minutes; -1 is null
+	for name, c := range map[string]struct {
+		records []string
+		want    night
+	}{
+		"twice":                {[]string{stretch(prefix+"AsleepCore", "01:00", "05:00"), stretch(prefix+"AsleepCore", "01:00", "05:00")}, night{240, 240, 0, 0}},
+		"a stage in the night": {[]string{stretch(prefix+"AsleepUnspecified", "00:59", "05:00"), stretch(prefix+"AsleepCore", "01:00", "04:00"), stretch(prefix+"AsleepDeep", "04:00", "05:00")}, night{241, 180, 60, 0}},
+		"awake in the night":   {[]string{stretch(prefix+"AsleepCore", "01:00", "05:00"), stretch(prefix+"Awake", "02:00", "02:30")}, night{210, 210, 0, 30}},
+		"one stage of a night": {[]string{stretch(prefix+"AsleepUnspecified", "00:00", "08:00"), stretch(prefix+"AsleepDeep", "01:00", "02:00")}, night{480, -1, -1, -1}},
+		"numbers":              {[]string{stretch("0", "00:00", "08:00"), stretch("3", "01:00", "05:00"), stretch("4", "05:00", "06:00"), stretch("2", "06:00", "06:10")}, night{300, 240, 60, 10}},
+		"days long":            {[]string{stretch(prefix+"AsleepCore", "01:00", "05:00"), strings.Replace(stretch(prefix+"AsleepDeep", "05:00", "06:00"), `endDate="2026-04-18`, `endDate="2026-04-20`, 1)}, night{240, 240, 0, 0}},
+		"an unset clock":       {[]string{stretch(prefix+"AsleepCore", "01:00", "05:00"), strings.ReplaceAll(stretch(prefix+"AsleepDeep", "05:00", "06:00"), "2026-", "1970-")}, night{240, 240, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				s, _, err := importBytes(t, []byte("<HealthData>"+strings.Join(c.records, "\n")+"</HealthData>"), nil)
+				require.NoError(t, err)
+				nights := summariesOf[*healthdata.Sleep](t, s, "sleep")
+				require.Len(t, nights, 1)
+				minutes := func(v *int64) int64 {
+					if v == nil {
+						return -1
+					}
+					return *v / 60
+				}
+				n := nights[0]
+				require.Equal(t, c.want, night{minutes(n.Total), minutes(n.Light), minutes(n.Deep), minutes(n.Awake)})
+				cycle := summariesOf[*healthdata.SleepCycle](t, s, "sleep_cycle")[0]
+				for i := range cycle.StageType {
+					require.Less(t, cycle.StageStartOffsetSecond[i], cycle.StageEndOffsetSecond[i])
+					require.True(t, i == 0 || cycle.StageEndOffsetSecond[i-1] <= cycle.StageStartOffsetSecond[i])
+				}
+				slices.Reverse(c.records)
+			}
+		})
+	}
+}
+
+// An element that is not closed costs itself, and not the records behind it.
+func TestHealthExport_unclosedElementCostsItself(t *testing.T) {
+	record := func(minute int, name string) string {
+		return fmt.Sprintf(`<Record type="HKQuantityTypeIdentifierHeartRate" sourceName="%s" unit="count/min" startDate="2026-04-18 08:%02d:00 +0200" endDate="2026-04-18 08:%02d:00 +0200" value="6%d"/>`, name, minute, minute, minute) + "\n"
+	}
+	good := record(2, "W") + record(3, "W") + record(4, "W")
+	for _, bad := range []string{record(1, `a<b" device="<<HKDevice: 0x28>, name:Watch>`), "<HKDevice:>", "<a><b>", `<Record type="x"><c>`, "<a b='"} {
+		s, rep, err := importBytes(t, []byte("<HealthData>"+record(0, "W")+bad+good+"</HealthData>"), nil)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(s.samples["heartrate"]), 3, bad)
+		require.Equal(t, 64.0, s.samples["heartrate"][len(s.samples["heartrate"])-1].Value.Number)
+		require.NotEmpty(t, rep.Skipped, bad)
+	}
+}
+
+// Exports of some versions have a document type that is not well formed, and a day of an unset clock.
+func TestHealthExport_readsTheQuirksOfThePhone(t *testing.T) {
+	const file = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE HealthData [
+<!-- HealthKit Export Version: 12 -->
+<!ELEMENT HealthData (ExportDate,Me,(Record)*)>
+<!ATTLIST VisionPrescription
+  type             CDATA #REQUIRED
+<!ELEMENT RightEye EMPTY>
+]>
+<HealthData locale="en_AU">
+<ActivitySummary dateComponents="1969-12-30" activeEnergyBurned="0" activeEnergyBurnedUnit="kcal" appleExerciseTime="0"/>
+<Record type="HKQuantityTypeIdentifierHeartRateRecoveryOneMinute" sourceName="W" unit="count/min" startDate="2026-04-18 8:00:00 pm +1000" endDate="2026-04-18 8:01:00 pm +1000" value="27"/>
+<Record type="HKQuantityTypeIdentifierStepCount" sourceName="W" unit="count" startDate="1970-01-01 00:00:00 +0000" endDate="1970-01-01 00:01:00 +0000" value="27"/>
+<Record type="HKQuantityTypeIdentifierBodyFatPercentage" source="Scale" unit="%" startDate="20150616071820-0700" endDate="20150616071820-0700" value="0.2"/>
+</HealthData>`
+	s, rep, err := importBytes(t, []byte(file), nil)
+	require.NoError(t, err)
+	require.Empty(t, s.summaries["activity"])
+	require.Equal(t, map[string]int{"heart_rate_recovery_one_minute": 1, "fat": 1}, rep.Samples)
+	require.Equal(t, utc("2026-04-18 10:00:00"), s.samples["heart_rate_recovery_one_minute"][0].Timestamp)
+	require.Equal(t, 27.0, s.samples["heart_rate_recovery_one_minute"][0].Value.Number)
+	require.Equal(t, utc("2015-06-16 14:18:20"), s.samples["fat"][0].Timestamp)
+	require.Equal(t, map[string]int{"activity summary of a day before 1990 or in the future": 1, "HKQuantityTypeIdentifierStepCount (before 1990 or in the future)": 1}, rep.Skipped)
 }
 
 func TestImport_unknownFormatIsErrFormat(t *testing.T) {

@@ -151,4 +151,6 @@ var sleepStages = map[string]sleepStage{
 	"HKCategoryValueSleepAnalysisAsleepDeep":        sleepStage(healthdata.SleepStageDeep),
 	"HKCategoryValueSleepAnalysisAsleepREM":         sleepStage(healthdata.SleepStageREM),
 	"HKCategoryValueSleepAnalysisAwake":             sleepStage(healthdata.SleepStageAwake),
+	"0":                                             stageInBed, "1": sleepStage(healthdata.SleepStageMissing), "2": sleepStage(healthdata.SleepStageAwake),
+	"3": sleepStage(healthdata.SleepStageLight), "4": sleepStage(healthdata.SleepStageDeep), "5": sleepStage(healthdata.SleepStageREM),
 }

@@ -32,6 +32,9 @@ type sleepRecord struct {
 // sleepGap is the longest time, in seconds, between two stretches of one session.
 const sleepGap = 60 * 60
 
+// longestNight is the most seconds of a stretch of sleep.
+const longestNight = 36 * 60 * 60
+
 // finishSleep joins sleep intervals into sessions and sends them to the sink.
 func (e *export) finishSleep() error {
 	records := e.sleep
@@ -82,8 +85,7 @@ func compareOrigins(a, b *origin) int {
 	return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.kind, b.kind))
 }
 
-// night converts a session to a summary and, unless only time in bed is known, its stages. Of overlapping intervals the
-// one that began first counts.
+// night converts a session to a summary and, unless only time in bed is known, its stages.
 func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.SleepCycle) {
 	first := session[0]
 	start, end := first.start, first.end
@@ -102,26 +104,69 @@ func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.Sl
 		Head: n.Head, SessionStart: n.BedtimeStart, SessionEnd: n.BedtimeStop,
 		TimezoneOffset: n.TimezoneOffset, SessionOffsets: n.SessionOffsets,
 	}
-	from := start
-	for _, r := range session {
-		if r.stage == stageInBed {
-			continue
-		}
-		begin := max(r.start, from)
-		if begin >= r.end {
-			continue
-		}
-		from = r.end
-		stage := healthdata.SleepStage(r.stage)
-		n.AddStage(stage, r.end-begin)
-		c.StageStartOffsetSecond = append(c.StageStartOffsetSecond, begin-start)
+	for _, r := range stretches(session) {
+		n.AddStage(healthdata.SleepStage(r.stage), r.end-r.start)
+		c.StageStartOffsetSecond = append(c.StageStartOffsetSecond, r.start-start)
 		c.StageEndOffsetSecond = append(c.StageEndOffsetSecond, r.end-start)
-		c.StageType = append(c.StageType, stage)
+		c.StageType = append(c.StageType, healthdata.SleepStage(r.stage))
 	}
 	if len(c.StageType) == 0 {
 		return n, nil
 	}
+	if staged := secondsOf(n.Deep) + secondsOf(n.Light) + secondsOf(n.REM); 2*staged < secondsOf(n.Total) {
+		n.Deep, n.Light, n.REM, n.Awake = nil, nil, nil, nil // of less than half of the night; the stages are in the cycle
+	}
 	return n, c
+}
+
+func secondsOf(v *int64) int64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// stretches returns the stages of a session one after another. Where several overlap, the finer one holds for its part:
+// a stage before sleep without one, then the shorter, then the earlier one.
+func stretches(session []sleepRecord) []sleepRecord {
+	var stages []sleepRecord
+	var edges []int64
+	for _, r := range session {
+		if r.stage != stageInBed && r.end > r.start {
+			stages, edges = append(stages, r), append(edges, r.start, r.end)
+		}
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	finer := func(a, b sleepRecord) int {
+		coarse := func(r sleepRecord) int64 {
+			if r.stage == sleepStage(healthdata.SleepStageMissing) {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(coarse(a), coarse(b)), cmp.Compare(a.end-a.start, b.end-b.start), cmp.Compare(a.start, b.start))
+	}
+	var out, open []sleepRecord
+	for i := range max(len(edges)-1, 0) {
+		from, to := edges[i], edges[i+1]
+		open = slices.DeleteFunc(open, func(r sleepRecord) bool { return r.end <= from })
+		for len(stages) > 0 && stages[0].start <= from {
+			open, stages = append(open, stages[0]), stages[1:]
+		}
+		if len(open) == 0 {
+			continue
+		}
+		r := slices.MinFunc(open, finer)
+		whole := r // of which this is a part
+		if k := len(out) - 1; k >= 0 && out[k].end == from && out[k].stage == whole.stage && whole.start < from {
+			out[k].end = to
+			continue
+		}
+		r.start, r.end = from, to
+		out = append(out, r)
+	}
+	return out
 }
 
 // bodyRecord is one value of a body measurement.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"path"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -32,6 +33,9 @@ func (e *export) startWorkout() error {
 	}
 	if end < start {
 		return &itemError{"workout that ends before it starts"}
+	}
+	if !e.out.inTime(start * 1e6) {
+		return &itemError{"workout before 1990 or in the future"}
 	}
 	var from *origin
 	name := append([]byte(nil), e.attr("sourceName")...)
@@ -199,6 +203,9 @@ func (e *export) day() error {
 	date, err := healthlab.ParseDate(string(e.attr("dateComponents")))
 	if err != nil {
 		return &itemError{"activity summary without its day"}
+	}
+	if !e.out.inTime(date.At(time.UTC).UnixMicro()) {
+		return &itemError{"activity summary of a day before 1990 or in the future"}
 	}
 	a := &healthdata.Activity{CalendarDate: date}
 	a.Source = healthdata.Source{Provider: e.provider(), Type: healthdata.SourceMultiple}

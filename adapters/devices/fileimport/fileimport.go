@@ -103,6 +103,8 @@ func (o *Options) orDefaults() Options {
 	}
 	if v.zoned = v.Zone != nil; !v.zoned {
 		v.Zone = time.UTC
+	} else if v.Zone == time.UTC { // which would say only the instant
+		v.Zone = time.FixedZone("UTC", 0)
 	}
 	v.subjects = &fhirSubjects{}
 	if v.Now == nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -36,7 +35,7 @@ func fitbitFileOf(head []byte, name string) *fitbitFile {
 		return nil
 	}
 	for _, f := range fitbitFiles {
-		if ok, err := path.Match(f.name, name); ok && err == nil {
+		if matchesName(f.name, name) {
 			return f
 		}
 	}

@@ -41,7 +41,7 @@ func (f *fitFile) takeMonitoring(m *proto.Message, timed bool) int {
 	case float64(typedef.ActivityTypeWalking), float64(typedef.ActivityTypeRunning):
 		v.steps = scaled(m, fieldnum.MonitoringCycles, 1, 0)
 	}
-	if v.heart == 0 {
+	if b, _ := healthdata.ResourceBySlug("heartrate").Bounds(); v.heart < b.Low || v.heart > b.High { // not worn, or not sure
 		v.heart = nan
 	}
 	f.monitor = append(f.monitor, v)
@@ -116,14 +116,14 @@ func (f *fitFile) handOverMonitoring(out *output) error {
 				series["heartrate"] = append(series["heartrate"], f.sample("heartrate", at, at, healthdata.Number(m.heart)))
 			}
 		}
-		d.add(&d.steps, stepped, stepped)
+		d.add(&d.steps, stepped, nanIfZero(stepped))
 		d.add(&d.distance, walked, nanIfZero(walked))
 		interval("steps", last, at, stepped)
 		interval("distance", last, at, walked)
 		interval("calories_active", last, at, burnt)
 		last = at
 	}
-	if f.anyResting {
+	if f.anyResting && f.resting > 0 {
 		days[len(days)-1].resting = f.resting
 	}
 	if err := f.handOverDays(out, days, source); err != nil {
@@ -221,7 +221,7 @@ func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 		if math.IsNaN(n) {
 			return nil
 		}
-		return &n
+		return positive(&n) // 0 is not measured
 	}
 	b := &v.body
 	const calculating = 0xfffe // the scale has not settled yet
@@ -259,6 +259,10 @@ func (f *fitFile) handOverWeighings(out *output) error {
 		}
 		if only := out.opts.ScaleUser; only != nil && user != float64(*only) {
 			count(&out.rep.Skipped, "weight_scale message of another user", 1)
+			continue
+		}
+		if m := &w.body; m.Weight == nil && m.Fat == nil && m.WaterPercentage == nil && m.BodyMassIndex == nil && m.VisceralFatIndex == nil {
+			count(&out.rep.Skipped, "weight_scale message without a value", 1)
 			continue
 		}
 		people[user] = true
@@ -310,7 +314,7 @@ func (f *fitFile) takeReading(m *proto.Message, at float64, timed bool) int {
 		r.resource, r.value = "respiratory_rate", scaled(m, fieldnum.RespirationRateRespirationRate, 100, 0)
 	}
 	// Negative values are codes for missing values.
-	if !timed || math.IsNaN(r.value) || r.value < 0 || r.resource == "blood_oxygen" && r.value == 0 {
+	if !timed || math.IsNaN(r.value) || r.value < 0 || r.value == 0 && r.resource != "stress_level" {
 		return 0
 	}
 	f.readings = append(f.readings, r)

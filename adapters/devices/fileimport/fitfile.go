@@ -54,6 +54,7 @@ type fitFile struct {
 	loose        []point // of a strap that was worn before or after the session
 	between      int     // points between sessions
 	untimed      int     // records without a time
+	startless    int     // sessions without a start
 	unused       map[string]int
 
 	offset *int // seconds east of UTC
@@ -220,10 +221,14 @@ func (f *fitFile) takeSettings(m *proto.Message) {
 
 func (f *fitFile) takeSession(m *proto.Message) {
 	start, ok := field(m, fieldnum.SessionStartTime)
-	if !ok {
-		return
-	}
 	s := fitSession{start: start, elapsed: scaled(m, fieldnum.SessionTotalElapsedTime, 1000, 0)}
+	if end, timed := field(m, proto.FieldNumTimestamp); !ok {
+		// A session message is written at the end of its session.
+		if s.start = math.Floor(end - s.elapsed); !timed || s.start != s.start {
+			f.startless++
+			return
+		}
+	}
 	w := &s.workout
 	number := func(v float64) *float64 {
 		if math.IsNaN(v) {
@@ -265,6 +270,7 @@ func (f *fitFile) takeSession(m *proto.Message) {
 // sessions.
 func (f *fitFile) resolveTimes(out *output, base int64) error {
 	out.leaveOut("point without a time", f.untimed)
+	out.leaveOut("session without a start", f.startless)
 	f.points = f.beats.into(f.points)
 	shift := float64(fitEpoch)
 	switch {
@@ -299,6 +305,7 @@ func (f *fitFile) resolveTimes(out *output, base int64) error {
 	}
 	f.monitorStart += shift
 	f.leaveOutImpossible(out)
+	f.leaveOutRepeated(out)
 	f.divide()
 	return nil
 }
@@ -326,6 +333,29 @@ func (f *fitFile) leaveOutImpossible(out *output) {
 	f.monitor = possibleItems(out, "monitoring with an impossible time", f.monitor, func(m monitored) bool { return bad(m.at) })
 	f.weighings = possibleItems(out, "weighing with an impossible time", f.weighings, func(w weighing) bool { return bad(w.at) })
 	f.readings = possibleItems(out, "reading with an impossible time", f.readings, func(r reading) bool { return bad(r.at) })
+}
+
+// leaveOutRepeated drops sessions that begin when another session of the same sport does. The longest one stays.
+func (f *fitFile) leaveOutRepeated(out *output) {
+	length := func(s fitSession) float64 {
+		if s.elapsed != s.elapsed {
+			return 0
+		}
+		return s.elapsed
+	}
+	kept := f.sessions[:0]
+	for _, s := range f.sessions {
+		i := slices.IndexFunc(kept, func(k fitSession) bool { return k.start == s.start && k.workout.Sport == s.workout.Sport })
+		if i < 0 {
+			kept = append(kept, s)
+			continue
+		}
+		out.leaveOut("session that occurs twice", 1)
+		if length(s) > length(kept[i]) {
+			kept[i] = s
+		}
+	}
+	f.sessions = kept
 }
 
 func possibleItems[T any](out *output, what string, items []T, bad func(T) bool) []T {

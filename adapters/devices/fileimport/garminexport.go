@@ -261,12 +261,12 @@ func (g *garminReader) nights() error {
 
 // utc reads a time in UTC without an offset. It returns false and adds a note if the time is malformed.
 func (g *garminReader) utc(place, field, text string) (time.Time, bool) {
-	t, offset, err := healthlab.ParseTimeZone(text)
-	if err != nil || offset != nil && *offset != 0 || !g.out.inTime(t.UnixMicro()) {
+	t, _, ok := readTime(text)
+	if _, offset := t.Zone(); !ok || offset != 0 || !g.out.inTime(t.UnixMicro()) {
 		g.remarks.add(place, field, "a time in UTC such as 2026-03-01T22:50:05.0, from 1990 to a day ahead")
 		return time.Time{}, false
 	}
-	return t.Time, true
+	return t, true
 }
 
 // garminActivity is an activity of …_summarizedActivities.json: times and lengths in milliseconds,

@@ -99,9 +99,9 @@ func (g *gpxReader) startTrackPoint(depth int) error {
 	for _, a := range g.sc.attrs {
 		switch name := localName(a.name); name {
 		case "lat":
-			g.p.lat = g.number(name, strings.TrimSpace(string(g.sc.value(a))))
+			g.p.lat = g.degrees(name, string(g.sc.value(a)))
 		case "lon":
-			g.p.lng = g.number(name, strings.TrimSpace(string(g.sc.value(a))))
+			g.p.lng = g.degrees(name, string(g.sc.value(a)))
 		}
 	}
 	return nil

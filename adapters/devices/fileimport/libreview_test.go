@@ -62,14 +62,20 @@ func wide(t testing.TB, text string) string {
 // Headers of each language, with the decimals, separators and dates that their files have.
 func TestLibreViewExport_readsHeadersOfEachLanguage(t *testing.T) {
 	for name, file := range map[string]string{
-		"English, US clock":        "Glucose Data,Generated on,03-30-2026 07:12 AM UTC\nDevice,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,03-28-2026 10:04 PM,0,108\n",
-		"English, mmol/L, slashes": "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mmol/L\nL,1,28/03/2026 22:04,0,6.0\n",
-		"year first":               "x\ny\n\nDevice,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,2026/03/28 22:04,0,108\n",
-		"German":                   "Glukose-Werte,Erstellt am,30-03-2026 07:12 UTC,Erstellt von,x\n\nGerät,Seriennummer,Gerätezeitstempel,Aufzeichnungstyp,Glukosewert-Verlauf mg/dL\nL,1,28-03-2026 22:04,0,108\n",
-		"German, Latin-1":          "Ger\xe4t;Seriennummer;Ger\xe4tezeitstempel;Aufzeichnungstyp;Glukosewert-Verlauf mmol/L\nL;1;28.03.2026 22:04;0;6,0\n",
-		"German, UTF-16":           wide(t, "Gerät\tSeriennummer\tGerätezeitstempel\tAufzeichnungstyp\tGlukosewert-Verlauf mmol/L\nL\t1\t28.03.2026 22:04\t0\t6,0\n"),
-		"Spanish":                  "Informe,Generado el,30-03-2026 07:12 UTC\nR,\nDispositivo,Número de serie,Sello de tiempo del dispositivo,Tipo de registro,Historial de glucosa mg/dL\nL,1,28-03-2026 22:04,0,108\n",
-		"French":                   "Données,Généré le\nAppareil,Numéro de série,Horodatage de l’appareil,Type d’enregistrement,Historique de la glycémie mg/dL\nL,1,28-03-2026 22:04,0,108\n",
+		"English, US clock":         "Glucose Data,Generated on,03-30-2026 07:12 AM UTC\nDevice,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,03-28-2026 10:04 PM,0,108\n",
+		"English, mmol/L, slashes":  "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mmol/L\nL,1,28/03/2026 22:04,0,6.0\n",
+		"year first":                "x\ny\n\nDevice,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,2026/03/28 22:04,0,108\n",
+		"German":                    "Glukose-Werte,Erstellt am,30-03-2026 07:12 UTC,Erstellt von,x\n\nGerät,Seriennummer,Gerätezeitstempel,Aufzeichnungstyp,Glukosewert-Verlauf mg/dL\nL,1,28-03-2026 22:04,0,108\n",
+		"German, Latin-1":           "Ger\xe4t;Seriennummer;Ger\xe4tezeitstempel;Aufzeichnungstyp;Glukosewert-Verlauf mmol/L\nL;1;28.03.2026 22:04;0;6,0\n",
+		"German, UTF-16":            wide(t, "Gerät\tSeriennummer\tGerätezeitstempel\tAufzeichnungstyp\tGlukosewert-Verlauf mmol/L\nL\t1\t28.03.2026 22:04\t0\t6,0\n"),
+		"Spanish":                   "Informe,Generado el,30-03-2026 07:12 UTC\nR,\nDispositivo,Número de serie,Sello de tiempo del dispositivo,Tipo de registro,Historial de glucosa mg/dL\nL,1,28-03-2026 22:04,0,108\n",
+		"Dutch":                     "Glucosegegevens,Gegenereerd op\nApparaat,Serienummer,Tijdstempel apparaat,Gegevenstype,Historische glucose mmol/l\nL,1,28-03-2026 22:04,0,\"6,0\"\n",
+		"older, in brackets":        "Device,Serial Number,Meter Timestamp,Record Type,Historic Glucose(mg/dL)\nL,1,03-28-2026 10:04 PM,0,108\n",
+		"clock of another phone":    "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose [mg/dL]\nL,1,28-03-2026 10:04\u202fp.\u00a0m.,0,108\n",
+		"year of two digits":        "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,28.03.26 22:04,0,108\n",
+		"a file from a list":        "sep=;\r\nDevice;Serial Number;Device Timestamp;Record Type;Historic Glucose mmol/L;\r\nL;1;28.03.2026 22:04;0;6,0;\r\n",
+		"line ends of old programs": "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\rL,1,28-03-2026 22:04,0,108\r",
+		"French":                    "Données,Généré le\nAppareil,Numéro de série,Horodatage de l’appareil,Type d’enregistrement,Historique de la glycémie mg/dL\nL,1,28-03-2026 22:04,0,108\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, rep, err := importBytes(t, []byte(file), &fileimport.Options{Zone: berlin(t)})
@@ -173,7 +179,7 @@ func TestGlucoseExport_invalidRowIsLeftOutAlone(t *testing.T) {
 			good: func(i int) string {
 				return fmt.Sprintf("L,1,%s,0,%d,\n", time.Date(2026, 4, 13, 0, 15*i, 0, 0, time.UTC).Format("02-01-2006 15:04"), 100+i)
 			},
-			bad: []string{"L,1,x,0,100,\n", "L,1,31-31-2026 10:00,0,100,\n", "L,1,04-13-2026 10:00,0,100,\n", "L,1,01-01-0001 00:00,0,100,\n", "L,1,13-04-2099 10:00,0,100,\n", "L,1\n", "L,1,13-04-2026 00:01,0,x,\n", "L,1,13-04-2026 00:01,0,9999,\n", "\x0b\n", "L,\"1\"1,13-04-2026 00:01,0,100,\n"},
+			bad: []string{"L,1,x,0,100,\n", "L,1,31-31-2026 10:00,0,100,\n", "L,1,04-13-2026 10:00,0,100,\n", "L,1,01-01-0001 00:00,0,100,\n", "L,1,13-04-2099 10:00,0,100,\n", "L,1\n", "L,1,13-04-2026 00:01,0,x,\n", "L,1,13-04-2026 00:01,0,9999,\n", "\x0b\n", "L,\"1\"1,13-04-2026 00:01,0,100,\n", "L,\"1,13-04-2026 00:01,0,100,\n", "\"\n"},
 			wrap: func(s string) string {
 				return "Glucose Data\nDevice,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL,Notes\n" + s
 			},
@@ -182,7 +188,7 @@ func TestGlucoseExport_invalidRowIsLeftOutAlone(t *testing.T) {
 			good: func(i int) string {
 				return fmt.Sprintf("%s;EGW;5,%d\n", time.Date(2026, 4, 13, 0, 5*i, 0, 0, time.UTC).Format("2006-01-02T15:04:05"), i%10)
 			},
-			bad: []string{"x;EGW;5,0\n", ";Warnung;3,9\n", "2026-04-13T00:00:00;EGW;x\n", "2026-04-13T00:00:00;EGW;999\n", "1970-04-13T00:00:00;EGW;5\n", "a;\n", "\x0b\n"},
+			bad: []string{"x;EGW;5,0\n", ";Warnung;3,9\n", "2026-04-13T00:00:00;EGW;x\n", "2026-04-13T00:00:00;EGW;999\n", "1970-04-13T00:00:00;EGW;5\n", "a;\n", "\x0b\n", "\"2026-04-13T00:00:00;EGW;5,0\n", ";\"\n"},
 			wrap: func(s string) string {
 				return "Zeitstempel (JJJJ-MM-TTThh:mm:ss);Ereignistyp;Glukosewert (mmol/L)\n" + s
 			},
@@ -206,5 +212,29 @@ func TestGlucoseExport_invalidRowIsLeftOutAlone(t *testing.T) {
 				require.NotEmpty(t, rep.Skipped, "case %d: it is told", c)
 			}
 		})
+	}
+}
+
+// A reading outside of the sensor's range is the nearest value that the sensor can measure, in every language.
+func TestGlucoseExport_readingOutsideTheRangeIsItsLimit(t *testing.T) {
+	const clarity = "Timestamp (YYYY-MM-DDThh:mm:ss),Event Type,Glucose Value (mg/dL)\n2026-03-28T22:04:00,%s,%s\n"
+	const libre = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL,Strip Glucose mg/dL\nL,1,28-03-2026 22:04,0,%s,%s\n"
+	for word, want := range map[string]float64{
+		"Low": 40, "LO": 40, "Niedrig": 40, "niedrig": 40, "Tief": 40, "Bajo": 40, "Baja": 40, "Basso": 40, "Bas": 40, "Faible": 40, "Laag": 40, "Lågt": 40, "Lav": 40, "Baixo": 40, "Niska": 40, "<40": 40, "< 54": 54,
+		"High": 400, "HI": 400, "Hoch": 400, "Alto": 400, "Alta": 400, "Élevé": 400, "\u0045\u0301leve\u0301": 400, "Haut": 400, "Hoog": 400, "Högt": 400, "Høj": 400, "Wysoka": 400, "> 400": 400, ">500": 500,
+	} {
+		for _, file := range []string{fmt.Sprintf(clarity, "egv", word), fmt.Sprintf(libre, word, "")} {
+			s, rep, err := importBytes(t, []byte(file), &fileimport.Options{Zone: berlin(t)})
+			require.NoError(t, err)
+			require.Empty(t, rep.Skipped, word)
+			require.Len(t, s.samples["glucose"], 1, word)
+			require.Equal(t, []any{want, "mg/dL"}, []any{s.samples["glucose"][0].Value.Number, s.samples["glucose"][0].Unit}, word)
+		}
+	}
+	for _, file := range []string{fmt.Sprintf(clarity, "EGV", "medium"), fmt.Sprintf(clarity, "Calibration", "Low"), fmt.Sprintf(libre, "<9999", ""), fmt.Sprintf(libre, "", "LO")} {
+		s, rep, err := importBytes(t, []byte(file), &fileimport.Options{Zone: berlin(t)})
+		require.NoError(t, err)
+		require.Empty(t, s.samples, file)
+		require.NotEmpty(t, rep.Skipped, file)
 	}
 }

@@ -4,10 +4,8 @@ import (
 	"io"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
@@ -17,27 +15,27 @@ var libreViewReadings = csvFile{
 	format: LibreViewExport, name: "*_glucose_*.csv", read: readLibreView, local: true, preamble: 3, dateOf: libreTime,
 	keys: []string{"Serial Number", libreTime, libreType},
 	also: columnNames(
-		"Serial Number|Seriennummer|Número de serie|Número de serial|Numéro de série",
-		libreTime+"|Gerätezeitstempel|Sello de tiempo del dispositivo|Horodatage de l'appareil",
-		libreType+"|Aufzeichnungstyp|Tipo de registro|Type d'enregistrement",
-		"Historic Glucose mg/dL|Glukosewert-Verlauf mg/dL|Historial de glucosa mg/dL|Historique de la glycémie mg/dL",
-		"Historic Glucose mmol/L|Glukosewert-Verlauf mmol/L|Historial de glucosa mmol/L|Historique de la glycémie mmol/L",
+		"Serial Number|Seriennummer|Número de serie|Número de serial|Numéro de série|Serienummer",
+		libreTime+"|Meter Timestamp|Gerätezeitstempel|Sello de tiempo del dispositivo|Horodatage de l'appareil|Tijdstempel apparaat",
+		libreType+"|Aufzeichnungstyp|Tipo de registro|Type d'enregistrement|Gegevenstype",
+		"Historic Glucose mg/dL|Glukosewert-Verlauf mg/dL|Historial de glucosa mg/dL|Historique de la glycémie mg/dL|Historische glucose mg/dL",
+		"Historic Glucose mmol/L|Glukosewert-Verlauf mmol/L|Historial de glucosa mmol/L|Historique de la glycémie mmol/L|Historische glucose mmol/L",
 		"Scan Glucose mg/dL|Glukose-Scan mg/dL|Escaneo de glucosa mg/dL|Numérisation de la glycémie mg/dL",
 		"Scan Glucose mmol/L|Glukose-Scan mmol/L|Escaneo de glucosa mmol/L|Numérisation de la glycémie mmol/L",
 		"Strip Glucose mg/dL|Glukose-Teststreifen mg/dL|Tira reactiva para glucosa mg/dL|Glycémie par bandelette mg/dL",
 		"Strip Glucose mmol/L|Glukose-Teststreifen mmol/L|Tira reactiva para glucosa mmol/L|Glycémie par bandelette mmol/L",
-		libreRapid+"|Schnellwirkendes Insulin (Einheiten)|Insulina de acción rápida (unidades)|Insuline à action rapide (unités)",
-		libreLong+"|Long-Acting Insulin Value (units)|Depotinsulin (Einheiten)|Insulina de acción larga (unidades)|Insuline à action longue (unités)",
-		libreCarbs+"|Kohlenhydrate (Gramm)|Carbohidratos (gramos)|Glucides (grammes)",
-		libreNotes+"|Notizen|Notas|Remarques",
-		"Non-numeric Food|Nicht numerische Nahrungsdaten|Alimento no numérico|Alimentation sans valeur numérique",
-		"Non-numeric Rapid-Acting Insulin|Nicht numerisches schnellwirkendes Insulin|Insulina de acción rápida no numérica|Insuline à action rapide sans valeur numérique",
-		"Non-numeric Long-Acting Insulin|Nicht numerisches Depotinsulin|Insulina de acción larga no numérica|Insuline à action longue sans valeur numérique",
-		"Carbohydrates (servings)|Kohlenhydrate (Portionen)|Carbohidratos (porciones)|Glucides (portions)",
+		libreRapid+"|Schnellwirkendes Insulin (Einheiten)|Insulina de acción rápida (unidades)|Insuline à action rapide (unités)|Snelwerkende insuline (eenheden)",
+		libreLong+"|Long-Acting Insulin Value (units)|Depotinsulin (Einheiten)|Insulina de acción larga (unidades)|Insuline à action longue (unités)|Langwerkende insuline (eenheden)",
+		libreCarbs+"|Kohlenhydrate (Gramm)|Carbohidratos (gramos)|Glucides (grammes)|Koolhydraten (gram)",
+		libreNotes+"|Notizen|Notas|Remarques|Notities",
+		"Non-numeric Food|Nicht numerische Nahrungsdaten|Alimento no numérico|Alimentation sans valeur numérique|Niet-numeriek voedsel",
+		"Non-numeric Rapid-Acting Insulin|Nicht numerisches schnellwirkendes Insulin|Insulina de acción rápida no numérica|Insuline à action rapide sans valeur numérique|Niet-numerieke snelwerkende insuline",
+		"Non-numeric Long-Acting Insulin|Nicht numerisches Depotinsulin|Insulina de acción larga no numérica|Insuline à action longue sans valeur numérique|Niet-numerieke langwerkende insuline",
+		"Carbohydrates (servings)|Kohlenhydrate (Portionen)|Carbohidratos (porciones)|Glucides (portions)|Koolhydraten (porties)",
 		"Ketone mmol/L|Keton mmol/L|Cuerpos cetónicos mmol/L|Cétone mmol/L",
-		"Meal Insulin (units)|Mahlzeiteninsulin (Einheiten)|Comida e insulina (unidades)|Insuline repas (unités)",
-		"Correction Insulin (units)|Korrekturinsulin (Einheiten)|Insulina de corrección (unidades)|Correction insuline (unités)",
-		"User Change Insulin (units)|Insulin-Änderung durch Anwender (Einheiten)|Insuline modifiée par l'utilisateur (unités)",
+		"Meal Insulin (units)|Mahlzeiteninsulin (Einheiten)|Comida e insulina (unidades)|Insuline repas (unités)|Maaltijdinsuline (eenheden)",
+		"Correction Insulin (units)|Korrekturinsulin (Einheiten)|Insulina de corrección (unidades)|Correction insuline (unités)|Correctie insuline (eenheden)",
+		"User Change Insulin (units)|Insulin-Änderung durch Anwender (Einheiten)|Insuline modifiée par l'utilisateur (unités)|Wijzigen insuline gebruiker (eenheden)",
 	),
 }
 
@@ -104,13 +102,19 @@ func readLibreView(r *rows) error {
 		}
 		for i := range libreColumns {
 			c := &libreColumns[i]
-			number := nan
-			readValues(r, []value[float64]{c.value}, &number)
+			number, unit, outside := nan, c.unit, false
+			if c.resource == "glucose" && c.source != healthdata.SourceFingerprick {
+				number, unit, outside = outsideSensor(r, &c.value, c.unit)
+			}
+			if !outside {
+				number, unit = nan, c.unit
+				readValues(r, []value[float64]{c.value}, &number)
+			}
 			if number != number {
 				continue
 			}
 			s := sampleAt(at, healthdata.Number(number))
-			s.Unit = c.unit
+			s.Unit = unit
 			if c.kind != "" {
 				s.Type, s.DeliveryMode, s.DeliveryForm = &c.kind, &c.mode, new("standard")
 			}
@@ -170,29 +174,23 @@ func libreInstant(r *rows) (time.Time, bool) {
 	return at[0], true
 }
 
-// digitDate is a date of digits with the year last, and a time with 24 or with 12 hours.
-var digitDate = regexp.MustCompile(`(?i)^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})[ T]+(\d{1,2}:\d{2}(?::\d{2})?)(?:\s*([ap])\.?m\.?)?$`)
+// digitDate is a date of digits with the year last, in full or without its century, and a time.
+var digitDate = regexp.MustCompile(`^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d{2})[ T,]+(.*)$`)
 
 // clockOf reads a date and time as UTC. A date that starts with the year has a fixed order.
 func clockOf(text string, monthFirst bool) (time.Time, bool) {
-	parts := digitDate.FindStringSubmatch(text)
-	if parts == nil {
-		t, offset, err := healthlab.ParseTimeZone(strings.ReplaceAll(text, "/", "-"))
-		return t.Time, err == nil && offset == nil
+	if parts := digitDate.FindStringSubmatch(plainText(text)); parts != nil {
+		day, month, year := parts[1], parts[2], parts[3]
+		if monthFirst {
+			day, month = month, day
+		}
+		if len(year) == 2 {
+			year = "20" + year
+		}
+		text = year + "-" + month + "-" + day + " " + parts[4]
 	}
-	day, month := parts[1], parts[2]
-	if monthFirst {
-		day, month = month, day
-	}
-	form, clock := "2-1-2006 15:04:05", parts[4]
-	if strings.Count(clock, ":") == 1 {
-		clock += ":00"
-	}
-	if parts[5] != "" {
-		form, clock = "2-1-2006 3:04:05 PM", clock+" "+strings.ToUpper(parts[5])+"M"
-	}
-	t, err := time.Parse(form, day+"-"+month+"-"+parts[3]+" "+clock)
-	return t, err == nil
+	t, zoned, ok := readTime(text)
+	return t, ok && !zoned
 }
 
 // plainMajority is the ratio by which dates must prove one order of day and month over the other.
@@ -210,7 +208,7 @@ func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
 	var day, month, open int
 	err = v.each(func() error {
 		text := v.text(f.dateOf)
-		if digitDate.FindStringSubmatch(text) == nil {
+		if digitDate.FindStringSubmatch(plainText(text)) == nil {
 			return nil
 		}
 		_, asDay := clockOf(text, false)

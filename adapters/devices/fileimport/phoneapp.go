@@ -237,12 +237,12 @@ func (a *phoneApp) metric(n int) error {
 
 // time reads a time with its offset. It returns false and adds a note if the time is malformed.
 func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
-	unix, offset, ok := parseStamp([]byte(text))
-	if !ok || !a.out.inTime(unix*1e6) {
+	at, zoned, ok := readTime(text)
+	if !ok || !zoned || !a.out.inTime(at.UnixMicro()) {
 		a.remarks.add(place, field, "a time such as 2026-03-01 22:50:05 +0100, from 1990 to a day ahead")
 		return time.Time{}, false
 	}
-	return time.Unix(unix, 0).In(time.FixedZone("", offset)), true
+	return at.Truncate(time.Second), true
 }
 
 func secondOfDay(t time.Time) int {
@@ -323,14 +323,18 @@ func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, le
 			a.out.skip(name + " (one value only)")
 			return nil
 		}
-		s.Systolic, s.Diastolic = item.Systolic, item.Diastolic
+		if _, ok := healthdata.ConvertUnit(1, cmp.Or(units, resource.Unit), resource.Unit); !ok {
+			a.out.skip(name + " (in " + units + ")")
+			return nil
+		}
+		s.Systolic, s.Diastolic, s.Unit = item.Systolic, item.Diastolic, units
 		return b.sample(kind.resource, s)
 	}
 	number := item.Qty
 	if number == nil {
 		number = item.Avg
 	}
-	if number == nil {
+	if number == nil || *number == 0 && kind.resource == "heartrate" { // 0 is not measured
 		a.out.skip(name + " (no value)")
 		return nil
 	}
@@ -365,10 +369,10 @@ func appUnit(v float64, units string, to *healthdata.Resource) (float64, bool) {
 		return v, true
 	case units == "":
 		return 0, false
-	case to == glucose:
-		return to.Convert(v, units, "")
+	case to.Unit == "%":
+		return healthdata.ConvertUnit(v, units, to.Unit)
 	}
-	return healthdata.ConvertUnit(v, units, to.Unit)
+	return inUnit(v, []byte(units), to.Unit)
 }
 
 // appNight is a night, or a stretch of one: the app writes either.
@@ -382,10 +386,10 @@ type appNight struct {
 
 // appStages are the words for stages of sleep.
 var appStages = map[string]sleepStage{
-	"In Bed": stageInBed, "InBed": stageInBed,
-	"Asleep": sleepStage(healthdata.SleepStageMissing), "Unspecified": sleepStage(healthdata.SleepStageMissing),
-	"Core": sleepStage(healthdata.SleepStageLight), "Deep": sleepStage(healthdata.SleepStageDeep),
-	"REM": sleepStage(healthdata.SleepStageREM), "Awake": sleepStage(healthdata.SleepStageAwake),
+	"in bed": stageInBed, "inbed": stageInBed,
+	"asleep": sleepStage(healthdata.SleepStageMissing), "unspecified": sleepStage(healthdata.SleepStageMissing),
+	"core": sleepStage(healthdata.SleepStageLight), "deep": sleepStage(healthdata.SleepStageDeep),
+	"rem": sleepStage(healthdata.SleepStageREM), "awake": sleepStage(healthdata.SleepStageAwake),
 }
 
 // nights stores nights. Intervals are joined at the end of the file.
@@ -412,7 +416,7 @@ func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 
 // stretch collects one interval of a sleep stage.
 func (a *phoneApp) stretch(place string, v *appNight) error {
-	stage, known := appStages[v.Value]
+	stage, known := appStages[strings.ToLower(v.Value)]
 	if !known {
 		a.remarks.add(place, "value", "a stage of sleep such as Core")
 		return nil
@@ -422,8 +426,8 @@ func (a *phoneApp) stretch(place string, v *appNight) error {
 	if !ok1 || !ok2 {
 		return nil
 	}
-	if !end.After(start) {
-		a.remarks.add(place, "endDate", "a time after the startDate")
+	if !end.After(start) || end.Sub(start) > longestNight*time.Second {
+		a.remarks.add(place, "endDate", "a time after the startDate, by at most 36 hours")
 		return nil
 	}
 	_, offset := start.Zone()

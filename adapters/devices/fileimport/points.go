@@ -93,6 +93,9 @@ type measured struct {
 	low, high float64
 }
 
+// mostByte is the greatest heart rate and cadence of a recording: devices keep them in a byte, in which 255 is nothing.
+const mostByte = 254
+
 // measurements returns the values of points, with the bounds of the catalogue.
 func measurements() []measured {
 	workout := healthdata.ResourceBySlug("workouts").PartBounds()
@@ -108,9 +111,9 @@ func measurements() []measured {
 		in("distance", workout["distance"], func(p *point) *float64 { return &p.dist }),
 		in("speed", workout["max_speed"], func(p *point) *float64 { return &p.speed }),
 		in("power", workout["max_watts"], func(p *point) *float64 { return &p.power }),
-		in("heart rate", bounds("heartrate"), func(p *point) *float64 { return &p.heart }),
+		{"heart rate", func(p *point) *float64 { return &p.heart }, bounds("heartrate").Low, mostByte},
 		in("breathing rate", bounds("respiratory_rate"), func(p *point) *float64 { return &p.breath }),
-		{"cadence", func(p *point) *float64 { return &p.cadence }, 0, 1000},
+		{"cadence", func(p *point) *float64 { return &p.cadence }, 0, mostByte},
 		{"temperature", func(p *point) *float64 { return &p.temp }, -100, 100},
 	}
 }

@@ -18,6 +18,11 @@ var stravaActivities = csvFile{
 	format: StravaExport, name: stravaList, read: readStravaActivities,
 	keys:  []string{"Activity ID", "Activity Date", "Activity Name", "Activity Type", "Filename", "Moving Time"},
 	twice: []string{"Elapsed Time", "Distance"}, // as they are shown, and in seconds and metres
+	also: columnNames(
+		"Activity ID|Aktivitäts-ID", "Activity Date|Aktivitätsdatum", "Activity Name|Name der Aktivität", "Activity Type|Aktivitätsart", "Filename|Dateiname",
+		"Moving Time|Bewegungszeit", "Elapsed Time|Verstrichene Zeit", "Distance|Distanz", "Calories|Kalorien",
+		"Max Heart Rate|Max. Herzfrequenz|Maximale Herzfrequenz", "Average Heart Rate|Durchschnittliche Herzfrequenz", "Average Watts|Durchschnittliche Wattzahl",
+	),
 }
 
 // stravaFolder is the folder of the recordings, and stravaList the file that refers to them.
@@ -49,6 +54,7 @@ var stravaSports = map[string]string{
 	"run": "running", "virtualrun": "running", "trailrun": "trail_running", "ride": "cycling", "virtualride": "indoor_cycling",
 	"mountainbikeride": "mountain_biking", "gravelride": "gravel_cycling", "ebikeride": "e_biking", "swim": "swimming", "walk": "walking",
 	"hike": "hiking", "weighttraining": "strength_training",
+	"lauf": "running", "traillauf": "trail_running", "radfahrt": "cycling", "spaziergang": "walking", "wanderung": "hiking", "schwimmen": "swimming", "krafttraining": "strength_training",
 }
 
 func stravaStart(r *rows) (time.Time, bool) {

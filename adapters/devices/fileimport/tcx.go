@@ -15,6 +15,7 @@ type activityTCX struct {
 	seconds, distance, calories float64
 	points                      []point
 	offset                      *int
+	id                          string // when the activity began
 }
 
 // importTCX stores every activity that has points or laps.
@@ -76,7 +77,11 @@ func (r *tcxReader) read() ([]activityTCX, error) {
 	err := r.scan(func() bool { return r.activity > 0 }, r.start, r.end)
 	for i := range r.activities {
 		a := &r.activities[i]
-		if a.points = r.out.possible(a.points); len(a.points) == 0 || a.start == 0 {
+		a.points = r.out.possible(a.points)
+		if at, _, ok := readTime(a.id); a.start == 0 && len(a.points) == 0 && ok && r.out.inTime(at.UnixMicro()) {
+			a.start = at.UnixMicro() // laps without a start
+		}
+		if len(a.points) == 0 || a.start == 0 {
 			continue
 		}
 		if median := medianTime(a.points); math.Abs(float64(a.start-median)) > float64(healthdata.MostStray.Microseconds()) {
@@ -151,6 +156,8 @@ func (r *tcxReader) end(text string) error {
 		r.activity = 0
 	case depth == r.lap:
 		r.lap = 0
+	case r.lap == 0 && depth == r.activity+1 && name == "Id":
+		r.current().id = text
 	case r.lap == 0:
 	case r.pt == 0:
 		r.total(depth, name, text)
@@ -171,7 +178,11 @@ func (r *tcxReader) total(depth int, name, text string) {
 	if into == nil || depth != r.lap+1 || text == "" {
 		return
 	}
-	if v := r.number(name, text); v > 0 {
+	const none = 0xffff // calories are 16 bits
+	switch v := r.number(name, text); {
+	case name == "Calories" && v >= none:
+		r.leaveOut("total out of range: calories")
+	case v > 0:
 		*into += v
 	}
 }
@@ -200,6 +211,10 @@ func (r *tcxReader) measurement(name, text string) {
 	case "Watts":
 		into = &r.p.power
 	default:
+		return
+	}
+	if into == &r.p.lat || into == &r.p.lng {
+		*into = r.degrees(name, text)
 		return
 	}
 	r.measure(into, r.number(name, text))

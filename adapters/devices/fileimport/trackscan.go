@@ -34,7 +34,7 @@ func newTrackScanner(out *output, data []byte, format Format) trackScanner {
 // it ends. The element is off the stack by then. Text is empty unless wanted reports true.
 func (t *trackScanner) scan(wanted func() bool, start func() error, end func(text string) error) error {
 	t.sc.told = t.leaveOut
-	t.sc.flat = []string{"trk", "trkseg", "trkpt", "Activity", "Lap", "Track", "Trackpoint"}
+	t.sc.parents = map[string]string{"trk": " gpx ", "trkseg": " trk ", "trkpt": " trkseg ", "Activity": "", "Lap": " Activity ", "Track": " Lap ", "Trackpoint": " Track "}
 	t.sc.text = func(b []byte) {
 		if wanted() && len(t.text)+len(b) <= mostText {
 			t.text = append(t.text, b...)
@@ -70,12 +70,12 @@ func (t *trackScanner) startPoint(depth int) error {
 // time reads a time in Unix microseconds, and stores its offset unless the time is in UTC. An unreadable time is
 // untimed.
 func (t *trackScanner) time(text string, offset **int) int64 {
-	at, seconds, err := healthlab.ParseTimeOffset(text)
-	if err != nil {
+	at, _, ok := readTime(text)
+	if !ok {
 		t.leaveOut("time that is no ISO 8601 date and time")
 		return untimed
 	}
-	if seconds != 0 && t.out.inTime(at.UnixMicro()) {
+	if _, seconds := at.Zone(); seconds != 0 && t.out.inTime(at.UnixMicro()) {
 		*offset = &seconds
 	}
 	return at.UnixMicro()
@@ -97,6 +97,11 @@ func (t *trackScanner) number(name, text string) float64 {
 		return nan
 	}
 	return v
+}
+
+// degrees reads an angle. Its comma is a decimal comma, because no angle has thousands.
+func (t *trackScanner) degrees(name, text string) float64 {
+	return t.number(name, strings.Replace(strings.TrimSpace(text), ",", ".", 1))
 }
 
 func (t *trackScanner) measure(into *float64, v float64) {

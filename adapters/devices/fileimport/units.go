@@ -14,6 +14,11 @@ func inUnit(v float64, unit []byte, to string) (float64, bool) {
 	case from == "":
 		return 0, false
 	}
+	if to == "count" { // a recovery of the heart rate is beats per minute
+		if n, ok := healthdata.ConvertUnit(v, from, "bpm"); ok {
+			return n, true
+		}
+	}
 	if to == glucose.Unit {
 		return glucose.Convert(v, from, "")
 	}

@@ -49,7 +49,7 @@ type whoopCycle struct {
 var whoopCycleColumns = []value[whoopCycle]{
 	{"Recovery score %", 0, 100, func(c *whoopCycle, n float64) { c.sleep.RecoveryReadinessScore = roundedNumber(n) }},
 	{"Resting heart rate (bpm)", 20, 250, func(c *whoopCycle, n float64) { c.sleep.HRResting = roundedNumber(n) }},
-	{"Heart rate variability (ms)", 0, 1000, func(c *whoopCycle, n float64) { c.sleep.AverageHRV = &n }},
+	{"Heart rate variability (ms)", 0, 1000, func(c *whoopCycle, n float64) { c.sleep.AverageHRV = positive(&n) }},
 	{"Skin temp (celsius)", 10, 50, func(c *whoopCycle, n float64) { c.sleep.SkinTemperature = &n }},
 	{"Blood oxygen %", 1, 100, func(c *whoopCycle, n float64) { c.oxygen = &n }},
 	{"Energy burned (cal)", 0, 50_000, func(c *whoopCycle, n float64) { c.activity.CaloriesTotal = &n }}, // kcal
@@ -66,7 +66,7 @@ var whoopSleepColumns = []value[healthdata.Sleep]{
 	{"Deep (SWS) duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Deep = roundedNumber(60 * n) }},
 	{"REM duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.REM = roundedNumber(60 * n) }},
 	{"Awake duration (min)", 0, 2880, func(s *healthdata.Sleep, n float64) { s.Awake = roundedNumber(60 * n) }},
-	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = &n }},
+	{"Sleep efficiency %", 0, 100, func(s *healthdata.Sleep, n float64) { s.Efficiency = positive(&n) }},
 }
 
 var whoopWorkoutColumns = []value[healthdata.Workout]{
@@ -81,11 +81,16 @@ var whoopTrackColumns = []value[healthdata.Workout]{
 	{"Altitude gain (meters)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.TotalElevationGain = &n }},
 }
 
-// whoopZone reads the zone of a row: UTC-04:00.
+// whoopZone reads the zone of a row: UTC-04:00, UTCZ, or an IANA name.
 func whoopZone(r *rows) (*time.Location, bool) {
-	text := strings.TrimPrefix(r.text(cycleZone), "UTC")
-	if text == "" && r.text(cycleZone) != "" {
-		text = "Z"
+	text := plainText(r.text(cycleZone))
+	if strings.Contains(text, "/") {
+		if zone, err := time.LoadLocation(text); err == nil {
+			return zone, true
+		}
+	}
+	if len(text) > 3 && strings.HasSuffix(text, "Z") { // UTCZ
+		text = text[:3]
 	}
 	offset, err := healthlab.ParseOffset(text)
 	if err != nil {
@@ -100,12 +105,19 @@ func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
 	if r.text(column) == "" {
 		return time.Time{}, false
 	}
-	clock, offset, ok := timeOf(r, column, "2026-03-01 22:50:05")
-	if !ok || offset != nil {
+	clock, zoned, ok := timeOf(r, column, "2026-03-01 22:50:05")
+	if ok && zoned && clock.Location() == time.UTC {
+		clock = clock.In(zone)
+	}
+	if !ok || zoned {
 		return clock, ok
 	}
-	_, east := clock.In(zone).Zone()
-	return clock.Add(-time.Duration(east) * time.Second).In(zone), true
+	at := clockTimes(clock, zone)
+	if len(at) != 1 {
+		r.leave("row of the hour in which the clock changed")
+		return time.Time{}, false
+	}
+	return at[0], true
 }
 
 // whoopSpan reads the start and the end of a session. False, with a remark, if the row does not have
@@ -125,7 +137,11 @@ func whoopSpan(r *rows, zone *time.Location, from, to string) (start, end time.T
 	return start, end, ok1 && ok2
 }
 
+// offsetOf returns the offset of a time; nil for time.UTC, which says only the instant.
 func offsetOf(t time.Time) *int {
+	if t.Location() == time.UTC {
+		return nil
+	}
 	_, offset := t.Zone()
 	return &offset
 }

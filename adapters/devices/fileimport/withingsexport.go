@@ -10,10 +10,8 @@ import (
 
 // The files of a Withings export. Its README.txt states the units. Times of weighings and blood pressures are local.
 var (
-	withingsWeights = csvFile{
-		format: WithingsExport, name: "weight.csv", read: readWithingsWeights, local: true,
-		keys: []string{"Date", "Weight (kg)", "Fat mass (kg)", "Bone mass (kg)", "Muscle mass (kg)", "Hydration (kg)"},
-	}
+	withingsWeights   = withingsScale("kg")
+	withingsPounds    = withingsScale("lb")
 	withingsPressures = csvFile{
 		format: WithingsExport, name: "bp.csv", read: readWithingsPressures, local: true, named: true,
 		keys: []string{"Date", "Heart rate", "Systolic", "Diastolic"},
@@ -23,6 +21,16 @@ var (
 	withingsDistances  = withingsSeries("raw_tracker_distance.csv", "distance", 0, 1_000_000)
 )
 
+// withingsScale describes the weighings of an account that shows masses in a unit.
+func withingsScale(unit string) csvFile {
+	column := func(name string) string { return name + " (" + unit + ")" }
+	return csvFile{
+		format: WithingsExport, name: "weight.csv", local: true,
+		keys: []string{"Date", column("Weight"), column("Fat mass"), column("Bone mass"), column("Muscle mass"), column("Hydration")},
+		read: func(r *rows) error { return readWithingsWeights(r, unit) },
+	}
+}
+
 func withingsSeries(name, resource string, least, most float64) csvFile {
 	// All of these files have the same columns, so the file name selects the resource.
 	return csvFile{
@@ -31,27 +39,34 @@ func withingsSeries(name, resource string, least, most float64) csvFile {
 	}
 }
 
-// weighed is a row of weight.csv, in kg. NaN is nothing.
+// weighed is a row of weight.csv. NaN is nothing.
 type weighed struct{ weight, fat, bone, muscle, water float64 }
 
-var withingsWeightColumns = []value[weighed]{
-	{"Weight (kg)", 1, 500, func(w *weighed, n float64) { w.weight = n }},
-	{"Fat mass (kg)", 0, 500, func(w *weighed, n float64) { w.fat = n }},
-	{"Bone mass (kg)", 0, 50, func(w *weighed, n float64) { w.bone = n }},
-	{"Muscle mass (kg)", 0, 500, func(w *weighed, n float64) { w.muscle = n }},
-	{"Hydration (kg)", 0, 500, func(w *weighed, n float64) { w.water = n }},
+// withingsColumns returns the columns with masses in a unit.
+func withingsColumns(unit string) []value[weighed] {
+	column := func(name string, leastKg, mostKg float64, set func(w *weighed, n float64)) value[weighed] {
+		perKg, _ := healthdata.ConvertUnit(1, unit, "kg")
+		return value[weighed]{name + " (" + unit + ")", leastKg / perKg, mostKg / perKg, set}
+	}
+	return []value[weighed]{
+		column("Weight", 1, 500, func(w *weighed, n float64) { w.weight = n }),
+		column("Fat mass", 0, 500, func(w *weighed, n float64) { w.fat = n }),
+		column("Bone mass", 0, 50, func(w *weighed, n float64) { w.bone = n }),
+		column("Muscle mass", 0, 500, func(w *weighed, n float64) { w.muscle = n }),
+		column("Hydration", 0, 500, func(w *weighed, n float64) { w.water = n }),
+	}
 }
 
 // readWithingsWeights stores weighings. Masses of body parts become percentages.
-func readWithingsWeights(r *rows) error {
-	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceScale)), map[int64]bool{}
+func readWithingsWeights(r *rows, unit string) error {
+	b, seen, columns := newBatch(r.out, r.out.recordedBy(healthdata.SourceScale)), map[int64]bool{}, withingsColumns(unit)
 	err := r.each(func() error {
 		at, ok := localInstant(r, "Date")
 		if !ok {
 			return nil
 		}
 		w := weighed{nan, nan, nan, nan, nan}
-		readValues(r, withingsWeightColumns, &w)
+		readValues(r, columns, &w)
 		if w.weight != w.weight {
 			r.leave("weighing without a weight")
 			return nil
@@ -62,26 +77,29 @@ func readWithingsWeights(r *rows) error {
 		}
 		seen[at.Unix()] = true
 		share := func(part float64) *float64 {
-			if part != part || part > w.weight {
+			if part != part || part <= 0 || part > w.weight {
 				return nil
 			}
 			return new(100 * part / w.weight)
 		}
+		kilograms, _ := healthdata.ConvertUnit(w.weight, unit, "kg")
 		body := &healthdata.Body{
-			MeasuredAt: healthlab.At(at), CalendarDate: healthlab.DateOf(at), Weight: &w.weight,
+			MeasuredAt: healthlab.At(at), CalendarDate: healthlab.DateOf(at), Weight: &kilograms,
 			Fat: share(w.fat), WaterPercentage: share(w.water), MuscleMassPercentage: share(w.muscle), BoneMassPercentage: share(w.bone),
 		}
 		if err := b.summary("body", body); err != nil {
 			return err
 		}
 		for _, m := range []struct {
-			resource string
-			value    *float64
-		}{{"weight", body.Weight}, {"fat", body.Fat}} {
+			resource, unit string
+			value          *float64
+		}{{"weight", unit, &w.weight}, {"fat", "", body.Fat}} {
 			if m.value == nil {
 				continue
 			}
-			if err := b.sample(m.resource, sampleAt(at, healthdata.Number(*m.value))); err != nil {
+			s := sampleAt(at, healthdata.Number(*m.value))
+			s.Unit = m.unit
+			if err := b.sample(m.resource, s); err != nil {
 				return err
 			}
 		}
@@ -175,9 +193,6 @@ func readWithingsSeries(r *rows, resource string, least, most float64) error {
 		}
 		for i, v := range values {
 			s := sampleAt(at, healthdata.Number(*v))
-			if at.Location() == time.UTC { // Z says only the instant
-				s.TimezoneOffset = nil
-			}
 			at = at.Add(time.Duration(*lengths[i] * float64(time.Second)))
 			if interval {
 				start, end := s.Timestamp, healthlab.At(at)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -39,7 +39,7 @@ type scanner struct {
 
 	bad bool // its tag cannot be read: it has no attributes
 
-	flat    []string          // elements that never stand in themselves
+	parents map[string]string // the elements in which an element stands, between spaces; for elements that never stand in themselves
 	told    func(what string) // what is not well formed; may be nil
 	dirty   bool              // the tag has characters that are dropped
 	text    func([]byte)      // receives text, with references replaced; may be nil
@@ -287,7 +287,7 @@ func (s *scanner) startTag(b []byte) (int, error) {
 	if len(s.opens) >= mostDepth {
 		return 0, s.here("elements are nested too deeply")
 	}
-	if s.opened(b[1:n]) {
+	if s.unclosed(b[1:n]) {
 		s.reportMalformed("element without its end tag")
 		last := len(s.opens) - 1
 		s.name, s.attrs = bytes.Clone(s.nameOf(last)), s.attrs[:0]
@@ -500,14 +500,21 @@ func (s *scanner) endTag(b []byte) (int, error) {
 	return endToken, nil
 }
 
-// opened reports whether an element that cannot contain itself is open.
-func (s *scanner) opened(name []byte) bool {
-	if !slices.Contains(s.flat, string(name)) {
+// unclosed reports whether the last open element must end before an element of that name begins: the element itself is
+// open, or one in which it stands is open and is not the last one.
+func (s *scanner) unclosed(name []byte) bool {
+	parents, known := s.parents[string(name)]
+	if !known {
 		return false
 	}
-	for i := range s.opens {
-		if string(s.nameOf(i)) == string(name) {
+	last := len(s.opens) - 1
+	for i := last; i >= 0; i-- {
+		open := s.nameOf(i)
+		if string(open) == string(name) {
 			return true
+		}
+		if strings.Contains(parents, " "+string(open)+" ") {
+			return i < last
 		}
 	}
 	return false
