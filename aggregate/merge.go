@@ -307,16 +307,15 @@ func (l *mergeLog) merged(o *order, sources []Source) *Merged {
 	return out
 }
 
-// sessionSpan returns the time of a session on the person's clock; false if the row is no session or has no
-// duration.
+// sessionSpan returns the time of a session in UTC, because two sources may tell the same time with different
+// offsets; a menstrual cycle has days. It is false if the row is no session or has no length.
 func sessionSpan(r *tables.Row) (interval, bool) {
-	offset := int64(r.Record.Offset) * second
 	var v interval
 	switch s := r.Summary.(type) {
 	case *healthdata.Sleep:
-		v = interval{s.BedtimeStart.UnixMicro() + offset, s.BedtimeStop.UnixMicro() + offset}
+		v = interval{s.BedtimeStart.UnixMicro(), s.BedtimeStop.UnixMicro()}
 	case *healthdata.Workout:
-		v = interval{s.TimeStart.UnixMicro() + offset, s.TimeEnd.UnixMicro() + offset}
+		v = interval{s.TimeStart.UnixMicro(), s.TimeEnd.UnixMicro()}
 	case *healthdata.MenstrualCycle:
 		last := s.PeriodEnd
 		if s.CycleEnd != nil {

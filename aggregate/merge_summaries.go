@@ -103,7 +103,7 @@ func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 		v := verdict{from: r.index, to: r.index, unit: "session", used: usedAll}
 		var better *teller
 		if r.session {
-			v.from, v.to = r.span.from, r.span.to
+			v.from, v.to = r.span.from+r.offset, r.span.to+r.offset
 			k := slices.IndexFunc(used, func(s session) bool {
 				if s.teller == t && m.p.table.name == "menstrual_cycle" {
 					return false

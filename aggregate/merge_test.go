@@ -162,6 +162,39 @@ func TestMergeSources_sessionCoveredByABetterSourceIsDropped(t *testing.T) {
 	require.Equal(t, repeat((8+1+1.5)*3600, 6), sums(t, s, aggregate.Col("sleep", "duration_second"), 3, "2026-03-03", aggregate.Config{}))
 }
 
+// Sources that tell one session with different offsets tell the same time, also where their local days differ: the one
+// that counts is on its own day.
+func TestMergeSources_sessionWithAnotherOffsetIsTheSameSession(t *testing.T) {
+	columns := map[string]aggregate.Expr{"sleep": aggregate.Col("sleep", "duration_second"), "workout": aggregate.Col("workout", "duration_active_second")}
+	for table, column := range columns {
+		for _, offsets := range [][2]int{{0, 7200}, {7200, 0}, {-3600, 20700}, {50400, -39600}, {-12600, -12600}} {
+			p := queryoracle.NewPerson()
+			put := func(id byte, provider string, offset int) {
+				from, to := time.UnixMicro(at("2026-03-02T09:00:00Z")).UTC(), time.UnixMicro(at("2026-03-02T11:00:00Z")).UTC()
+				day := healthlab.DateOf(to.Add(time.Duration(offset) * time.Second))
+				if table == "sleep" {
+					v := &healthdata.Sleep{BedtimeStart: healthlab.At(from), BedtimeStop: healthlab.At(to), Type: healthdata.SleepLong, CalendarDate: day, Duration: 7200}
+					v.ID = uuid.UUID{id}
+					p.Put(t, "sleep", provider, healthdata.SourceWatch, to, offset, v)
+					return
+				}
+				v := &healthdata.Workout{TimeStart: healthlab.At(from), TimeEnd: healthlab.At(to), CalendarDate: day, MovingTime: ptr(int64(7200))}
+				v.ID = uuid.UUID{id}
+				p.Put(t, "workouts", provider, healthdata.SourceWatch, from, offset, v)
+			}
+			put(1, "acme_watch", offsets[0])
+			put(2, "northring", offsets[1])
+			s := service(t, p, nil)
+			total := 0.0
+			for _, day := range []string{"2026-03-01", "2026-03-02", "2026-03-03"} {
+				total += sums(t, s, column, 1, day, aggregate.Config{})[0]
+			}
+			require.InDelta(t, 7200, total, 1e-9, "%s with offsets %v, day by day", table, offsets)
+			require.InDelta(t, 7200, sums(t, s, column, 3, "2026-03-03", aggregate.Config{})[0], 1e-9, "%s with offsets %v", table, offsets)
+		}
+	}
+}
+
 // Dated summaries are merged column by column; rows of one date that cannot be one row keep
 // the columns that they are used for.
 func TestMergeSources_datedSummariesMergeByColumn(t *testing.T) {

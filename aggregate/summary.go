@@ -137,8 +137,9 @@ type kept struct {
 	updated int64
 	id      uuid.UUID
 	cells   []tables.Cell
-	span    interval // of a session
+	span    interval // of a session, in UTC
 	session bool     // span is known
+	offset  int64    // from span to the person's clock
 }
 
 // summaryRows reads the rows of a plan over summaries.
@@ -149,7 +150,9 @@ func (p *plan) summaryRows(ctx context.Context, v healthdata.View, m *models) ([
 			source: Source{r.Record.Provider, r.Record.SourceType}, origin: r.Record.Origin, index: at,
 			updated: r.Record.UpdatedAt.UnixMicro(), id: r.Record.ID, cells: make([]tables.Cell, len(p.slots)),
 		}
-		k.span, k.session = sessionSpan(r)
+		if k.span, k.session = sessionSpan(r); p.table.name != "menstrual_cycle" {
+			k.offset = int64(r.Record.Offset) * second
+		}
 		for i := range p.slots {
 			k.cells[i] = p.slots[i].ofRow(r, at, m)
 		}

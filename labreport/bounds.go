@@ -20,16 +20,19 @@ type Bounds struct {
 // Any reports whether the range has at least one end.
 func (b Bounds) Any() bool { return b.Low != nil || b.High != nil }
 
-// ParseBounds reads a printed reference range whose numbers are written with a
-// point: see [refrange.Parse].
+// ParseBounds reads a printed reference range. Its commas are decimal if one of its numbers shows it (3,5 - 5,1), and
+// group thousands otherwise (1,000 - 4,800): see [refrange.ParseBeside].
 func ParseBounds(s string) Bounds {
-	b, _ := parseBounds(s)
-	return b
+	r, _ := refrange.ParseBeside(s, "")
+	return boundsOf(r)
 }
 
-// parseBounds also reports whether the text has the form of a range at all.
-func parseBounds(s string) (Bounds, bool) {
+func parseBounds(s string) (b Bounds, isRange bool) {
 	r, ok := refrange.Parse(s)
+	return boundsOf(r), ok
+}
+
+func boundsOf(r refrange.Range) Bounds {
 	end := func(text string) *float64 {
 		if text == "" {
 			return nil
@@ -37,7 +40,7 @@ func parseBounds(s string) (Bounds, bool) {
 		v, _ := number(text)
 		return &v
 	}
-	return Bounds{Low: end(r.Low), High: end(r.High), LowOpen: r.LowOpen, HighOpen: r.HighOpen}, ok
+	return Bounds{Low: end(r.Low), High: end(r.High), LowOpen: r.LowOpen, HighOpen: r.HighOpen}
 }
 
 // span is the set of numbers that a printed value can mean.

@@ -268,7 +268,9 @@ func (d *Data) decimals() Decimals {
 		if res.ReferenceRange == nil || res.MinReferenceRange == nil && res.MaxReferenceRange == nil {
 			continue
 		}
-		asComma, asPoint := res.hasBounds(ParseBounds(toPointAll(*res.ReferenceRange, Comma))), res.hasBounds(ParseBounds(toPointAll(*res.ReferenceRange, Point)))
+		commas, _ := parseBounds(toPointAll(*res.ReferenceRange, Comma))
+		points, _ := parseBounds(toPointAll(*res.ReferenceRange, Point))
+		asComma, asPoint := res.hasBounds(commas), res.hasBounds(points)
 		switch {
 		case asComma && !asPoint:
 			comma++

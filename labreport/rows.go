@@ -110,7 +110,8 @@ func reviewTwins(all []Result) {
 // bounds returns the ends of the row's range.
 func (r *RawRow) bounds(decimals Decimals) Bounds {
 	if r.Range != "" {
-		return ParseBounds(toPointAll(r.Range, decimals))
+		b, _ := parseBounds(toPointAll(r.Range, decimals))
+		return b
 	}
 	end := func(n *json.Number) *float64 {
 		if n == nil {

@@ -229,7 +229,8 @@ var modules = forSuites(map[string][]string{
 	"adapters/devices/providers/double": {"github.com/muktihari/fit", "github.com/google/uuid"},
 	"adapters/labs/pdfdoc": {"codeberg.org/go-pdf/fpdf", "github.com/boombuler/barcode", "github.com/go-fonts/dejavu",
 		"golang.org/x/image", "golang.org/x/text"},
-	"adapters/labs/hl7": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode"},
+	// Character sets of messages.
+	"adapters/labs/hl7": {"github.com/google/uuid", "github.com/shopspring/decimal", "github.com/mozillazg/go-unidecode", "golang.org/x/text"},
 	// Key sets and signed tokens of clients.
 	"adapters/fhir":   {"github.com/google/uuid", "github.com/lestrrat-go/jwx/v3"},
 	"adapters/sqlite": {"github.com/ncruces/go-sqlite3"},

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Patterns of regular expressions for numbers with a point, for numbers whose thousands are
@@ -49,11 +51,27 @@ func CommasToPoints(text string) string {
 	})
 }
 
-// PlainMarks replaces comparators, dashes and spaces by ASCII characters.
-func PlainMarks(text string) string { return marks.Replace(text) }
+// PlainMarks replaces comparators, dashes, spaces, apostrophes and full-width characters by ASCII characters, and
+// removes characters without a glyph of their own, such as marks of direction and combining accents.
+func PlainMarks(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		const full, fullEnd, apart = '！', '～', '！' - '!'
+		switch {
+		case r >= full && r <= fullEnd:
+			return r - apart
+		case unicode.In(r, unicode.Cf, unicode.Mn):
+			return -1
+		}
+		return r
+	}, marks.Replace(text))
+}
 
-var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "～", "~",
-	"\u00a0", " ", "\u2009", " ", "\u202f", " ", "＜", "<", "＞", ">", "›", ">", "‹", "<")
+// marks has the soft hyphen as a dash, because a text of a PDF file has it in place of one.
+var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "\u00ad", "-",
+	"\u00a0", " ", "\u2009", " ", "\u202f", " ", "›", ">", "‹", "<", "’", "'")
 
 // digits returns a number without group marks; false for another text, or for a number outside of float64.
 func digits(text string) (string, bool) {

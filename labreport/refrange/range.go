@@ -79,12 +79,15 @@ func Value(text string) (Range, bool) {
 }
 
 var (
-	reWordsLess  = regexp.MustCompile(`(?i)^(?:(?:less|lower|smaller) than or equal to|up to|bis zu|bis|hasta|jusqu'?[aà]|at most|max\.?|maximum|menor o igual (?:a|que)|inf[ée]rieur ou [ée]gal [aà]|inferior o igual a|kleiner gleich|nicht [üu]ber)\s*([^\pL\s].*)$`)
-	reWordsLT    = regexp.MustCompile(`(?i)^(?:(?:less|lower|smaller) than|below|under|menor (?:de|que|a)|inferior a|inf[ée]rieur [àa]|unter|kleiner(?: als)?|inf\.? [àa]|moins de|less)\s*([^\pL\s].*)$`)
-	reWordsMore  = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than or equal to|at least|from|mindestens|ab|al menos|mayor o igual (?:a|que)|sup[ée]rieur ou [ée]gal [àa]|min\.?|minimum|superior o igual a|gr[öo](?:ß|ss)er gleich)\s*([^\pL\s].*)$`)
-	reWordsGT    = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than|above|over|mayor (?:de|que|a)|superior a|sup[ée]rieur [àa]|[üu]ber|gr[öo](?:ß|ss)er(?: als)?|sup\.? [àa]|plus de)\s*([^\pL\s].*)$`)
-	reOrEqual    = regexp.MustCompile(`(?i)([<>])\s*(?:or|oder|o|ou)\s*=\s*`)
-	reTo         = regexp.MustCompile(`(?i)^(` + NumberPattern + `|` + GroupedPattern + `)\s*(?:-{1,2}|to|bis|a|à|hasta|\.\.\.?|~|_)\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
+	reWordsLess = regexp.MustCompile(`(?i)^(?:(?:less|lower|smaller) than or equal to|(?:not|no) (?:more|greater|higher) than|up ?to|bis zu|bis|hasta|jusqu'?[aà]|at most|max\.?|maximum|menor o igual (?:a|que)|inf[ée]rieur ou [ée]gal [aà]|inferior o igual a|kleiner gleich|nicht [üu]ber)\s*([^\pL\s].*)$`)
+	reWordsLT   = regexp.MustCompile(`(?i)^(?:(?:less|lower|smaller) than|below|under|menor (?:de|que|a)|inferior a|inf[ée]rieur [àa]|unter|kleiner(?: als)?|inf\.? [àa]|moins de|less)\s*([^\pL\s].*)$`)
+	reWordsMore = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than or equal to|(?:not|no) (?:less|lower) than|at least|from|mindestens|ab|al menos|mayor o igual (?:a|que)|sup[ée]rieur ou [ée]gal [àa]|min\.?|minimum|superior o igual a|gr[öo](?:ß|ss)er gleich)\s*([^\pL\s].*)$`)
+	reWordsGT   = regexp.MustCompile(`(?i)^(?:(?:greater|more|higher) than|above|over|mayor (?:de|que|a)|superior a|sup[ée]rieur [àa]|[üu]ber|gr[öo](?:ß|ss)er(?: als)?|sup\.? [àa]|plus de)\s*([^\pL\s].*)$`)
+	reOrEqual   = regexp.MustCompile(`(?i)([<>])\s*(?:or|oder|o|ó|ou|/)\s*=\s*`)
+	reTo        = regexp.MustCompile(`(?i)^(` + NumberPattern + `|` + GroupedPattern + `)\s*(?:-{1,2}|to|bis|a|à|hasta|thru|through|\.\.\.?|~|_)\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
+	// One or both ends have a comparator: ">3 <5", "3 - <5".
+	reTwoSided   = regexp.MustCompile(`(?i)^(>=?)?\s*(` + NumberPattern + `|` + GroupedPattern + `)\s*(-|to|bis|a|à|hasta|and|und|y|et|,|)\s*(<=?)?\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
+	reWordAfter  = regexp.MustCompile(`(?i)^(` + NumberPattern + `|` + GroupedPattern + `)\s+(?:or|and)\s+(?:(less|lower|below|under|smaller)|more|greater|higher|above|over)$`)
 	reRefWord    = regexp.MustCompile(`(?i)^(?:reference (?:range|interval|values?|limits?)|biological reference interval|normal (?:range|values?)|ref\.? (?:range|interval|values?)|ref(?:erence|erenz|erencia|\.)?|normal|norm|norme|normbereich|referenzbereich|valor(?:es)? (?:normal(?:es)?|de referencia)|v\.? ?r\.?|valeurs? (?:normales?|de référence)|vr|vn|rr|r|range|bereich|rango|soll|sollwert|n)\s*[:.=]?\s+|^(?:ref|normal|norm|range|vr|vn|n)\s*[:=.]\s*`)
 	reAfterNum   = regexp.MustCompile(`^(.*\d)\s*([^\d\s<>=-][^<>]*)$`)
 	reBetween    = regexp.MustCompile(`(?i)^(?:between|entre|zwischen|von|de|desde)\s+(.+?)\s+(?:and|y|et|und|bis|a|à|hasta)\s+(.+)$`)
@@ -132,7 +135,7 @@ func oneRange(s string) (Range, bool) {
 		}
 		s = WithoutLabel(inside)
 	}
-	s = strings.Trim(s, " ,;")
+	s = withoutGroupSpaces(strings.TrimRight(strings.Trim(s, " ,;"), "*"))
 	if s == "" {
 		return Range{}, false
 	}
@@ -260,6 +263,19 @@ func bareRange(s string) (Range, bool) {
 		}
 		return Range{}, false
 	}
+	if m := reWordAfter.FindStringSubmatch(s); m != nil {
+		n, ok := digits(m[1])
+		if m[2] != "" {
+			return Range{High: n}, ok
+		}
+		return Range{Low: n}, ok
+	}
+	if strings.ContainsAny(s, "<>") {
+		if m := reTwoSided.FindStringSubmatch(s); m != nil && (m[1] != "" && m[4] != "" || m[3] != "" && m[1]+m[4] != "") {
+			return ordered(m[2], m[5], m[1] == ">", m[4] == "<")
+		}
+		return Range{}, false
+	}
 	m := reTo.FindStringSubmatch(s)
 	if m == nil {
 		return Range{}, false
@@ -267,13 +283,34 @@ func bareRange(s string) (Range, bool) {
 	if strings.HasPrefix(m[1], "-") && strings.Contains(s, "--") {
 		m[2] = "-" + m[2] // -5--1: the second dash is a sign too
 	}
-	low, ok1 := digits(m[1])
-	high, ok2 := digits(m[2])
+	return ordered(m[1], m[2], false, false)
+}
+
+// ordered returns the range between two numbers. A range whose ends are swapped has none.
+func ordered(from, to string, lowOpen, highOpen bool) (Range, bool) {
+	low, ok1 := digits(from)
+	high, ok2 := digits(to)
 	if !ok1 || !ok2 {
 		return Range{}, false
 	}
 	if less(high, low) {
 		return Range{}, true
 	}
-	return Range{Low: low, High: high}, true
+	return Range{Low: low, High: high, LowOpen: lowOpen, HighOpen: highOpen}, true
 }
+
+// reGroupSpaces matches a range, or one end, whose last number has thousands that are grouped by a space.
+var reGroupSpaces = regexp.MustCompile(`(?i)^((?:[<>]=?|\d{1,3}(?: \d{3})*\s*(?:-|to|bis|a|à|hasta))\s*)(\d{1,3}(?: \d{3})+)(?:[^\d.,]|$)`)
+
+// withoutGroupSpaces removes the spaces that group thousands: 150 000 - 450 000.
+func withoutGroupSpaces(s string) string {
+	m := reGroupSpaces.FindStringSubmatchIndex(s)
+	if m == nil {
+		return s
+	}
+	begin, end := s[:m[3]], s[m[4]:m[5]]
+	begin = reSpaceInNumber.ReplaceAllString(begin, "$1$2")
+	return begin + strings.ReplaceAll(end, " ", "") + s[m[5]:]
+}
+
+var reSpaceInNumber = regexp.MustCompile(`(\d) (\d)`)

@@ -43,11 +43,34 @@ var forms = []struct {
 	{"inférieur à H", false, true, false, true}, {"max. H", false, true, false, false}, {"below H", false, true, false, true},
 	{">L", true, false, true, false}, {"> L", true, false, true, false}, {">=L", true, false, false, false}, {"=>L", true, false, false, false}, {"≥L", true, false, false, false},
 	{"> OR = L", true, false, false, false}, {"greater than L", true, false, true, false}, {"greater than or equal to L", true, false, false, false},
+	{"upto H", false, true, false, false}, {"not more than H", false, true, false, false}, {"no greater than H", false, true, false, false}, {"jusqu’à H", false, true, false, false},
+	{"</=H", false, true, false, false}, {"< / = H", false, true, false, false}, {"H or less", false, true, false, false}, {"H or lower", false, true, false, false}, {"H and below", false, true, false, false},
+	{">/=L", true, false, false, false}, {">/= L", true, false, false, false}, {"> ó = L", true, false, false, false}, {"L or more", true, false, false, false}, {"L OR GREATER", true, false, false, false},
+	{"L and above", true, false, false, false}, {"not less than L", true, false, false, false}, {"no lower than L", true, false, false, false}, {"u\u0308ber L", true, false, true, false},
+	{"L thru H", true, true, false, false}, {"L through H", true, true, false, false}, {"L\u00adH", true, true, false, false}, {"L - <H", true, true, false, true}, {"L to <=H", true, true, false, false},
+	{">L - H", true, true, true, false}, {">L <H", true, true, true, true}, {">=L and <H", true, true, false, true}, {"≥L-≤H", true, true, false, false},
 	{"at least L", true, false, false, false}, {"mindestens L", true, false, false, false}, {"über L", true, false, true, false}, {"mayor de L", true, false, true, false}, {"above L", true, false, true, false},
 }
 
 // frames are what stands around a range.
-var frames = []string{"%s", " %s ", "(%s)", "[%s]", "[ %s ]", "Ref: %s", "Normal range %s", "Referenzbereich: %s", "%s mg/dL", "%s (fasting)", "(%s) mmol/L", "%s,"}
+var frames = []string{"%s", " %s ", "(%s)", "[%s]", "[ %s ]", "Ref: %s", "Normal range %s", "Referenzbereich: %s", "%s mg/dL", "%s (fasting)", "(%s) mmol/L", "%s,", "\u200f%s", "\ufeff%s\u200b"}
+
+// Digits of full width, and thousands in groups with a space, are digits.
+func TestParse_readsDigitsAsPeopleTypeThem(t *testing.T) {
+	for _, c := range []struct{ text, low, high string }{
+		{"３.５－５.１", "3.5", "5.1"}, {"３．５ － ５．１", "3.5", "5.1"}, {"＜５", "", "5"},
+		{"150 000 - 450 000", "150000", "450000"}, {"150\u00a0000–450\u202f000 /µL", "150000", "450000"}, {"0 - 1 000", "0", "1000"}, {"< 1 000", "", "1000"}, {"800 to 1 200", "800", "1200"},
+		{"≥ 1 000 000", "1000000", ""}, {"3.5-5.1*", "3.5", "5.1"}, {"5.1 or less", "", "5.1"}, {"3.5\u200b-\u200b5.1", "3.5", "5.1"},
+	} {
+		r, ok := refrange.Parse(c.text)
+		require.True(t, ok, c.text)
+		require.Equal(t, c.low+".."+c.high, r.Low+".."+r.High, c.text)
+	}
+	for _, text := range []string{"13 17 150", "1 200 - 400", "5 1 000", "12 345 6 - 7", "<1 00", "1 2000-3 000"} {
+		r, _ := refrange.Parse(text)
+		require.False(t, r.Any(), text)
+	}
+}
 
 func written(form, low, high string) string {
 	return strings.NewReplacer("L", low, "H", high).Replace(form)

@@ -55,7 +55,7 @@ func TestRead_valuesOfEveryTypeLoseTheSeparators(t *testing.T) {
 		{"CNE", "A^Able^L", "Able"}, {"CP", "12^UP", "12 UP"}, {"CQ", "12^mL&millilitre", "12 mL"}, {"CWE", "A^Able^L", "Able"}, {"CX", "77^^^LAB^MR", "77"},
 		{"DR", "20260301^20260302", "2026-03-01 to 2026-03-02"}, {"DT", "202603", "2026-03"}, {"DTM", "202603020930-0700", "2026-03-02T09:30-07:00"}, {"EI", "S1^LAB^1.2^ISO", "S1"},
 		{"FT", "a\\.br\\b", "a\nb"}, {"ID", "Y", "Y"}, {"IS", "Y", "Y"}, {"MO", "12.5^USD", "12.5 USD"}, {"NA", "1^2^3", "1 2 3"}, {"NM", "+5.0", "5.0"}, {"NR", "1^5", "1-5"},
-		{"PN", "Doe^Jo", "Jo Doe"}, {"SN", "<^5", "<5"}, {"SN", "^1^:^128", "1:128"}, {"SN", "^positive", "positive"}, {"ST", "10^3", "10^3"}, {"ST", "a & b", "a & b"},
+		{"PN", "Doe^Jo", "Jo Doe"}, {"SN", "<^5", "<5"}, {"SN", "^1^:^128", "1:128"}, {"SN", "^positive", "positive"}, {"SN", "&lt;^5", "&lt;5"}, {"SN", "^5&6", "5&6"}, {"SN", "<=^3,5", "<=3.5"}, {"ST", "10^3", "10^3"}, {"ST", "a & b", "a & b"},
 		{"TM", "093015", "09:30:15"}, {"TN", "555-0100", "555-0100"}, {"TS", "2026030209301^D", "2026030209301^D"}, {"TS", "20260302093000^D", "2026-03-02"}, {"TX", "a^b", "a^b"},
 		{"XAD", "1 Main St&Main^^Reno", "1 Main St Main Reno"}, {"XCN", "9^Doe^Jo", "Jo Doe"}, {"XCN", "9", "9"}, {"XON", "North Lab^L", "North Lab L"}, {"XPN", "Doe^Jo^B", "Jo B Doe"},
 		{"XTN", "^PRN^Internet^jo@example.org", "jo@example.org"}, {"", "<^5", "<5"}, {"", "5", "5"},

@@ -57,7 +57,7 @@ func TestConnection_acceptsAGoodReportAfterBadInput(t *testing.T) {
 		send("\x0b" + good[:len(good)/2] + frame(good)) // no end, and another frame follows
 		answer("AR", "")
 		answer("AA", "R1")
-		send(frame(strings.Replace(good, "ROE", "RO\xcb", 1)))
+		send(frame(strings.NewReplacer("ROE", "RO\xcb", "|2.5.1\r", "|2.5.1||||||UNICODE UTF-8\r").Replace(good)))
 		answer("AE", "R1")
 		send(frame(strings.Replace(good, "|2.5.1\r", "|2.5.1||||||8859/1\r", 1)))
 		answer("AA", "R1")

@@ -269,7 +269,7 @@ func TestBatch_isReadMessageByMessage(t *testing.T) {
 
 	// A message that is malformed or of another kind is refused by itself, a malformed
 	// envelope as a whole.
-	bad := []byte("MSH|^~\\&|LIS|N|||20260302||ORU^R01|B1|P|2.5.1\rPID|1||\xff")
+	bad := []byte("MSH|^~\\&|LIS|N|||20260302||ORU^R01|B1|P|2.5.1\rPID|1||\x00")
 	raw = envelope(bad, b.report(n, ana, iron))
 	answers, err = er7.ParseBatch(b.back.Handle(t.Context(), raw, nil), nil)
 	require.NoError(t, err)

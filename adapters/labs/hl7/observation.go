@@ -151,7 +151,11 @@ func valueText(kind string, p er7.Part) string {
 		if s, ok := p.Structured(); ok {
 			return s.String()
 		}
-		return p.Plain("")
+		var b strings.Builder
+		for n := range p.Len() {
+			b.WriteString(p.Component(n + 1).Whole())
+		}
+		return b.String()
 	case "":
 		if s, ok := p.Structured(); ok && p.Len() > 1 {
 			return s.String()

@@ -630,7 +630,7 @@ func TestHandle_acknowledgesEachKindOfMessage(t *testing.T) {
 		"enhanced":               {strings.Replace(good, "|2.5.1\r", "|2.5.1|||AL|NE\r", 1), "MSA|CA|R1"},
 		"application only":       {strings.Replace(good, "|2.5.1\r", "|2.5.1|||NE|AL\r", 1), "MSA|AA|R1"},
 		"malformed":              {good + "\rsecret", "MSA|AE|R1\rERR|||100^Segment sequence error^HL70357|E||||HL7 message: segment 5: a segment begins with its name: a capital and two capitals or digits"},
-		"malformed field":        {good + "\rNTE|1||secret\xff", "MSA|AE|R1\rERR||NTE^5^3|102^Data type error^HL70357|E||||HL7 message: segment 5 (NTE-3): the text is not in the character set of the message"},
+		"malformed field":        {good + "\rNTE|1||sec\x00ret", "MSA|AE|R1\rERR||NTE^5^3|102^Data type error^HL70357|E||||HL7 message: segment 5 (NTE-3): the text is not in the character set of the message"},
 		"not HL7":                {"secret", "MSA|AE\rERR|||100^Segment sequence error^HL70357|E||||HL7 message: segment 1: a message begins with the segment MSH"},
 		"nothing":                {"", "MSA|AE\rERR|||100^Segment sequence error^HL70357|E||||HL7 message: there is none"},
 		"another type":           {strings.Replace(good, "ORU^R01^ORU_R01", "ADT^A01", 1), "MSA|AR|R1\rERR|||200^Unsupported message type^HL70357|E"},

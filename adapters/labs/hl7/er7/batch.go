@@ -2,6 +2,7 @@ package er7
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -11,6 +12,7 @@ type Batch struct {
 	healthlab.Private
 
 	lead  string
+	wide  []byte // the file as it was read, if it was in UTF-16
 	items []Item
 }
 
@@ -26,6 +28,7 @@ type Item struct {
 
 // IsBatch reports whether text begins with the envelope of a batch or of a file.
 func IsBatch(raw []byte) bool {
+	raw, _ = fromSixteenBits(raw)
 	text := bytes.TrimLeft(bytes.TrimPrefix(raw, []byte(byteOrderMark)), "\r\n\t\x0b ")
 	return bytes.HasPrefix(text, []byte("FHS")) || bytes.HasPrefix(text, []byte("BHS"))
 }
@@ -37,11 +40,15 @@ func IsBatch(raw []byte) bool {
 // if no message can be read; its numbers count the segments of the file.
 func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 	opts := o.withDefaults()
-	lead, lines, err := cut(raw, opts)
+	text, wide := fromSixteenBits(raw)
+	lead, lines, err := cut(text, opts)
 	if err != nil {
 		return nil, err
 	}
 	b := &Batch{lead: lead}
+	if wide {
+		b.wide = slices.Clone(raw)
+	}
 	envelope := &syntax{Standard(), opts.Charset}
 	for number := 1; len(lines) > 0; {
 		l := lines[0]
@@ -145,6 +152,9 @@ func (b *Batch) Errors() []error {
 
 // Append appends the file to p exactly as it was read.
 func (b *Batch) Append(p []byte) []byte {
+	if b.wide != nil {
+		return append(p, b.wide...)
+	}
 	p = append(p, b.lead...)
 	for _, i := range b.items {
 		switch {

@@ -1,8 +1,12 @@
 package er7
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Charset is a character set by its name in a message header.
@@ -16,20 +20,56 @@ const (
 	Latin9 Charset = "8859/15"
 )
 
+// windows1252 is the set of messages that declare none and are not in the one that is assumed.
+const windows1252 Charset = "WINDOWS-1252"
+
+// charmaps has the sets of one byte a letter that are not ASCII.
+var charmaps = map[Charset]*charmap.Charmap{
+	Latin1: charmap.ISO8859_1, "8859/2": charmap.ISO8859_2, "8859/3": charmap.ISO8859_3, "8859/4": charmap.ISO8859_4, "8859/5": charmap.ISO8859_5,
+	"8859/6": charmap.ISO8859_6, "8859/7": charmap.ISO8859_7, "8859/8": charmap.ISO8859_8, "8859/9": charmap.ISO8859_9, Latin9: charmap.ISO8859_15,
+	windows1252: charmap.Windows1252,
+}
+
+var re8859 = regexp.MustCompile(`^(?:ISO)?[ /_-]*8859[ /_-]*(\d{1,2})$`)
+
 // CharsetOf returns the character set of a name in a header, in the standard's
-// spelling or in another that is often seen.
+// spelling or in another that is often seen. The text of a set of sixteen bits is read as UTF-8: [Parse] has decoded it.
 func CharsetOf(name string) (Charset, bool) {
-	switch strings.ToUpper(strings.TrimSpace(name)) {
+	name = strings.ToUpper(strings.TrimSpace(name))
+	switch name {
 	case "ASCII", "ISO IR6", "US-ASCII":
 		return ASCII, true
-	case "UNICODE UTF-8", "UTF-8", "UTF8", "UNICODE":
+	case "UNICODE UTF-8", "UTF-8", "UTF8", "UNICODE", "UNICODE UTF-16", "UTF-16", "UTF16", "UTF-16LE", "UTF-16BE":
 		return UTF8, true
-	case "8859/1", "ISO-8859-1", "ISO8859-1", "ISO 8859/1":
+	case "LATIN1", "LATIN-1":
 		return Latin1, true
-	case "8859/15", "ISO-8859-15", "ISO8859-15", "ISO 8859/15":
-		return Latin9, true
+	case "WINDOWS-1252", "WINDOWS1252", "CP1252", "CP-1252":
+		return windows1252, true
+	}
+	if m := re8859.FindStringSubmatch(name); m != nil {
+		c := Charset("8859/" + m[1])
+		_, ok := charmaps[c]
+		return c, ok
 	}
 	return "", false
+}
+
+// fromSixteenBits returns text in UTF-16 as UTF-8, and whether it was: it begins with a byte order mark or with a
+// letter of sixteen bits.
+func fromSixteenBits(raw []byte) ([]byte, bool) {
+	if len(raw) < 2 {
+		return raw, false
+	}
+	order := unicode.LittleEndian
+	switch {
+	case raw[0] == 0xff && raw[1] == 0xfe, raw[0] != 0 && raw[0] < utf8.RuneSelf && raw[1] == 0:
+	case raw[0] == 0xfe && raw[1] == 0xff, raw[0] == 0 && raw[1] != 0 && raw[1] < utf8.RuneSelf:
+		order = unicode.BigEndian
+	default:
+		return raw, false
+	}
+	out, err := unicode.UTF16(order, unicode.UseBOM).NewDecoder().Bytes(raw)
+	return out, err == nil
 }
 
 // bad returns the place of the first byte that is no text in the set, or -1.
@@ -37,10 +77,10 @@ func (c Charset) bad(text string) int {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		return i
 	}
-	switch c {
-	case Latin1, Latin9:
+	if charmaps[c] != nil {
 		return -1
-	case ASCII:
+	}
+	if c == ASCII {
 		return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 	}
 	if utf8.ValidString(text) {
@@ -56,27 +96,18 @@ func (c Charset) bad(text string) int {
 	return -1
 }
 
-// latin9 lists the letters in which ISO 8859-15 differs from ISO 8859-1.
-const latin9 = "\u20ac\u0160\u0161\u017d\u017e\u0152\u0153\u0178"
-
-const latin9Bytes = "\xa4\xa6\xa8\xb4\xb8\xbc\xbd\xbe"
-
 // decode converts text of the character set to UTF-8. It replaces invalid bytes, which hexadecimal escapes can produce.
 func (c Charset) decode(text string) string {
-	if c != Latin1 && c != Latin9 {
+	letters := charmaps[c]
+	if letters == nil {
 		return strings.ToValidUTF8(text, "\ufffd")
 	}
 	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return text
 	}
-	special := []rune(latin9)
 	var b strings.Builder
 	for i := range len(text) {
-		r := rune(text[i])
-		if j := strings.IndexByte(latin9Bytes, text[i]); c == Latin9 && j >= 0 {
-			r = special[j]
-		}
-		b.WriteRune(r)
+		b.WriteRune(letters.DecodeByte(text[i]))
 	}
 	return b.String()
 }
@@ -95,28 +126,17 @@ func (c Charset) encode(text string) (string, bool) {
 	if c == UTF8 || strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return text, true
 	}
-	if c == ASCII {
+	letters := charmaps[c]
+	if letters == nil {
 		return "", false
 	}
-	special := []rune(latin9)
 	b := make([]byte, 0, len(text))
-runes:
 	for _, r := range text {
-		if c == Latin9 {
-			for j, s := range special {
-				if r == s {
-					b = append(b, latin9Bytes[j])
-					continue runes
-				}
-				if r == rune(latin9Bytes[j]) {
-					return "", false
-				}
-			}
-		}
-		if r > 0xff {
+		one, ok := letters.EncodeRune(r)
+		if !ok {
 			return "", false
 		}
-		b = append(b, byte(r))
+		b = append(b, one)
 	}
 	return string(b), true
 }

@@ -222,7 +222,7 @@ type Structured struct {
 
 // Structured reads an SN. It returns false if its numbers are malformed.
 func (p Part) Structured() (Structured, bool) {
-	at := func(n int) string { return strings.TrimSpace(p.Component(n).Text()) }
+	at := func(n int) string { return strings.TrimSpace(p.Component(n).Whole()) }
 	s := Structured{at(1), at(2), at(3), at(4)}
 	switch s.Comparator {
 	case "", "<", "<=", ">", ">=", "=", "<>":

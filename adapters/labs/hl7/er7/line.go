@@ -38,9 +38,6 @@ func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 		return "", nil, &SyntaxError{Problem: fmt.Sprintf("must have at most %d bytes", opts.MaxBytes)}
 	}
 	text := string(raw)
-	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") || strings.HasPrefix(text, "M\x00") || strings.HasPrefix(text, "\x00M") {
-		return "", nil, &SyntaxError{Number: 1, Problem: "sixteen-bit character sets cannot be read"}
-	}
 	start := 0
 	if strings.HasPrefix(text, byteOrderMark) {
 		start = len(byteOrderMark)

@@ -2,7 +2,9 @@ package er7
 
 import (
 	"iter"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -46,6 +48,7 @@ type Message struct {
 	healthlab.Private
 
 	lead string // what stands before the header: a byte order mark, blank lines
+	wide []byte // the message as it was read, if it was in UTF-16
 	segs []Segment
 	syn  *syntax
 }
@@ -56,11 +59,14 @@ type syntax struct {
 	charset Charset
 }
 
-// Parse parses one message. Any line ending is accepted. A byte order mark before, and blank lines and control
+// Parse parses one message. Any line ending is accepted. UTF-16 is recognized by a byte order mark or by its first
+// letter, and decoded. Text that is not UTF-8, in a message that declares no character set where [Options] assumes
+// UTF-8, is read as Windows-1252, which has the letters of ISO 8859-1. A byte order mark before, and blank lines and control
 // characters after the segments, are kept. The error is a [SyntaxError].
 func Parse(raw []byte, o *Options) (*Message, error) {
 	opts := o.withDefaults()
-	lead, lines, err := cut(raw, opts)
+	text, wide := fromSixteenBits(raw)
+	lead, lines, err := cut(text, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +77,9 @@ func Parse(raw []byte, o *Options) (*Message, error) {
 	if len(rest) > 0 {
 		return nil, &SyntaxError{Number: len(m.segs) + 1, Segment: rest[0].name(), Problem: "a second message, or the end of a batch, follows"}
 	}
-	m.lead = lead
+	if m.lead = lead; wide {
+		m.wide = slices.Clone(raw)
+	}
 	return m, nil
 }
 
@@ -102,6 +110,8 @@ func message(lines []line, first int, opts Options) (*Message, []line, error) {
 			return nil, lines[n:], &SyntaxError{Segment: "MSH", Number: first, Field: 18, Problem: "the character set is not one of those that can be read"}
 		}
 		m.syn.charset = cs
+	} else if opts.Charset == UTF8 && slices.ContainsFunc(m.segs, func(s Segment) bool { return !utf8.ValidString(s.raw) }) {
+		m.syn.charset = windows1252
 	}
 	for i := range m.segs {
 		if err := m.segs[i].checkText(first + i); err != nil {
@@ -122,6 +132,9 @@ func starts(name string) bool {
 
 // Append appends the message to b exactly as it was read.
 func (m *Message) Append(b []byte) []byte {
+	if m.wide != nil {
+		return append(b, m.wide...)
+	}
 	b = append(b, m.lead...)
 	for _, s := range m.segs {
 		b = append(append(b, s.raw...), s.end...)

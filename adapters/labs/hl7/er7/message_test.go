@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
@@ -141,6 +142,15 @@ func TestParse_decodesTheDeclaredCharset(t *testing.T) {
 		"Latin 1, NUL":     {"8859/1", `Zo\X00\`, "Zo\ufffd"},
 		"Latin 9":          {"8859/15", "Zo\xeb \xa4\xbe", "Zo\u00eb \u20ac\u0178"},
 		"several":          {"8859/1~8859/15", "\xa4", "\u00a4"},
+		"Latin 2":          {"8859/2", "\xa3\xf3d\xbc", "\u0141\u00f3d\u017a"},
+		"Cyrillic":         {"ISO-8859-5", "\xb8", "\u0418"},
+		"Greek":            {"8859/7", "\xc1", "\u0391"},
+		"Turkish":          {"8859/9", "\xfd", "\u0131"},
+		"spelt":            {"iso 8859-1", "Zo\xeb", "Zo\u00eb"},
+		"by name":          {"latin1", "Zo\xeb", "Zo\u00eb"},
+		"Windows":          {"windows-1252", "\x93Zo\xeb\x94", "\u201cZo\u00eb\u201d"},
+		"none, Latin 1":    {"", "M\xdcLLER", "M\u00dcLLER"},
+		"none, Windows":    {"", "O\x92Brien", "O\u2019Brien"},
 		"plain":            {"ASCII", "Zoe", "Zoe"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +163,35 @@ func TestParse_decodesTheDeclaredCharset(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Zo\u00eb", m.Segment("PID").Field(1).Text())
 	require.Equal(t, er7.Latin1, m.Charset())
+}
+
+// A message and a file in UTF-16 are read, with and without a byte order mark, and written back as they were.
+func TestParse_sixteenBitsAreRead(t *testing.T) {
+	for _, declared := range []string{"", "UNICODE UTF-16", "UTF-16", "UNICODE"} {
+		text := "MSH|^~\\&" + strings.Repeat("|", 16) + declared + "\rPID|Zo\u00eb \u6771\u4eac \U0001f600\r"
+		for _, order := range []unicode.Endianness{unicode.LittleEndian, unicode.BigEndian} {
+			for _, mark := range []unicode.BOMPolicy{unicode.UseBOM, unicode.IgnoreBOM} {
+				write := unicode.UTF16(order, mark).NewEncoder()
+				raw, err := write.Bytes([]byte(text))
+				require.NoError(t, err)
+				m, err := er7.Parse(raw, nil)
+				require.NoError(t, err)
+				require.Equal(t, "Zo\u00eb \u6771\u4eac \U0001f600", m.Segment("PID").Field(1).Text())
+				require.Equal(t, raw, m.Bytes())
+
+				raw, err = write.Bytes([]byte("BHS|^~\\&\r" + text + "PID|1\r" + text + "x\r" + text))
+				require.NoError(t, err)
+				require.True(t, er7.IsBatch(raw))
+				b, err := er7.ParseBatch(raw, nil)
+				require.NoError(t, err)
+				require.Equal(t, raw, b.Append(nil))
+				require.Len(t, b.Messages(), 3)
+				alone, err := er7.Parse(b.Messages()[2].Bytes(), nil)
+				require.NoError(t, err)
+				require.Equal(t, "Zo\u00eb \u6771\u4eac \U0001f600", alone.Segment("PID").Field(1).Text())
+			}
+		}
+	}
 }
 
 func TestParse_malformedMessageNamesSegmentAndField(t *testing.T) {
@@ -174,10 +213,10 @@ func TestParse_malformedMessageNamesSegmentAndField(t *testing.T) {
 		"another separator":      {"MSH|^~\\&\rPID!secret", er7.SyntaxError{Segment: "PID", Number: 2}},
 		"two messages":           {"MSH|^~\\&\rPID|1\rMSH|^~\\&", er7.SyntaxError{Segment: "MSH", Number: 3}},
 		"charset":                {"MSH|^~\\&||||||||||||||||ISO IR87", er7.SyntaxError{Segment: "MSH", Number: 1, Field: 18}},
-		"bytes of another":       {"MSH|^~\\&\rPID|1||secret\xff", er7.SyntaxError{Segment: "PID", Number: 2, Field: 3}},
+		"bytes of another":       {"MSH|^~\\&||||||||||||||||UTF-8\rPID|1||secret\xff", er7.SyntaxError{Segment: "PID", Number: 2, Field: 3}},
 		"not ASCII":              {"MSH|^~\\&||||||||||||||||ASCII\rPID|\u00e9", er7.SyntaxError{Segment: "PID", Number: 2, Field: 1}},
 		"a NUL":                  {"MSH|^~\\&||secret\x00|\rPID|1", er7.SyntaxError{Segment: "MSH", Number: 1, Field: 4}},
-		"sixteen bits":           {"\xff\xfeM\x00S\x00H\x00", er7.SyntaxError{Number: 1}},
+		"sixteen bits":           {"\xff\xfeM\x00S\x00H\x00", er7.SyntaxError{Segment: "MSH", Number: 1, Field: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := er7.Parse([]byte(tt.text), nil)
@@ -196,7 +235,7 @@ func TestParse_malformedMessageNamesSegmentAndField(t *testing.T) {
 			require.Equal(t, tt.want, er7.SyntaxError{Segment: at.Segment, Number: at.Number, Field: at.Field})
 		})
 	}
-	_, err := er7.Parse([]byte("MSH|^~\\&\rPID|1||\xff"), nil)
+	_, err := er7.Parse([]byte("MSH|^~\\&||||||||||||||||UNICODE UTF-8\rPID|1||\xff"), nil)
 	require.EqualError(t, err, "HL7 message: segment 2 (PID-3): the text is not in the character set of the message")
 }
 
@@ -246,7 +285,7 @@ func TestParseBatch_splitsFilesIntoMessages(t *testing.T) {
 	}
 
 	// A malformed message is refused by itself.
-	bad := "MSH|^~\\&\rPID|1||\xff\r"
+	bad := "MSH|^~\\&||||||||||||||||UTF-8\rPID|1||\xff\r"
 	text = "BHS|^~\\&\r" + bad + report + "MSH|^~\\&\rpid|1\rBTS|3"
 	b, err = er7.ParseBatch([]byte(text), nil)
 	require.NoError(t, err)
