@@ -405,7 +405,10 @@ func TestCapabilityStatement(t *testing.T) {
 		params, _ := r.(object)["searchParam"].([]any)
 		for _, p := range params {
 			name := p.(object)["name"].(string)
-			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01", "authored": "2026-01-01", "interval": "day", "identifier": "a"}[name]
+			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01", "authored": "2026-01-01", "interval": "day"}[name]
+			if value == "" {
+				value = "a"
+			}
 			path := "/" + kind + "?" + name + "=" + value
 			if !slices.Contains([]string{"Patient", "Organization", "Practitioner", "Group"}, kind) {
 				path += "&patient=" + c.ann.String()
