@@ -11,7 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// both are patterns of operations, which are called by GET, and by POST with a resource Parameters.
 func both(paths ...string) (out []string) {
 	for _, p := range paths {
 		out = append(out, "GET "+p, "POST "+p)
