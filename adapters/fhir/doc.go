@@ -31,6 +31,7 @@ package fhir
 
 // Files in the order of reading: each uses those before it.
 //
-//	outcome.go token.go datatypes.go handler.go search.go observation.go measurement.go patient.go kind.go
-//	specimen.go consent.go capability.go party.go provenance.go laboratory.go appointment.go document.go
-//	everything.go device.go group.go export.go coverage.go reader.go reader_queries.go export_deleted.go
+//	outcome.go token.go datatypes.go format.go handler.go search.go observation.go measurement.go patient.go
+//	kind.go specimen.go consent.go capability.go party.go provenance.go laboratory.go appointment.go
+//	document.go operation_params.go everything.go device.go group.go type_filter.go export.go coverage.go
+//	reader.go reader_queries.go export_deleted.go include.go result_params.go

@@ -101,45 +101,10 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	if err != nil {
 		return err
 	}
-	values, problems := parseParams(params, "$export", exportParams, handlingOf(r))
+	l, filters, problems := s.readExport(params, handlingOf(r))
 	problems = append(problems, broken...)
 	if !prefers(r, "respond-async") {
 		problems = append(problems, healthlab.Problem{Path: []any{"header", "Prefer"}, Code: "invalid", Msg: "must be respond-async"})
-	}
-	l := &selection{}
-	var filters, ignored []string
-	for name, list := range values {
-		for _, value := range list {
-			msg := ""
-			switch {
-			case name == "_typeFilter":
-				for _, one := range filtersOf(value) {
-					_, _, wrong := s.readFilter(one)
-					switch {
-					case wrong == "":
-						filters = append(filters, one)
-					case handlingOf(r) == lenient:
-						ignored = append(ignored, typeOf(one))
-					default:
-						msg = wrong
-					}
-				}
-			case name == "_outputFormat":
-				if !slices.Contains([]string{ndjson, "application/ndjson", "ndjson"}, plus(value)) {
-					msg = "must be application/fhir+ndjson, application/ndjson or ndjson"
-				}
-			default:
-				msg = l.take(s, &kind{params: []string{"interval"}}, name, value)
-			}
-			if msg != "" {
-				problems = append(problems, parameterProblem(name, msg))
-			}
-		}
-	}
-	// Of a type with a filter that does not count everything is sent.
-	filters = slices.DeleteFunc(filters, func(one string) bool { return slices.Contains(ignored, typeOf(one)) })
-	if l.interval == sampled {
-		problems = append(problems, parameterProblem("interval", "must be day or hour"))
 	}
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
@@ -167,6 +132,47 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	w.Header().Set("Content-Location", s.URL+"/$export-status/"+x.ID.String())
 	w.WriteHeader(http.StatusAccepted)
 	return nil
+}
+
+// readExport reads the parameters of an export, and its filters.
+func (s *server) readExport(params string, handling handling) (l *selection, filters []string, problems []healthlab.Problem) {
+	values, problems := parseParams(params, "$export", exportParams, handling)
+	l = &selection{}
+	var ignored []string
+	for name, list := range values {
+		for _, value := range list {
+			msg := ""
+			switch {
+			case name == "_typeFilter":
+				for _, one := range filtersOf(value) {
+					_, _, wrong := s.readFilter(one)
+					switch {
+					case wrong == "":
+						filters = append(filters, one)
+					case handling == lenient:
+						ignored = append(ignored, typeOf(one))
+					default:
+						msg = wrong
+					}
+				}
+			case name == "_outputFormat":
+				if !slices.Contains([]string{ndjson, "application/ndjson", "ndjson"}, plus(value)) {
+					msg = "must be application/fhir+ndjson, application/ndjson or ndjson"
+				}
+			default:
+				msg = l.take(s, &kind{params: []string{"interval"}}, name, value)
+			}
+			if msg != "" {
+				problems = append(problems, parameterProblem(name, msg))
+			}
+		}
+	}
+	// Of a type with a filter that does not count everything is sent.
+	filters = slices.DeleteFunc(filters, func(one string) bool { return slices.Contains(ignored, typeOf(one)) })
+	if l.interval == sampled {
+		problems = append(problems, parameterProblem("interval", "must be day or hour"))
+	}
+	return l, filters, problems
 }
 
 // list notes the persons of an export.

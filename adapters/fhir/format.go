@@ -48,13 +48,11 @@ func refuseFormat(w http.ResponseWriter) error {
 	return refuse(w, httpapi.Refusal{Status: http.StatusNotAcceptable, Msg: "Accept and _format must be application/fhir+json, with fhirVersion 4.0 or none; other formats are not supported"})
 }
 
-// prefers reports whether the header Prefer has a preference, such as handling=lenient (RFC 7240).
 func prefers(r *http.Request, preference string) bool {
 	all := strings.FieldsFunc(strings.Join(r.Header.Values("Prefer"), ","), func(c rune) bool { return c == ',' || c == ';' })
 	return slices.ContainsFunc(all, func(one string) bool { return strings.EqualFold(strings.ReplaceAll(one, " ", ""), preference) })
 }
 
-// unchanged reports whether the header If-None-Match has a version (RFC 9110, section 13.1.2).
 func unchanged(r *http.Request, version string) bool {
 	return slices.ContainsFunc(strings.Split(strings.Join(r.Header.Values("If-None-Match"), ","), ","), func(tag string) bool {
 		tag = strings.TrimSpace(tag)

@@ -92,7 +92,7 @@ func Handler(c Config) (http.Handler, error) {
 		_ = write(w, http.StatusOK, s.capability())
 	})
 	serve := func(e httpapi.Extension, patterns ...string) {
-		e.Refuse = refuse
+		e.Refuse = s.refuse
 		h := httpapi.Extend(c.API, e)[0]
 		for _, p := range patterns {
 			mux.Handle(p, h)
@@ -133,6 +133,19 @@ func Handler(c Config) (http.Handler, error) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusMethodNotAllowed, Msg: "only read, search and the operations that /metadata lists are supported", Header: http.Header{"Allow": {"GET, HEAD"}}})
 	})
 	return mux, nil
+}
+
+// refuse writes the answer to an error; to one of authentication, how to sign in.
+func (s *server) refuse(w http.ResponseWriter, f httpapi.Refusal) error {
+	if f.Status == http.StatusUnauthorized && s.Tokens != nil {
+		f.Msg += ", or a token that has not ended, as Authorization: Bearer TOKEN"
+		f.Header = f.Header.Clone()
+		if f.Header == nil {
+			f.Header = http.Header{}
+		}
+		f.Header.Set("WWW-Authenticate", "Bearer")
+	}
+	return refuse(w, f)
 }
 
 func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind) error {

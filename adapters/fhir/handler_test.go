@@ -405,7 +405,10 @@ func TestCapabilityStatement(t *testing.T) {
 		params, _ := r.(object)["searchParam"].([]any)
 		for _, p := range params {
 			name := p.(object)["name"].(string)
-			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01", "authored": "2026-01-01", "interval": "day", "identifier": "a"}[name]
+			value := map[string]string{"date": "2026-01-01", "_lastUpdated": "2026-01-01", "authored": "2026-01-01", "interval": "day"}[name]
+			if value == "" {
+				value = "a"
+			}
 			path := "/" + kind + "?" + name + "=" + value
 			if !slices.Contains([]string{"Patient", "Organization", "Practitioner", "Group"}, kind) {
 				path += "&patient=" + c.ann.String()
@@ -448,7 +451,9 @@ func TestValidator(t *testing.T) {
 	add(c.get("", "/metadata", 200))
 	add(c.get("team", "/Observation", 400))
 	add(c.get("team", c.group(), 200))
-	paths := []string{"/Patient", "/Organization", "/Practitioner?_id=" + c.visited.String(), "/Patient/" + c.ann.String() + "/$everything"}
+	add(c.get("team", "/Patient?_summary=count", 200))
+	add(c.get("team", "/Observation?_total=none&code=8867-4&_elements=valueQuantity,category,subject,effectiveDateTime&patient="+c.ann.String(), 200))
+	paths := []string{"/Patient", "/Organization", "/Practitioner?_id=" + c.visited.String(), "/DiagnosticReport?_include=DiagnosticReport:result&_revinclude=Provenance:target&patient=" + c.ann.String(), "/Patient/" + c.ann.String() + "/$everything"}
 	for _, kind := range personal {
 		paths = append(paths, "/"+kind+"?_count=500&patient="+c.ann.String())
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// both are patterns of operations, which are called by GET, and by POST with a resource Parameters.
 func both(paths ...string) (out []string) {
 	for _, p := range paths {
 		out = append(out, "GET "+p, "POST "+p)
@@ -32,23 +31,33 @@ func operationParams(r *http.Request, by caller) (query string, problems []healt
 	if body = bytes.TrimSpace(body); len(body) == 0 || string(body) == "{}" {
 		return r.URL.RawQuery, nil, nil
 	}
-	wrong := []healthlab.Problem{{Path: []any{"body"}, Code: "invalid", Msg: "must be a resource Parameters, whose parameters have a name and a value of a primitive type, or nothing"}}
+	values, ok := readParameters(body)
+	if !ok {
+		return "", []healthlab.Problem{{
+			Path: []any{"body"}, Code: "invalid", Msg: "must be a resource Parameters, whose parameters have a name and a value of a primitive type, or nothing",
+		}}, nil
+	}
+	return strings.Trim(r.URL.RawQuery+"&"+values.Encode(), "&"), nil, nil
+}
+
+// readParameters reads a resource Parameters.
+func readParameters(body []byte) (url.Values, bool) {
 	var in struct {
 		ResourceType string                       `json:"resourceType"`
 		Parameter    []map[string]json.RawMessage `json:"parameter"`
 	}
-	if json.Unmarshal(body, &in) != nil || in.ResourceType != "Parameters" {
-		return "", wrong, nil
+	if err := json.Unmarshal(body, &in); err != nil || in.ResourceType != "Parameters" {
+		return nil, false
 	}
 	values := url.Values{}
 	for _, p := range in.Parameter {
 		name, value, ok := readParameter(p)
 		if !ok {
-			return "", wrong, nil
+			return nil, false
 		}
 		values.Add(name, value)
 	}
-	return strings.Trim(r.URL.RawQuery+"&"+values.Encode(), "&"), nil, nil
+	return values, true
 }
 
 // readParameter reads a parameter with a primitive value.

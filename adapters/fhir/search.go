@@ -202,6 +202,9 @@ func (q *query) set(name, value string, k *kind) string {
 		if name == "identifier" && slices.ContainsFunc(list, func(t token) bool { return t.code == "" }) {
 			return "must be a value, or a system and a value with | between them"
 		}
+		if slices.ContainsFunc(list, func(t token) bool { return t.code == "" && t.system == "" }) {
+			return "must be a code, a system and a code with | between them, or a system with | behind it"
+		}
 		*into = append(*into, list)
 	case "date", "authored", "_lastUpdated":
 		var either []moment

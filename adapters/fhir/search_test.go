@@ -103,6 +103,9 @@ func TestSearch_tokens(t *testing.T) {
 	require.Equal(t, hr, c.found("Observation", "patient", ann, "code", `8867-4,a\,b`))
 	require.Empty(t, c.found("Observation", "patient", ann, "code", "|8867-4"), "without a system")
 	require.Empty(t, c.found("Observation", "patient", ann, "code", "http://snomed.info/sct|8867-4"))
+	for _, wrong := range []string{"code=", "code=|", "status=,final", "category=vital-signs,"} {
+		c.get("team", "/Observation?patient="+ann+"&"+wrong, 400)
+	}
 	require.Empty(t, ids(c.get("team", "/Observation?code=8867-4&code=9279-1&patient="+ann, 200)), "each parameter holds")
 	require.ElementsMatch(t, slices.Concat(hr, c.found("Observation", "patient", ann, "code", "9279-1")), c.found("Observation", "patient", ann, "code", "8867-4,9279-1"))
 	vital := c.found("Observation", "patient", ann, "category", "vital-signs")

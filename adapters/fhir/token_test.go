@@ -120,8 +120,10 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, 403, status)
 	status, _, _ = c.bear(token, file+"/Patient/0")
 	require.Equal(t, 200, status)
-	status, _, _ = c.bear("marker", "/Patient")
+	status, body, head = c.bear("marker", "/Patient")
 	require.Equal(t, 401, status)
+	require.Contains(t, body, "or a token that has not ended, as Authorization: Bearer")
+	require.Equal(t, "Bearer", head.Get("WWW-Authenticate"))
 	c.get("team", "/Patient", 200) // keys count as before
 	lines, err := c.s.Access.Lines(t.Context(), accesslog.Query{Team: c.team, N: 1000})
 	require.NoError(t, err)

@@ -26,7 +26,6 @@ func typeOf(filter string) string {
 	return name
 }
 
-// filterParams are the parameters of a type by which an export can be filtered.
 func (k *kind) filterParams() []string {
 	return slices.DeleteFunc(slices.Clone(k.params), func(name string) bool {
 		return slices.Contains([]string{"_id", "patient", "subject", "identifier", "interval"}, name)

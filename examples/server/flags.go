@@ -261,7 +261,7 @@ func (c *config) storageFlags(f *flag.FlagSet) {
 
 func (c *config) secretFlags(f *flag.FlagSet) {
 	f.StringVar(&c.secretFile, "secret-file", "", "`file` with the secret that the parts are made of that have no file of their own: -sealing-keys, -signing-key and -api-key; made if it is not there; keep it apart from the data; all processes on one database need the same (default: secret in the folder of -data; without a folder one that ends with the process)")
-	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
+	f.StringVar(&c.signingFile, "signing-key", "", "`file` with 32 bytes in base64 that sign link tokens, tokens of FHIR, links and the access log, and make the pseudonyms of -lake; made if it is not there (default: -secret-file)")
 	f.StringVar(&c.sealingFile, "sealing-keys", "", "`file` with the keys that seal: a line each with a name, a space and 32 bytes in base64, the current one first; without it, a key of -secret-file, which opens older data where both are given")
 	f.StringVar(&c.keysURL, "keys-url", "", "postgres://… of another database for the keys of persons (default: the schema healthlab_keys of -database-url)")
 	f.BoolVar(&c.encryptSamples, "encrypt-samples", false, "encrypt samples with the keys of persons as the rest is, which takes processor time for each upload and read. Samples in both forms are read, and folding writes them in the form of this flag")

@@ -122,4 +122,4 @@ func (c *config) listenURL(listens net.Addr) string {
 //	secret.go organisation.go docs.go store.go metrics.go service.go orders.go hl7.go environment.go
 //	assistants.go help.go flags.go audit.go console.go doubles.go fhir.go health.go importing.go keys.go
 //	main.go receiver.go reports.go lake.go invite.go fileupload.go documents.go connectors.go export.go
-//	backup.go commands.go tour.go
+//	backup.go commands.go tour.go smart.go
