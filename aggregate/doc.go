@@ -11,9 +11,9 @@
 //   - [Request]: one or more questions ([Query], [Join] for a second table) over a stretch of days.
 //   - [Result]: one [Frame] of columns per question, in Go, as JSON, or as Parquet by package
 //     aggregate/parquet.
-//   - [Explanation]: what was read for a result, and which source was used where.
+//   - [Explanation]: the data that was read for a result, and the source that was used in each place.
 //
-// A question in Go, and the same on the wire:
+// A question in Go, and as JSON in the HTTP API:
 //
 //	aggregate.Query{
 //		Select:  []aggregate.Expr{aggregate.Sum.Of(aggregate.Samples("steps"))},

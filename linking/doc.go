@@ -10,15 +10,15 @@
 //   - [Service] hands out two things. A link code ([Service.CreateCode], [Service.Redeem]) binds a companion
 //     app to one user. A link token ([Service.CreateToken]) opens the link pages, or a customer's own, for
 //     one user, one hour and one successful connection; failed tries do not use it up.
-//   - [Session] stands behind a token. Its life is a table of states.
-//   - [Result] and [Outcome] say how a try ended, with an [ErrorType] where a person can do something.
-//   - [ProviderConnector] is how to talk to one provider: an adapter implements it.
+//   - [Session] is the state of a link token. Its lifecycle is a table of states.
+//   - [Result] and [Outcome] are the results of a try, with an [ErrorType] if the person can solve the problem.
+//   - [ProviderConnector] calls one provider: an adapter implements it.
 //   - [Apps]: companion apps that act for one user, with tokens of their own.
 //
 // A flow asks the provider and then writes once: the connection, its event, the sealed credential and the
-// end of the token are one step of the [Store], so nothing is ever half connected.
+// end of the token are one transaction of the [Store].
 //
-// # Whose browser it is
+// # Binding a sign-in to a browser
 //
 // An attacker who begins a sign-in at a provider's own page and makes another person finish it would get
 // that person's data. So the link pages give a browser a secret ([Service.NewBrowserSecret]), hand it over
@@ -27,7 +27,7 @@
 // the session of its person, and opens the address at that person's click. [TeamSettings].PagesOnly refuses
 // what does not begin on the link pages.
 //
-// # How hard guessing is
+// # Guessing codes
 //
 // A link token has 256 random bits. A link code has 32, for its shape is given, so wrong tries are limited
 // by client ([MaxWrongPerClient]) and by code ([MaxWrongPerCode]): one client hits a given code of an hour

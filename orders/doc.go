@@ -1,5 +1,5 @@
-// Package orders answers two questions: where is this lab order, and what came out of it? An order is
-// placed once, is where its status says it is, and has an event for every step.
+// Package orders places lab orders and stores their status and results. An order is placed once, and has
+// an event for every change of its status.
 //
 //	lab, err := orders.New(store.Orders(), users, catalogue, &orders.Options{Environment: healthlab.Production})
 //	order, err := lab.Place(ctx, team, orders.PlaceRequest{UserID: patient, …})
@@ -7,18 +7,19 @@
 //
 // Two packages above this one move an order along:
 //
-//   - package exchange hands it to the laboratory, takes in what that reports, and decides whose a result is.
+//   - package exchange submits it to the laboratory, processes the reports, and matches results to orders.
 //   - package visits books its appointments.
 //
 // What a host calls and gets:
 //
 //   - [Service] places, reads, lists, registers and cancels. [Service.Run] sends messages to patients.
-//   - [Order] is an order as it is published, with its history ([OrderEvent]) and the journey it belongs to
-//     ([OrderTransaction]).
-//   - [Next] says what may follow what, one variant per [catalogue.CollectionMethod]; [Diagram] draws it.
-//   - [Record] is an order as it is kept, with the rules that change it; [Store] keeps it.
+//   - [Order] is an order in the HTTP API, with its history ([OrderEvent]) and its transaction, which includes
+//     redraws and replacements ([OrderTransaction]).
+//   - [Next] returns the status after a trigger, for each [catalogue.CollectionMethod]; [Diagram] draws the
+//     lifecycle.
+//   - [Record] is a stored order, with the rules that change it; [Store] stores it.
 //
-// Questions beside the order have packages of their own:
+// Related questions have packages of their own:
 //
 //   - [catalogue]: what can a team order? [Service.Catalogue]
 //   - [people]: who is the patient, and who pays? [Service.People]
@@ -27,8 +28,8 @@
 //   - packages documents, critical and simulation: what is printed, who has seen a critical result, and what
 //     would a laboratory report?
 //
-// The id of an [OrderEvent] grows with every event of its order and is unique within a team. A store draws
-// it, so ids have gaps.
+// The id of an [OrderEvent] grows with every event of its order and is unique within a team. A store
+// assigns it; ids may have gaps.
 //
 // What this package is not: a client of any particular laboratory, and not a reader of report files (see
 // package labreport).

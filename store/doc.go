@@ -18,6 +18,6 @@
 //		return notes.Put(tx, note)
 //	})
 //
-// The names to know: [Store] and [Tx]; [Query] asks for rows, under a [Lock]; [Table] is the
-// typed form; [Buffer] and [KV] are what most engines are made of.
+// The names to know: [Store] and [Tx]; [Query] selects rows, with a [Lock]; [Table] is the
+// typed form; most engines use [Buffer] and [KV].
 package store

@@ -1,5 +1,4 @@
-// Package webhook tells other systems what has happened: it turns events into signed HTTP requests, and sees
-// to it that each of them arrives.
+// Package webhook delivers events to other systems as signed HTTP requests, with retries.
 //
 //	endpoints, err := webhook.NewService(types, store.Webhooks(), notifier, sealer, nil)
 //	_, err = endpoints.Create(ctx, team, webhook.NewEndpoint{URL: "https://receiver.example.com/in"})
@@ -8,13 +7,13 @@
 //
 // What a host calls and gets:
 //
-//   - [Service] manages endpoints: their URLs, secrets, headers, and what to send again.
-//   - [Dispatcher] delivers: it takes events from the outbox, sends what is due through a [Notifier], and
-//     records what came of it. [NewHTTP] is the notifier for the web.
-//   - [Sign] and [Verify] are the two ends of the signature; package receiver is the other end as a kit.
-//   - [NewCatalogue] takes the lists of event types: this package does not know what events mean.
+//   - [Service] manages endpoints: their URLs, secrets and headers, and resends messages.
+//   - [Dispatcher] delivers: it takes events from the outbox, sends due deliveries through a [Notifier], and
+//     records the outcomes. [NewHTTP] is the notifier for the web.
+//   - [Sign] signs and [Verify] verifies a message; package receiver is a ready-made receiver.
+//   - [NewCatalogue] takes the lists of event types: this package does not read payloads.
 //
-// What it promises, in this order:
+// Guarantees, the most important first:
 //
 //   - Nothing is lost. An event is written in the same commit as the change that it describes; it is
 //     delivered, or ends as failed or cancelled with a reason that people can read.
@@ -27,7 +26,7 @@
 //   - Every wait, buffer and retry has a bound with a name.
 //
 // A dispatcher looks for work every second when it has none (Options.Idle). [Dispatcher.Wake] makes it look
-// at once; with [Options].Signal the dispatchers of other processes hear, too, what one has routed.
+// at once; with [Options].Signal it notifies the dispatchers of other processes, too.
 package webhook
 
 // Files in the order of reading: each uses those before it.

@@ -1,4 +1,4 @@
-// Package postgres keeps rows in PostgreSQL (15 or later), for services of several processes. [Store] is
+// Package postgres stores rows in PostgreSQL (15 or later), for services of several processes. [Store] is
 // a store.Store, over which package adapters/stores has the stores of all domain packages.
 //
 //	config, err := postgres.PoolConfig("postgres://healthlab@db.example.com/healthlab")
@@ -10,13 +10,13 @@
 // # Schema
 //
 // Each declared table is one table of the schema healthlab, with columns for the key, the user, the due
-// time, two index values, the revision and the document. [Open] makes what is missing. Where the role
+// time, two index values, the revision and the document. [Open] makes missing tables. Where the role
 // of the service must not make tables, the owner of the database calls [Migrate], and the service calls
 // [New]. Many processes may call any of them at once. A program refuses a database that a newer
 // program has prepared.
 //
 // [Distribute] spreads the tables per user (store.Definition.PerUser) over the machines of a Citus cluster;
-// docs/scaling.md says what is where and what a request costs.
+// docs/scaling.md describes the distribution and the cost of requests.
 //
 // # Transactions of the host
 //

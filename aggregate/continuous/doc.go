@@ -3,14 +3,14 @@
 //
 // The names to know:
 //
-//   - [Query]: a stored question of package aggregate; [Definition] is what a team says of it.
-//   - [Service]: checks, stores and evaluates queries. [Service.Run] does the work that is due.
-//   - [Store] and [Work]: what keeps queries, tables and tasks.
+//   - [Query]: a stored question of package aggregate; [Definition] is the request for one.
+//   - [Service]: checks, stores and evaluates queries. [Service.Run] evaluates due queries.
+//   - [Store] and [Work]: the storage of queries, tables and tasks.
 //   - [ResultTableChange]: the event about rows that are new or changed.
 //
-// A store schedules a task in the commit that changes data, over the time in which it
-// changed. The service evaluates the buckets that the task touches, and writes the table and
-// its event in one commit.
+// A store schedules a task in the transaction that changes data, over the time range of the
+// change. The service evaluates the buckets in that range, and writes the table and its event
+// in one transaction.
 //
 // # What it is not
 //

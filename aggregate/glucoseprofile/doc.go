@@ -6,7 +6,7 @@
 // The names to know:
 //
 //   - [Of] asks for a [Profile]: measures, bands, percentiles by the time of day, and the last days.
-//   - [Question] says which days and which [Unit].
+//   - [Question] selects the days and the [Unit].
 //   - [Printer] lays a profile out on one page; adapters/labs/pdfdoc is one.
 //
 // The measures are those of package aggregate, over the merged sources; docs/concepts/glucose.md has the

@@ -1,5 +1,5 @@
-// Package labhistory is one history of laboratory results a person: from orders, whichever way
-// their results came, and from lab reports that a person approved.
+// Package labhistory returns one history of laboratory results for a person: results of orders
+// and of lab reports that a person approved.
 //
 // The names to know:
 //
@@ -7,13 +7,13 @@
 //   - [Convert] writes a value in the one unit of its analyte.
 //   - [UnitOf] is that unit.
 //
-// Nothing is kept here: a result is read where it belongs, so a correction replaces what it
-// corrects, and what is erased is gone.
+// The package stores nothing: it reads each result from its order or report, so that corrections
+// and erasures take effect at once.
 //
 // # Units
 //
 // All codes of one analyte have one unit: glucose is in mmol/L, whether a laboratory reports it
 // under the code of a mass or of an amount of substance. Masses become amounts by the molar mass
 // of the LOINC component, from a table whose sources data/NOTICES.md names. What cannot be
-// converted, an unknown code, unit or molar mass, has no value, and stands as it was reported.
+// converted, because its code, unit or molar mass is unknown, has only the reported value.
 package labhistory

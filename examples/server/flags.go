@@ -371,7 +371,7 @@ func (c *config) checkStore() error {
 	}
 	switch {
 	case len(named) > 1:
-		return fmt.Errorf("at most one store can be chosen, and there are %s", strings.Join(named, " and "))
+		return fmt.Errorf("only one of %s can be given: each chooses a store", strings.Join(named, " and "))
 	case len(named) == 1:
 		return nil
 	case c.environment == healthlab.Production:

@@ -1,11 +1,11 @@
-// Package pull fetches the data of people's connections: their history once, and what is
-// new for as long as the connection works.
+// Package pull fetches the data of people's connections: their history once, and new data as
+// long as the connection works.
 //
-// What is to be fetched are tasks, one for each user, provider, resource and kind
-// ([History] or [News]); they are rows of a [Store], claimed under a lease, so any number
-// of processes share them and a crash forgets nothing. A task makes one request to the
-// provider at a time, stores what came (healthdata.Service keeps what comes twice once),
-// notes how far it is, and goes to the end of the queue: so the first page of every user comes
+// The work is stored as tasks, one for each user, provider, resource and kind ([History] or
+// [News]). Processes claim tasks from a [Store] under a lease, so any number of processes
+// share them and a crash loses none. A task makes one request to the
+// provider at a time, stores the items (healthdata.Service stores repeated items once),
+// records its progress, and goes to the end of the queue: so the first page of every user comes
 // before the second page of any.
 //
 //	pulls, err := pull.New(store.Pulls(), health, refresher, connectors, nil)
@@ -16,27 +16,27 @@
 //
 // A provider's limits ([Limit]) are kept by reserving a slot for every request in a
 // [Budget] that all processes share. Slots are spread over the window, and a request
-// waits for its own, so we never ask more often than we may; what a provider says in its
-// answers (remaining requests, Retry-After) is obeyed on top. A provider's record may have
+// waits for its slot, so that the limits are kept; limits in a provider's answers
+// (remaining requests, Retry-After) are respected in addition. A provider's record may have
 // limits (healthdata.RateLimits).
 //
 // # What providers send
 //
-// [Service.Listen] takes the message of a provider, once, and makes the news be fetched next. Nothing of a
-// message is believed but that, and how far back the provider says. A puller that has more than timeseries and
-// summaries is a linking.ExtendedPuller. Histories that one answer brings (linking.ProviderConnector.Together)
+// [Service.Listen] handles a message of a provider once, and schedules a fetch of the new data. From the message
+// it uses only the account, the resources and the time of the data. A puller that supports more than timeseries and
+// summaries is a linking.ExtendedPuller. Histories that one request returns (linking.ProviderConnector.Together)
 // are fetched together ([Task.Lead]).
 //
-// # Looking at it
+// # Status
 //
-// [Service.Progress] says how far a first import is, [Service.Histories] and [Service.Resources] how fetching
-// goes for a team's people, with what was refused. [Task.Trace] is in logs and traces.
+// [Service.Progress] returns the progress of a first import, [Service.Histories] and [Service.Resources] the
+// status of fetching for a team's people, with refused items. [Task.Trace] is in logs and traces.
 //
-// # What can be relied on
+// # Guarantees
 //
-// History is walked from the newest day to the oldest; its event is written once, when all of it can be read.
+// History is fetched from the newest day to the oldest; its event is written once, when all of it can be read.
 // News begins where history began, looks back a few days every time, because providers deliver late, and once
-// a day further. What healthdata refuses is quarantined with the reason, and the rest is kept.
+// a day further. Items that healthdata refuses are quarantined with the reason, and the others are stored.
 package pull
 
 // Files in the order of reading: each uses those before it.

@@ -1,12 +1,12 @@
 // Package appointment answers one question: where and when can a sample be taken?
 //
-// A [Service] finds who visits patients in an area, which patient service centers are near,
-// and which times are free, in the answers of a [SlotBackend]. Each free time has a booking
-// key under seal. Package orders books it: an appointment belongs to an order.
+// A [Service] finds the providers of home visits in an area, the patient service centers near a
+// place, and free times from a [SlotBackend]. Each free time has an encrypted booking key.
+// Package visits books it for an order.
 //
-// The life of an appointment is a table: [Next] asks it, [Diagram] draws it, [Statuses]
-// lists what an appointment can be. [Centers] and [Zips] say where places are; [CenterIndex]
-// is a Centers in memory, which [ReadCentersCSV] reads from a table.
+// The lifecycle of an appointment is a table: [Next] looks up a transition, [Diagram] draws the
+// table, [Statuses] lists the statuses. [Centers] and [Zips] look up places; [CenterIndex] is a
+// Centers in memory, for centers that [ReadCentersCSV] reads.
 //
 // Times of slots are instants; days are local days of the place. Distances are in statute
 // miles on a spherical earth.

@@ -1,9 +1,9 @@
-// Package critical sees to it that a person hears of each critical result.
+// Package critical tracks each critical result until a person acknowledges it.
 //
 // A [Loop] opens in the transaction that stores a critical result ([Follow]). It ends when a named
 // person acknowledges the result and repeats its value ([Service.Acknowledge]), or when the
-// laboratory corrects the result and it is no longer critical. Until then the loop passes the steps
-// of the team's ladder ([Step]), each with an event. After the last step the loop stays open and
+// laboratory corrects the result and it is no longer critical. Until then the loop passes the team's
+// escalation steps ([Step]), each with an event. After the last step the loop stays open and
 // listed ([Escalated]), and can still be acknowledged.
 //
 //	s, err := critical.New(all.CriticalResults(), &critical.Options{Ladder: ladderOfTeam})
@@ -13,6 +13,6 @@
 //		AcknowledgedBy: "Dr. Ada Roe", ReadBack: critical.ReadBack{Value: "31"},
 //	})
 //
-// The package decides nothing about results: the laboratory's flag says what is critical. It sends no
-// message to a person; the receivers of the events do.
+// The laboratory's flag decides whether a result is critical. The package sends no message to a
+// person; the receivers of the events do.
 package critical

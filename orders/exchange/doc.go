@@ -1,6 +1,6 @@
-// Package exchange answers two questions: what does the laboratory get of an order, and whose is what it
-// reports? It hands orders to a [LabBackend], takes in its messages, and gives a result to an order only where
-// that is certain. Everything else waits for a person.
+// Package exchange submits orders to laboratories and matches their results to orders. It submits orders to a
+// [LabBackend], processes its messages, and assigns a result to an order only if the match is certain. Other
+// results wait for a person.
 //
 //	lab, err := orders.New(store.Orders(), users, catalogue, &orders.Options{Environment: healthlab.Production})
 //	labs, err := exchange.New(lab, store.Orders(), store.Reviews(), laboratory, nil)
@@ -9,12 +9,12 @@
 //
 // What a host calls and gets:
 //
-//   - [LabBackend] is a laboratory: an adapter implements it. [Message] is what it reports.
-//   - [Service.Run] is the background work: it hands orders over and takes messages in.
-//   - [Service.Reviews] and [Service.Operations] are decisions about results under review
+//   - [LabBackend] is a laboratory: an adapter implements it. [Message] is a message from it.
+//   - [Service.Run] is the background work: it submits orders and processes messages.
+//   - [Service.Reviews] and [Service.Operations] decide about results under review
 //     ([UnmatchedResult]), by the team and by the service's operators.
-//   - [Service.Simulate] walks an order of a sandbox to a status (package simulation says what a laboratory
-//     would report).
+//   - [Service.Simulate] moves an order of a sandbox to a status (package simulation generates the reports
+//     of a laboratory).
 //
 // What this package is not: a client of any particular laboratory, and not a reader of report files (see
 // package labreport).

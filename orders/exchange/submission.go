@@ -82,7 +82,7 @@ func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t
 		return s.recordSubmission(ctx, claimed, t, Accepted{}, errSampleIDRepeated)
 	}
 	if err != nil {
-		return fmt.Errorf("record handover: %w", err)
+		return fmt.Errorf("record submission: %w", err)
 	}
 	if refused != nil {
 		s.shared.Log.WarnContext(ctx, "lab did not take an order", "lab", s.opts.LabName, "order", claimed, "attempts", claimed.Lab.Attempts,

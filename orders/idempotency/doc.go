@@ -1,4 +1,4 @@
-// Package idempotency answers one question: has this request been answered before?
+// Package idempotency runs a request with an idempotency key once and repeats its answer.
 //
 // [Service.Once] runs a [Request] once for each key of a [Scope], stores its [Outcome], and
 // gives the same answer to every repetition. [Keys] is the store. A request that places an order

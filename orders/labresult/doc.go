@@ -2,11 +2,12 @@
 //
 // Names to know:
 //
-//   - [Report] is what a laboratory reports: [Result] values, the [Missing] ones, the samples.
-//   - [Complete] fills in what the catalogue knows of the ordered test.
-//   - [Result.Compare] reads a reference range and says whether the result lies outside of it.
-//   - [Merge] joins the reports of several orders of one testing journey.
-//   - [MarkCorrected] marks what a corrected report changed, [MarkChanged] what another one did.
+//   - [Report] is a laboratory's report: [Result] values, [Missing] ones, and samples.
+//   - [Complete] adds the catalogue's data of the ordered test.
+//   - [Result.Compare] parses a reference range and sets whether the result is outside of it.
+//   - [Merge] joins the reports of a transaction: an order with its redraw and replacements.
+//   - [MarkCorrected] marks the results that a corrected report changed, [MarkChanged] those that another
+//     report corrected.
 //
-// All of it is values and pure functions. Package orders keeps reports with their orders.
+// The package has values and pure functions only. Package orders stores reports with their orders.
 package labresult

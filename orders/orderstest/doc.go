@@ -3,7 +3,7 @@
 //   - [RunStore] and [RunStoreModel] check [orders.Store], [RunVisits] checks
 //     [orders.VisitStore], [RunKeys] checks [idempotency.Keys], [RunReviews] checks
 //     [exchange.ReviewStore] with [simulation.MatchTestStore].
-//   - [RunErasure] checks what becomes of the orders of a user who is deleted or erased.
+//   - [RunErasure] checks the orders of a deleted or erased user.
 //   - [RunTwoProcesses] and [RunConcurrentCreates] run services of two processes on one store.
 //   - [RunLabBackend] checks [exchange.LabBackend], [RunBookingBackend] checks
 //     [visits.Backend], [RunMessenger] checks [orders.Messenger].

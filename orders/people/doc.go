@@ -1,12 +1,12 @@
 // Package people answers one question: who is the patient of a lab order, and who pays for
 // them?
 //
-// A [Service] keeps the demographics of users ([UserInfo]), their insurance records
-// ([InsuranceRecord]) and the payors that teams add, in a [Store]. A [Registry] knows payors
-// and diagnosis codes (ICD-10-CM). The other types are what orders and documents say of a
-// patient, a guarantor and a physician, and what requests give for them.
+// A [Service] stores the demographics of users ([UserInfo]), their insurance records
+// ([InsuranceRecord]) and the payors that teams add, in a [Store]. A [Registry] has payors
+// and diagnosis codes (ICD-10-CM). The other types describe a patient, a guarantor and a
+// physician in orders, documents and requests.
 //
-// Printing or logging a value of a person shows nothing of it.
+// Printing or logging a value of a person shows no content.
 package people
 
 // Files in the order of reading: each uses those before it.

@@ -1,9 +1,9 @@
-// Package simulation answers one question: what would a laboratory report of this order?
+// Package simulation generates the reports of a laboratory for simulated orders.
 //
-// [Lab] walks orders of a sandbox to a status, for [exchange.Options].Simulator. [SuccessPath],
-// [Tracking] and [Results] make up the parts, for laboratories of a sandbox of one's own. All
-// of it is pure: the same order and moment give the same report.
+// [Lab] moves orders of a sandbox to a status, for [exchange.Options].Simulator. [SuccessPath],
+// [Tracking] and [Results] generate its parts, for hosts with a simulated laboratory of their
+// own. They are pure: the same order and time give the same report.
 //
-// [MatchTests] uses them to show a team its review queue: a test run hands in a result that fits no order
-// for certain, and checks that the result waits for the team's decision.
+// [MatchTests] uses them to show a team its review queue: a test run sends a result that matches no order
+// with certainty, and checks that the result waits for the team's decision.
 package simulation

@@ -1,5 +1,5 @@
-// Package visits answers the question: how does an order get its appointment? It books free times for
-// orders, moves and cancels appointments, and follows them until the sample is taken.
+// Package visits books appointments for orders, reschedules and cancels them, and tracks them until the
+// sample is taken.
 //
 //	booking, err := visits.New(lab, store.Orders(), &visits.Options{
 //		Slots: provider, Bookings: provider, BookingKeys: sealer,
@@ -11,11 +11,11 @@
 //
 //   - [Service] books, moves, cancels and shows the appointments of orders; [Service.Run] is its background
 //     work.
-//   - [Service.Places] says where and when samples can be taken (package appointment).
+//   - [Service.Places] finds centers and free times (package appointment).
 //   - [Backend] is a provider of appointments: an adapter implements it.
 //
-// An appointment is a part of its order: [orders.Appointment] is what is published, [orders.Visit] what is
-// kept, and the rules for what may follow what are those of package appointment.
+// An appointment is a part of its order: [orders.Appointment] is its form in the HTTP API,
+// [orders.Visit] the stored form, and the lifecycle is that of package appointment.
 //
-// What this package is not: a calendar. Which times are free is the provider's to say.
+// What this package is not: a calendar. The provider decides which times are free.
 package visits

@@ -1,7 +1,7 @@
 // Package accesslog records every access to the data of a person: who, whose data, which
 // kind, which operation, with which outcome.
 //
-// A line is added in the transaction of what it is about ([Service.Add]) or in one of its own
+// A line is added in the transaction of the accessed data ([Service.Add]) or in one of its own
 // ([Service.Record]). [Service.Run] seals lines within a second: it gives them their numbers in the
 // chain of their team and signs its end. So lines of one team are added without waiting for each other.
 //

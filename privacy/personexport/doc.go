@@ -1,4 +1,4 @@
-// Package personexport makes exports of everything that is kept about a person: a ZIP file of
+// Package personexport makes exports of all stored data about a person: a ZIP file of
 // documents that other programs read.
 //
 // An export is a job. [Service.Start] stores it, [Service.Run] writes its files one after

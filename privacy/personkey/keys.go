@@ -39,7 +39,7 @@ type Ref struct {
 }
 
 // ErrErased is a [healthlab.NotFound] error: the key was deleted, or never was in this store.
-var ErrErased = fmt.Errorf("%w: the key of the user was deleted", healthlab.NotFound)
+var ErrErased = fmt.Errorf("%w: the key of the person was deleted", healthlab.NotFound)
 
 // Options are the options of Keys. The zero value, and nil, mean the defaults.
 type Options struct {

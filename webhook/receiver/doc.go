@@ -1,4 +1,4 @@
-// Package receiver is the other end of package webhook. It checks the signature of a message before anything
+// Package receiver receives the messages of package webhook. It checks the signature of a message before anything
 // else, handles it once, lets no old version of a thing replace a newer one, decodes the payload into the Go
 // types of the service, and answers so that the sender tries again exactly when that helps.
 //
@@ -12,8 +12,8 @@
 //	http.Handle("/events", r)
 //
 // A [Receiver] is an [http.Handler]; [Receiver.Receive] is the same without a server, and [Receiver.Apply] the
-// part after the signature, for messages that come through a queue. [On] says what to do with a type of
-// payload. [Decode] reads a body and nothing more. [Seen] is where a receiver keeps what it knows of the past.
+// part after the signature, for messages that come through a queue. [On] registers a function for a type of
+// payload. [Decode] reads a body and nothing more. [Seen] stores the ids and versions of handled messages.
 //
 // # At least once
 //
@@ -25,7 +25,7 @@
 //
 // The sequence decides where the sender puts one into its bodies (webhook.Envelope). Otherwise a summary goes by
 // its updated_at, an order by the id of its last event and then by its updated_at, an appointment by the time of
-// its last event, a parsing job by its status. What is older than what was applied is acknowledged and left
+// its last event, a parsing job by its status. An older version than the applied one is acknowledged and left
 // out; an equal version is applied again, because a sender repeats the present state to repair. Batches of
 // samples and payloads without an age are always applied.
 //

@@ -1,5 +1,5 @@
-// Package ehr keeps the FHIR servers to which a team pushes what it has of its people, what is still to be
-// pushed, and what a server has refused.
+// Package ehr stores the FHIR servers to which a team pushes the data of its people, the data that is still
+// to be pushed, and the resources that a server has refused.
 //
 //	rows := ehr.NewRows(s)
 //	service, err := ehr.New(rows, sealer, &ehr.Options{Resources: fhir.Resources()})
@@ -7,11 +7,11 @@
 //
 // Names to know: Pipeline, Service, Rows, Task, DeadLetter.
 //
-// # What is kept
+// # What is stored
 //
 // A change of health data ([Rows.Changed]) or an event of an order ([Rows.Read]) marks the person for every
-// pipeline of the team, in the transaction of the change. A mark says what may have changed, not how: package
+// pipeline of the team, in the transaction of the change. A mark names the data that may have changed: package
 // adapters/fhir/push reads the person as a reader of FHIR does, compares versions with those that the server
-// has ([Rows.Sent]), and sends what differs. So the queue has one row for a person and pipeline, however long
+// has ([Rows.Sent]), and sends the resources that differ. So the queue has one row for a person and pipeline, however long
 // a server is down, and an older state is never sent after a newer one.
 package ehr

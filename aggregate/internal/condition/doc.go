@@ -1,3 +1,3 @@
-// Package condition reads and writes the conditions of aggregate queries: what a caller
-// sends as where. It knows the grammar, and no columns.
+// Package condition parses and prints the conditions (where) of aggregate queries. It knows the
+// grammar, and no columns.
 package condition

@@ -1,3 +1,3 @@
-// Package strictjson reads JSON so that no key goes unnoticed: a [Reader] refuses those that
-// are not expected or stand twice, and gathers every problem with its path.
+// Package strictjson reads JSON strictly: a [Reader] refuses unexpected and repeated keys, and
+// collects every problem with its path.
 package strictjson

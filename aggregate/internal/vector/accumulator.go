@@ -23,7 +23,7 @@ type Acc interface {
 
 var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "must have sums of whole numbers that fit into 64 bits"}}.Err()
 
-var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "must have fewer distinct values for min, max or sort"}}.Err()
+var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "must have fewer distinct values, or fewer groups, for medians, percentiles and measures of glucose"}}.Err()
 
 // Count counts.
 type Count struct{ n int64 }
