@@ -82,12 +82,12 @@ var exportFormats = map[string]format{
 		good: func(i int) string {
 			return fmt.Sprintf(`{"dateTime":"04/09/26 07:%02d:33","value":{"bpm":%d,"confidence":2}},`, i, 60+i)
 		},
-		bad:  []string{`{},`, `7,`, `null,`, `{"dateTime":"x","value":{"bpm":60}},`, `{"dateTime":"04/09/26 08:12:33","value":7},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":"x"}},`, `{"dateTime":7,"value":{"bpm":60}},`},
+		bad:  []string{`{},`, `7,`, `null,`, `{"dateTime":"x","value":{"bpm":60}},`, `{"dateTime":"04/09/26 08:12:33","value":7},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":"x"}},`, `{"dateTime":7,"value":{"bpm":60}},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":NaN}},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":61,5}},`, "{\"dateTime\":\"x,\"value\":{\"bpm\":60}},\n"},
 		wrap: func(s string) string { return "[" + strings.TrimSuffix(s, ",") + "]" },
 	},
 	"steps-2026-04-09.json": {
 		good: func(i int) string { return fmt.Sprintf(`{"dateTime":"04/09/26 07:%02d:00","value":"%d"},`, i, 10+i) },
-		bad:  []string{`{},`, `[],`, `{"dateTime":"x","value":"7"},`, `{"dateTime":"04/09/26 08:12:00","value":"x"},`, `{"dateTime":"04/09/26 08:12:00","value":{}},`, `{"dateTime":"04/09/26 08:12:00","value":"-7"},`},
+		bad:  []string{`{},`, `[],`, `{"dateTime":"x","value":"7"},`, `{"dateTime":"04/09/26 08:12:00","value":"x"},`, `{"dateTime":"04/09/26 08:12:00","value":{}},`, `{"dateTime":"04/09/26 08:12:00","value":"-7"},`, `{"dateTime":"04/09/26 08:12:00","value":Infinity},`, `{"dateTime":"04/09/70 08:12:00","value":"7"},`},
 		wrap: func(s string) string { return "[" + strings.TrimSuffix(s, ",") + "]" },
 	},
 	"activities.csv": {

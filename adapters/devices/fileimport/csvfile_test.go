@@ -400,19 +400,19 @@ func TestFitbitExport_givesHeartRateAndSteps(t *testing.T) {
 		folder+"altitude-2026-04-09.json", `[{"dateTime":"04/09/26 07:00:00","value":"10"}]`, folder+"heart_rate-2026-04-10.json", fitbitRates[:300])
 	s, rep, err := importBytes(t, data, nil)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"heartrate": 5, "steps": 2}, rep.Samples, "two of a file that is cut")
+	require.Equal(t, map[string]int{"heartrate": 6, "steps": 2}, rep.Samples, "two of a file that is cut")
 	for _, one := range rep.Files {
 		switch path.Base(one.Name) {
 		case "heart_rate-2026-04-09.json":
 			require.Equal(t, []string{
 				"value 3, value: left out, expected a number from 20 to 300",
-				"value 4, dateTime: left out, expected a time such as 04/09/26 07:12:33",
 				"value 5, value: left out, expected a number from 20 to 300",
-				"value 6, dateTime: left out, expected a time such as 04/09/26 07:12:33",
+				"value 6, dateTime: left out, expected a time such as 04/09/26 07:12:33, from 1990 to a day ahead",
 				"value 7, value: left out, expected a number from 20 to 300",
 			}, one.Notes)
 		case "heart_rate-2026-04-10.json":
-			require.ErrorContains(t, one.Err, "the file must be a JSON list of values")
+			require.NoError(t, one.Err, "what stands before the cut is read")
+			require.Equal(t, 1, one.Skipped["rest of a file that is not JSON"])
 		case "altitude-2026-04-09.json":
 			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
 		default:

@@ -31,7 +31,7 @@ var fitbitFiles = []*fitbitFile{
 
 // fitbitFileOf returns the fitbitFile for a file name and first bytes; nil if it is unknown.
 func fitbitFileOf(head []byte, name string) *fitbitFile {
-	if !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")) {
+	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), blank), []byte("[")) {
 		return nil
 	}
 	for _, f := range fitbitFiles {
@@ -43,24 +43,20 @@ func fitbitFileOf(head []byte, name string) *fitbitFile {
 }
 
 func fitbitRate(value json.RawMessage) (float64, error) {
-	var v struct {
+	v := itemOf[struct {
 		BPM *float64 `json:"bpm"`
-	}
-	err := json.Unmarshal(value, &v)
-	if err == nil && v.BPM == nil {
+	}](value)
+	if v == nil || v.BPM == nil {
 		return 0, errors.New("no bpm")
-	}
-	if err != nil {
-		return 0, err
 	}
 	return *v.BPM, nil
 }
 
-// fitbitCount reads a number in a JSON string.
+// fitbitCount reads a number, in a JSON string or not.
 func fitbitCount(value json.RawMessage) (float64, error) {
 	var v string
 	if err := json.Unmarshal(value, &v); err != nil {
-		return 0, err
+		v = string(value)
 	}
 	n, ok := healthlab.ParseNumber(v)
 	if !ok {
@@ -72,58 +68,53 @@ func fitbitCount(value json.RawMessage) (float64, error) {
 // fitbitTime is how a time is written: 04/09/26 07:12:33.
 const fitbitTime = "01/02/06 15:04:05"
 
+// fitbitInstant reads a time in UTC.
+func fitbitInstant(text string) (time.Time, bool) {
+	if at, err := time.Parse(fitbitTime, text); err == nil {
+		return at, true
+	}
+	at, _, ok := readTime(text)
+	return at, ok
+}
+
 // importFitbit streams the values of a file to the sink.
 func importFitbit(out *output, f *fitbitFile, r io.Reader) error {
-	limit := &rowLimit{r: r, left: mostRowBytes}
-	list := json.NewDecoder(limit)
+	list := newJSONFile(out, FitbitExport, r)
 	b, remarks := newBatch(out, out.recordedBy(healthdata.SourceWatch)), remarks{out: out}
-	broken := func(err error) error {
-		if err := b.flush(); err != nil {
+	err := list.list(func(n int) error {
+		list.limit.left = mostRowBytes
+		var raw json.RawMessage
+		if err := list.value(&raw); err != nil {
 			return err
-		}
-		var ofFile *FileError
-		if errors.As(err, &ofFile) {
-			return err
-		}
-		if err != nil && !errors.As(err, new(*json.SyntaxError)) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errLongRow) {
-			return fmt.Errorf("read file: %w", err)
-		}
-		return &FileError{Format: FitbitExport, Offset: list.InputOffset(), Msg: "the file must be a JSON list of values, and no value may be too long"}
-	}
-	if t, err := list.Token(); err != nil || t != json.Delim('[') {
-		return broken(err)
-	}
-	for n := 1; list.More(); n++ {
-		limit.left = mostRowBytes
-		var v struct {
-			Time  string          `json:"dateTime"`
-			Value json.RawMessage `json:"value"`
-		}
-		if err := list.Decode(&v); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
-			return broken(err)
 		}
 		place := fmt.Sprintf("value %d", n)
-		at, err := time.Parse(fitbitTime, v.Time)
-		if err != nil {
-			remarks.add(place, "dateTime", "a time such as 04/09/26 07:12:33")
-			continue
+		v := itemOf[struct {
+			Time  string          `json:"dateTime"`
+			Value json.RawMessage `json:"value"`
+		}](raw)
+		if v == nil {
+			remarks.add(place, "value", "an object with dateTime and value")
+			return nil
+		}
+		at, ok := fitbitInstant(v.Time)
+		if !ok || !out.inTime(at.UnixMicro()) {
+			remarks.add(place, "dateTime", "a time such as 04/09/26 07:12:33, from 1990 to a day ahead")
+			return nil
 		}
 		number, err := f.number(v.Value)
 		if err != nil || number < f.least || number > f.most {
 			remarks.add(place, "value", "a number from "+shortNumber(f.least)+" to "+shortNumber(f.most))
-			continue
+			return nil
 		}
 		s := healthdata.Sample{Timestamp: healthlab.At(at), Value: healthdata.Number(number)} // where the person was is not said
 		if f.length > 0 {
 			end := healthlab.At(at.Add(f.length))
 			s.Start, s.End = &s.Timestamp, &end
 		}
-		if err := b.sample(f.resource, s); err != nil {
-			return err
-		}
-	}
-	if t, err := list.Token(); err != nil || t != json.Delim(']') {
-		return broken(err)
+		return b.sample(f.resource, s)
+	})
+	if err := list.result(err); err != nil {
+		return err
 	}
 	return b.flush()
 }

@@ -116,7 +116,7 @@ func TestGarminExport_invalidItemIsLeftOutAlone(t *testing.T) {
 	}{
 		{
 			func(i int) string { return fmt.Sprintf(`{"calendarDate":"%s","totalSteps":%d}`, day(i), 1000+i) },
-			[]string{`null`, `7`, `[]`, `{}`, `{"calendarDate":"x","totalSteps":7}`, `{"calendarDate":"1970-01-01","totalSteps":7}`, `{"calendarDate":"2099-01-01","totalSteps":7}`, `{"calendarDate":{"date":"x"},"totalSteps":7}`, `{"calendarDate":"2020-01-01","totalSteps":"7"}`, `{"calendarDate":"2020-01-01","totalSteps":null}`},
+			[]string{`null`, `7`, `[]`, `{}`, `{"calendarDate":"x","totalSteps":7}`, `{"calendarDate":"1970-01-01","totalSteps":7}`, `{"calendarDate":"2099-01-01","totalSteps":7}`, `{"calendarDate":{"date":"x"},"totalSteps":7}`, `{"calendarDate":"2020-01-01","totalSteps":"many"}`, `{"calendarDate":"2020-01-01","totalSteps":NaN}`, `{"calendarDate":"2020-01-01","totalSteps":1,5}`, `{"calendarDate":"2020-01-01","totalSteps":null}`},
 			`[%s]`,
 		},
 		{

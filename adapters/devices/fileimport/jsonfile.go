@@ -5,6 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/healthlab-dev/healthlab"
 )
 
 // jsonFile streams a JSON file value by value, so that memory is limited by the largest value.
@@ -13,12 +18,17 @@ type jsonFile struct {
 	format Format
 	dec    *json.Decoder
 	limit  *rowLimit
+	mender *jsonMender
 	read   int // values that were read
 }
 
 func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
-	limit := &rowLimit{r: r, left: int(out.opts.MaxRecordingBytes)}
-	return &jsonFile{out: out, format: format, dec: json.NewDecoder(limit), limit: limit}
+	mender := newJSONMender(r)
+	limit := &rowLimit{r: mender, left: int(out.opts.MaxRecordingBytes)}
+	if format == FHIR { // whose records of a person must be whole
+		limit.r = r
+	}
+	return &jsonFile{out: out, format: format, dec: json.NewDecoder(limit), limit: limit, mender: mender}
 }
 
 // errShape is the error of a value of an unexpected kind. Only this value is left out.
@@ -109,27 +119,85 @@ func (f *jsonFile) skip() error {
 	return f.dec.Decode(&any)
 }
 
-// result converts a reading error. Data before the error is kept.
+// result converts a reading error, and tells what was left out because it is no JSON. Data before the error is kept.
 func (f *jsonFile) result(err error) error {
 	var syntax *json.SyntaxError
+	broken := errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errLongRow)
 	switch {
-	case err == nil, f.out.ctx.Err() != nil, errors.As(err, new(*FileError)), errors.As(err, new(*sinkError)):
+	case f.out.ctx.Err() != nil, errors.As(err, new(*FileError)), errors.As(err, new(*sinkError)):
 		return err
-	case !errors.As(err, &syntax) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errLongRow):
+	case err != nil && !broken:
 		return fmt.Errorf("read file: %w", err)
-	case f.read == 0:
+	case f.read == 0 && (broken || f.mender.cut || f.mender.left > 0):
 		return &FileError{Format: f.format, Offset: f.dec.InputOffset(), Msg: "the file must be JSON of this format, and no value may be too long"}
 	}
-	f.out.leaveOut("rest of a file that is not JSON", 1)
-	f.out.note(fmt.Sprintf("byte %d: the JSON is broken or a value is too long; what stands before is read", f.dec.InputOffset()))
+	if f.mender.left > 0 {
+		f.out.leaveOut("item that is not JSON", f.mender.left)
+		f.out.note("items that are not JSON are left out; they are counted")
+	}
+	if broken || f.mender.cut {
+		f.out.leaveOut("rest of a file that is not JSON", 1)
+		f.out.note(fmt.Sprintf("byte %d: the JSON is broken or a value is too long; what stands before is read", f.dec.InputOffset()))
+	}
 	return nil
 }
 
-// itemOf decodes one item of a list; nil if it is of another kind.
+// itemOf decodes one item of a list; nil if it is of another kind. A number in quotes is read as one, and a number where
+// a text is expected (Unix time) as its text.
 func itemOf[T any](raw json.RawMessage) *T {
-	var v T
-	if string(raw) == "null" || json.Unmarshal(raw, &v) != nil {
-		return nil
+	for range mostMistyped {
+		var v T
+		var other *json.UnmarshalTypeError
+		err := json.Unmarshal(raw, &v)
+		if err == nil && string(raw) != "null" {
+			return &v
+		}
+		if !errors.As(err, &other) {
+			return nil
+		}
+		var ok bool
+		if raw, ok = retyped(raw, strings.Split(other.Field, "."), other.Type.Kind()); !ok {
+			return nil
+		}
 	}
-	return &v
+	return nil
+}
+
+// mostMistyped is the largest number of values of another type in one item.
+const mostMistyped = 32
+
+// retyped returns an object in which the value at a path has the kind that is expected. False if it cannot have it.
+func retyped(raw json.RawMessage, field []string, kind reflect.Kind) (json.RawMessage, bool) {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil || len(field) == 0 {
+		return nil, false
+	}
+	for name, value := range object {
+		if !strings.EqualFold(name, field[0]) {
+			continue
+		}
+		var text string
+		var number json.Number
+		switch {
+		case len(field) > 1:
+			inner, ok := retyped(value, field[1:], kind)
+			if !ok {
+				return nil, false
+			}
+			object[name] = inner
+		case kind == reflect.Float64 && json.Unmarshal(value, &text) == nil:
+			n, ok := healthlab.ParseNumber(text)
+			if !ok {
+				return nil, false
+			}
+			object[name] = strconv.AppendFloat(nil, n, 'g', -1, 64)
+		case kind == reflect.String && json.Unmarshal(value, &number) == nil:
+			object[name] = json.RawMessage(strconv.Quote(number.String()))
+		default:
+			return nil, false
+		}
+		out, err := json.Marshal(object)
+		return out, err == nil
+	}
+	return nil, false
 }

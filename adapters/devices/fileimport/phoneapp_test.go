@@ -180,7 +180,7 @@ func TestHealthAutoExport_invalidItemIsLeftOutAlone(t *testing.T) {
 			func(i int) string {
 				return fmt.Sprintf(`{"date":"%s","Min":%d,"Avg":%d,"Max":%d}`, at(i), 60+i, 61+i, 62+i)
 			},
-			[]string{`{}`, `null`, `[]`, `7`, `"x"`, `{"date":7,"Avg":70}`, `{"date":"x","Avg":70}`, `{"date":"2026-04-18 08:00:03 +0200","Avg":"70"}`, `{"date":"2026-04-18 08:00:03","Avg":70}`, `{"date":"2099-04-18 08:00:03 +0200","Avg":70}`, `{"date":"1980-04-18 08:00:03 +0200","Avg":70}`, `{"date":"2026-04-18 08:00:03 +0200"}`},
+			[]string{`{}`, `null`, `[]`, `7`, `"x"`, `{"date":7,"Avg":70}`, `{"date":"x","Avg":70}`, `{"date":"2026-04-18 08:00:03 +0200","Avg":"many"}`, `{"date":"2026-04-18 08:00:03 +0200","Avg":NaN}`, `{"date":"2026-04-18 08:00:03 +0200","Avg":61,5}`, `{"date":"2026-04-18 08:00:03","Avg":70}`, `{"date":"2099-04-18 08:00:03 +0200","Avg":70}`, `{"date":"1980-04-18 08:00:03 +0200","Avg":70}`, `{"date":"2026-04-18 08:00:03 +0200"}`},
 			`{"data":{"metrics":[{"name":"heart_rate","units":"bpm","data":[%s]}]}}`,
 		},
 		{
@@ -206,7 +206,7 @@ func TestHealthAutoExport_invalidItemIsLeftOutAlone(t *testing.T) {
 			func(i int) string {
 				return fmt.Sprintf(`{"id":"w%d","name":"Running","start":"%s","end":"%s","distance":{"qty":%d,"units":"m"}}`, i, at(10*i), at(10*i+5), 100+i)
 			},
-			[]string{`{}`, `null`, `7`, `{"start":7}`, `{"start":"x","end":"y"}`, `{"start":"2026-04-18 09:00:00 +0200","end":"2026-04-18 08:00:00 +0200"}`, `{"id":7,"start":"2026-04-18 08:00:00 +0200","end":"2026-04-18 09:00:00 +0200"}`},
+			[]string{`{}`, `null`, `7`, `{"start":7}`, `{"start":"x","end":"y"}`, `{"start":"2026-04-18 09:00:00 +0200","end":"2026-04-18 08:00:00 +0200"}`, `{"id":[7],"start":"2026-04-18 08:00:00 +0200","end":"2026-04-18 09:00:00 +0200"}`},
 			`{"data":{"workouts":[%s]}}`,
 		},
 	}

@@ -1,0 +1,334 @@
+package fileimport
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+)
+
+// jsonMender reads JSON and leaves out what is none: an item of a list whose text is broken (NaN, a decimal comma, a
+// quote that is not closed), or a key of an object with a list inside; control characters in strings; and the last item
+// of a file that is cut, whose brackets it closes.
+type jsonMender struct {
+	r     *bufio.Reader
+	again []byte      // bytes that are read once more, the last one first
+	ready []byte      // to be read
+	item  []byte      // the item that may yet be left out
+	depth int         // at which the item stands; -1 if there is none
+	open  []jsonLevel // the lists and objects around the next token
+	want  jsonWant
+	err   error
+
+	left int  // items that were left out
+	cut  bool // the file ends inside a list or object
+}
+
+// jsonLevel is an open list or object.
+type jsonLevel struct {
+	bracket byte
+	items   int // that were written
+}
+
+// jsonWant is the kind of the next token.
+type jsonWant uint8
+
+const (
+	wantValue jsonWant = iota
+	wantKey
+	wantColon
+	wantEnd // a comma or bracket
+)
+
+// errNoJSON is the error of a token that is not JSON.
+var errNoJSON = errors.New("no JSON")
+
+// mostMended is the largest item, in bytes, that can be left out.
+const mostMended = 1 << 20
+
+func newJSONMender(r io.Reader) *jsonMender { return &jsonMender{r: bufio.NewReader(r), depth: -1} }
+
+// Read reads the mended text.
+func (m *jsonMender) Read(b []byte) (int, error) {
+	for len(m.ready) == 0 && m.err == nil {
+		err := m.token()
+		if errors.Is(err, errNoJSON) {
+			err = m.leaveOut()
+		}
+		if errors.Is(err, io.EOF) {
+			m.end()
+		}
+		m.err = err
+	}
+	if len(m.ready) == 0 {
+		return 0, m.err
+	}
+	n := copy(b, m.ready)
+	m.ready = m.ready[n:]
+	return n, nil
+}
+
+func (m *jsonMender) write(b ...byte) {
+	if m.depth < 0 {
+		m.ready = append(m.ready, b...)
+	} else if m.item = append(m.item, b...); len(m.item) > mostMended {
+		m.keep()
+	}
+}
+
+// keep decides that the item is good.
+func (m *jsonMender) keep() {
+	m.ready, m.item, m.depth = append(m.ready, m.item...), m.item[:0], -1
+}
+
+func (m *jsonMender) get() (byte, error) {
+	if n := len(m.again); n > 0 {
+		c := m.again[n-1]
+		m.again = m.again[:n-1]
+		return c, nil
+	}
+	return m.r.ReadByte()
+}
+
+// unget makes bytes be read once more.
+func (m *jsonMender) unget(b ...byte) {
+	slices.Reverse(b)
+	m.again = append(m.again, b...)
+}
+
+// begin begins an item of the innermost list or object.
+func (m *jsonMender) begin() {
+	if m.depth < 0 {
+		m.depth = len(m.open)
+	}
+	if len(m.open) > 0 && m.open[len(m.open)-1].items > 0 {
+		m.write(',')
+	}
+}
+
+// ended ends a value.
+func (m *jsonMender) ended() {
+	if m.want = wantEnd; len(m.open) == 0 {
+		m.write('\n')
+		m.keep()
+		m.want = wantValue
+		return
+	}
+	m.open[len(m.open)-1].items++
+	if m.depth == len(m.open) {
+		m.keep()
+	}
+}
+
+// token reads one token.
+func (m *jsonMender) token() error {
+	c, err := m.byte()
+	if err != nil {
+		return err
+	}
+	bracket := byte(0)
+	if n := len(m.open); n > 0 {
+		bracket = m.open[n-1].bracket
+	}
+	switch closes := bracket == '[' && c == ']' || bracket == '{' && c == '}'; {
+	case closes && (m.want == wantEnd || m.want == wantKey || m.want == wantValue && bracket == '['):
+		m.close()
+		return nil
+	case m.want == wantEnd && c == ',' && bracket == '{':
+		m.want = wantKey
+		return nil
+	case m.want == wantEnd && c == ',':
+		m.want = wantValue
+		return nil
+	case m.want == wantColon && c == ':':
+		m.write(':')
+		m.want = wantValue
+		return nil
+	case m.want == wantKey && c == '"':
+		m.begin()
+		m.want = wantColon
+		return m.text()
+	case m.want == wantValue:
+		if bracket != '{' {
+			m.begin()
+		}
+		return m.value(c)
+	}
+	m.unget(c)
+	return errNoJSON
+}
+
+// byte reads the next byte that is no space.
+func (m *jsonMender) byte() (byte, error) {
+	for {
+		c, err := m.get()
+		if err != nil || !spaceByte[c] {
+			return c, err
+		}
+	}
+}
+
+func (m *jsonMender) close() {
+	m.write(m.open[len(m.open)-1].bracket + 2) // ] is [ + 2, and } is { + 2
+	m.open = m.open[:len(m.open)-1]
+	m.ended()
+}
+
+// value reads a value that begins with c.
+func (m *jsonMender) value(c byte) error {
+	switch c {
+	case '[':
+		m.write(c)
+		m.keep()
+		m.open = append(m.open, jsonLevel{bracket: c})
+		return nil
+	case '{':
+		m.write(c)
+		m.open = append(m.open, jsonLevel{bracket: c})
+		m.want = wantKey
+		return nil
+	case '"':
+		if err := m.text(); err != nil {
+			return err
+		}
+		m.ended()
+		return nil
+	}
+	m.unget(c)
+	word, err := m.word()
+	if err != nil {
+		return err
+	}
+	if !json.Valid(word) {
+		return errNoJSON
+	}
+	m.write(word...)
+	m.ended()
+	return nil
+}
+
+// word reads a number or a name up to what ends it. A word at the end of the file may be cut.
+func (m *jsonMender) word() ([]byte, error) {
+	var word []byte
+	for len(word) < 100 {
+		c, err := m.get()
+		if err != nil && len(m.open) == 0 && errors.Is(err, io.EOF) && len(word) > 0 {
+			return word, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if spaceByte[c] || c == ',' || c == ']' || c == '}' || c == ':' || c == '[' || c == '{' || c == '"' {
+			m.unget(c)
+			return word, nil
+		}
+		word = append(word, c)
+	}
+	return nil, errNoJSON
+}
+
+// text reads a string behind its first quote, without control characters.
+func (m *jsonMender) text() error {
+	m.write('"')
+	var read []byte
+	for n := 0; ; n++ {
+		c, err := m.get()
+		if err != nil {
+			return err
+		}
+		read = append(read, c)
+		switch {
+		case n > mostMended:
+			return errLongRow
+		case c == '"':
+			m.write(c)
+			return nil
+		case c == '\n' || c == '\r': // the quote is not closed, so what stands behind it is no text
+			m.unget(read...)
+			return errNoJSON
+		case c < ' ':
+			continue
+		case c != '\\':
+			m.write(c)
+			continue
+		}
+		if err := m.escape(); err != nil {
+			return err
+		}
+	}
+}
+
+// escape reads an escape of a string behind its backslash. One that is not valid is dropped.
+func (m *jsonMender) escape() error {
+	escape := []byte{'\\'}
+	for want := 2; len(escape) < want; {
+		c, err := m.get()
+		if err != nil {
+			return err
+		}
+		if want > 2 && !strings.ContainsRune("0123456789abcdefABCDEF", rune(c)) {
+			m.unget(c)
+			return nil
+		}
+		if escape = append(escape, c); c == 'u' && len(escape) == 2 {
+			want = len(`\u0000`)
+		}
+	}
+	if json.Valid([]byte(`"` + string(escape) + `"`)) {
+		m.write(escape...)
+	}
+	return nil
+}
+
+// leaveOut drops the item with the token that is not JSON, and reads up to the next one.
+func (m *jsonMender) leaveOut() error {
+	m.left++
+	inside := 0 // lists and objects of the item that are open
+	if m.depth >= 0 {
+		inside = len(m.open) - m.depth
+		m.open, m.item, m.depth = m.open[:m.depth], m.item[:0], -1
+	}
+	quoted := false
+	for {
+		c, err := m.get()
+		switch {
+		case err != nil:
+			return err
+		case len(m.open) == 0 && c == '\n':
+			m.want = wantValue
+			return nil
+		case quoted && c == '\\':
+			_, _ = m.get()
+		case c == '"':
+			quoted = !quoted
+		case c == '\n' || c == '\r':
+			quoted = false
+		case quoted || len(m.open) == 0:
+		case c == '[' || c == '{':
+			inside++
+		case (c == ']' || c == '}') && inside > 0:
+			inside--
+		case c == ']' || c == '}':
+			m.close()
+			return nil
+		case c == ',' && inside == 0:
+			if m.want = wantValue; m.open[len(m.open)-1].bracket == '{' {
+				m.want = wantKey
+			}
+			return nil
+		}
+	}
+}
+
+// end closes what is open at the end of the file, without the last item.
+func (m *jsonMender) end() {
+	m.cut = len(m.open) > 0 || len(m.item) > 0
+	if m.depth >= 0 {
+		m.open, m.item, m.depth = m.open[:m.depth], m.item[:0], -1
+	}
+	for len(m.open) > 0 {
+		m.close()
+	}
+}
