@@ -54,8 +54,6 @@ const (
 	mostRowBytes = 1 << 20
 	// mostRemarks is the largest number of notes about unreadable cells and rows.
 	mostRemarks = 100
-	// Times outside of these years are refused.
-	firstYear, lastYear = 1990, 2100
 )
 
 // csvFileOf returns the csvFile for a file name and its first bytes; nil if the file is of no known kind.
@@ -375,20 +373,6 @@ func (r *remarks) add(place, what, expected string) {
 	case r.n == mostRemarks+1:
 		r.out.note("further cells are left out; they are counted")
 	}
-}
-
-// clockTimes returns the instants at which a clock in a zone shows a time: two in the repeated hour of autumn, none in
-// the skipped hour of spring.
-func clockTimes(clock time.Time, zone *time.Location) []time.Time {
-	var out []time.Time
-	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
-		_, offset := clock.Add(near).In(zone).Zone()
-		at := clock.Add(-time.Duration(offset) * time.Second).In(zone)
-		if _, really := at.Zone(); really == offset && !slices.ContainsFunc(out, at.Equal) {
-			out = append(out, at)
-		}
-	}
-	return out
 }
 
 // timeOf reads a time as [readTime] does. It returns false and adds a remark if the time is malformed.

@@ -121,9 +121,9 @@ package fileimport
 
 // Files in the order of reading: each uses those before it.
 //
-//	progress.go xmlchars.go encoding.go units.go report.go recording.go csvfile.go stamp.go points.go
-//	exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go xmlscan.go
-//	export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonfile.go output.go recordings.go
-//	garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go withingsexport.go
-//	libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go fhirfile.go fhirkinds.go
-//	fhirobservation.go
+//	progress.go xmlchars.go encoding.go units.go report.go recording.go stamp.go csvcells.go csvfile.go
+//	points.go exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go
+//	xmlscan.go export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonmend.go jsonfile.go
+//	output.go recordings.go garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go
+//	withingsexport.go libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go fhirfile.go
+//	fhirkinds.go fhirobservation.go

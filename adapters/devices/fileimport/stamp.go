@@ -3,6 +3,7 @@ package fileimport
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 )
+
+// Times outside of these years are refused.
+const firstYear, lastYear = 1990, 2100
 
 // parseStamp reads a date-time of an export, 2016-04-01 07:23:29 -0400, as Unix seconds and the
 // offset in seconds east of UTC. False without an offset.
@@ -257,6 +261,20 @@ func months(names ...string) map[string]int {
 	for i, line := range names {
 		for _, name := range strings.Fields(line) {
 			out[healthlab.FoldText(name)] = i + 1
+		}
+	}
+	return out
+}
+
+// clockTimes returns the instants at which a clock in a zone shows a time: two in the repeated hour of autumn, none in
+// the skipped hour of spring.
+func clockTimes(clock time.Time, zone *time.Location) []time.Time {
+	var out []time.Time
+	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := clock.Add(near).In(zone).Zone()
+		at := clock.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, really := at.Zone(); really == offset && !slices.ContainsFunc(out, at.Equal) {
+			out = append(out, at)
 		}
 	}
 	return out
