@@ -39,8 +39,8 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, 
 	return entries, total, nil
 }
 
-// desktopFile reports whether a file is one that a desktop keeps beside others: the attributes of a file on a Mac.
 func desktopFile(name string) bool {
+	// A Mac keeps the attributes of a file in another one beside it.
 	return strings.HasPrefix(path.Base(name), "._") || strings.HasPrefix(name, "__MACOSX/") || strings.Contains(name, "/__MACOSX/")
 }
 

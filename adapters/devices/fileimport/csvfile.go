@@ -129,9 +129,8 @@ func csvFileNamed(name string) *csvFile {
 
 func (f *csvFile) called(name string) bool { return matchesName(f.name, name) }
 
-// matchesName reports whether a file name matches a pattern, without the number that a browser or folder gives to a
-// second file of one name: weight (1).csv.
 func matchesName(pattern, name string) bool {
+	// A browser or folder gives a number to a second file of one name: weight (1).csv.
 	ok, err := path.Match(healthlab.FoldText(pattern), healthlab.FoldText(copyNumber.ReplaceAllString(name, "$1")))
 	return ok && err == nil
 }
@@ -153,8 +152,6 @@ func (f *csvFile) columnsOf(header []string) (at, seen map[string]int) {
 	return at, seen
 }
 
-// foldColumn returns a column name as names are compared: without case, marks and brackets, because programs write
-// Glucose(mg/dL) as well as Glucose mg/dL.
 func foldColumn(name string) string {
 	return healthlab.FoldText(strings.Join(strings.Fields(columnMarks.Replace(name)), " "))
 }

@@ -67,8 +67,8 @@ func readTime(text string) (at time.Time, zoned, ok bool) {
 	return t.In(time.FixedZone("", *offset)), true, true
 }
 
-// onlyInstant reports whether a time ends with Z, UTC or GMT, which do not say where the person was.
 func onlyInstant(text string) bool {
+	// Z, UTC and GMT do not say where the person was.
 	end := strings.TrimRight(text, "zZ")
 	return end != text || strings.HasSuffix(text, "UTC") || strings.HasSuffix(text, "GMT")
 }
