@@ -474,7 +474,7 @@ func (c *config) checkAPI() error {
 	}
 	for _, header := range []struct{ flag, name string }{{"api-key-header", c.keyHeader}, {"link-token-header", c.linkTokenHeader}} {
 		if strings.Trim(header.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-			return fmt.Errorf("-%s must consist of letters, digits and - _ .", header.flag)
+			return fmt.Errorf("-%s must consist of letters, digits, -, _ and points", header.flag)
 		}
 	}
 	if c.compatService != "" && !c.compat {

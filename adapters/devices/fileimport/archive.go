@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/healthlab-dev/healthlab"
 )
 
@@ -25,15 +27,21 @@ func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, error) {
 	entries, total := map[string]*zip.File{}, uint64(0)
 	for _, f := range archive.File {
-		if !f.Mode().IsRegular() {
+		name := norm.NFC.String(path.Clean(strings.ReplaceAll(f.Name, `\`, "/")))
+		if !f.Mode().IsRegular() || desktopFile(name) {
 			continue
 		}
-		entries[path.Clean(strings.ReplaceAll(f.Name, `\`, "/"))] = f
+		entries[name] = f
 		if total += f.UncompressedSize64; f.UncompressedSize64 > most || total > most {
 			return nil, 0, zipFault("the archive unpacks to more bytes than Options.MaxArchiveBytes")
 		}
 	}
 	return entries, total, nil
+}
+
+func desktopFile(name string) bool {
+	// A Mac keeps the attributes of a file in another one beside it.
+	return strings.HasPrefix(path.Base(name), "._") || strings.HasPrefix(name, "__MACOSX/") || strings.Contains(name, "/__MACOSX/")
 }
 
 // importedNames returns the names of an archive's files, except those that another file reads, and their total packed
@@ -113,7 +121,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 // openerOf opens files of an archive by their clean names.
 func openerOf(entries map[string]*zip.File) opener {
 	return func(name string) (io.ReadCloser, error) {
-		f := entries[name]
+		f := entries[norm.NFC.String(name)]
 		if f == nil {
 			return nil, os.ErrNotExist
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/muktihari/fit/profile/typedef"
 	"github.com/stretchr/testify/require"
 
 	"github.com/healthlab-dev/healthlab"
@@ -134,13 +135,17 @@ func TestGzip_unpacksRecordingsAlone(t *testing.T) {
 	}
 	good := packed(t, []byte(smallGPX))
 	bad := bytes.Clone(good)
-	bad[len(bad)/2] ^= 0xff
+	bad[len(bad)-5] ^= 0xff // its length
+	for name, data := range map[string][]byte{"cut": good[:len(good)-12], "damaged": bad} {
+		_, rep, err := importBytes(t, data, nil)
+		require.NoError(t, err, name)
+		require.Equal(t, 1, rep.Summaries["workouts"], name)
+		require.Equal(t, 1, rep.Skipped["rest of a gzip file that cannot be unpacked"], name)
+	}
 	for name, c := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"cut":     {good[:len(good)-12], "the gzip file cannot be unpacked"},
-		"damaged": {bad, "the gzip file cannot be unpacked"},
 		"header":  {good[:5], "the gzip file cannot be unpacked"},
 		"bomb":    {packed(t, make([]byte, 4<<20)), "the recording is larger than Options.MaxRecordingBytes"},
 		"text":    {packed(t, []byte("hello")), "a file that is no recording"},
@@ -170,4 +175,28 @@ func FuzzArchive(f *testing.F) {
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}
 	})
+}
+
+// Names of files are compared without their form of Unicode, and the files of a desktop are passed over.
+func TestArchive_namesInAnotherFormAndFilesOfDesktops(t *testing.T) {
+	list := "Activity ID,Activity Date,Activity Name,Activity Type,Elapsed Time,Distance,Filename,Elapsed Time,Moving Time,Distance\n" +
+		"9001,\"" + race.Format("Jan 2, 2006, 3:04:05 PM") + "\",L,Run,600,0.5,activities/Lo\u0308we.fit,600,590,500\n"
+	files := []string{
+		"My export/activities.csv", list, "My export/activities/L\u00f6we.fit", string(encodeFIT(t, append(raceRecords(10), session(0, 10, typedef.SportRunning, typedef.SubSportGeneric)))),
+		"__MACOSX/My export/._activities.csv", "\x00\x05\x16\x07", "My export/._x_glucose_1.csv", "\x00\x05\x16\x07",
+	}
+	_, rep, err := importBytes(t, archive(t, files...), nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, rep.Streams)
+	require.Len(t, rep.Files, 1)
+	dir := t.TempDir()
+	for i := 0; i < len(files); i += 2 {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(files[i])), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, files[i]), []byte(files[i+1]), 0o600))
+	}
+	var s recordingSink
+	reports, err := fileimport.ImportDir(t.Context(), dir, &s, nil)
+	require.NoError(t, err)
+	require.Len(t, reports, 1)
+	require.Len(t, s.streams, 1)
 }

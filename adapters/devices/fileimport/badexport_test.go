@@ -82,7 +82,7 @@ var exportFormats = map[string]format{
 		good: func(i int) string {
 			return fmt.Sprintf(`{"dateTime":"04/09/26 07:%02d:33","value":{"bpm":%d,"confidence":2}},`, i, 60+i)
 		},
-		bad:  []string{`{},`, `7,`, `null,`, `{"dateTime":"x","value":{"bpm":60}},`, `{"dateTime":"04/09/26 08:12:33","value":7},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":"x"}},`, `{"dateTime":7,"value":{"bpm":60}},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":NaN}},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":61,5}},`, "{\"dateTime\":\"x,\"value\":{\"bpm\":60}},\n"},
+		bad:  []string{`{},`, `7,`, `null,`, `{"dateTime":"x","value":{"bpm":60}},`, `{"dateTime":"04/09/26 08:12:33","value":7},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":"x"}},`, `{"dateTime":7,"value":{"bpm":60}},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":NaN}},`, `{"dateTime":"04/09/26 08:12:33","value":{"bpm":61,5}},`},
 		wrap: func(s string) string { return "[" + strings.TrimSuffix(s, ",") + "]" },
 	},
 	"steps-2026-04-09.json": {

@@ -228,9 +228,8 @@ func (c *cellReader) count(line []byte) int {
 	return n
 }
 
-// fit makes a row as wide as the header: empty cells behind the last column are left out. False if the row has another
-// width.
 func (c *cellReader) fit() bool {
+	// Empty cells behind the last column are left out.
 	for len(c.cells) > c.width && strings.TrimSpace(c.cells[len(c.cells)-1]) == "" {
 		c.cells = c.cells[:len(c.cells)-1]
 	}

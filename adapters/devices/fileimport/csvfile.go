@@ -54,8 +54,6 @@ const (
 	mostRowBytes = 1 << 20
 	// mostRemarks is the largest number of notes about unreadable cells and rows.
 	mostRemarks = 100
-	// Times outside of these years are refused.
-	firstYear, lastYear = 1990, 2100
 )
 
 // csvFileOf returns the csvFile for a file name and its first bytes; nil if the file is of no known kind.
@@ -131,9 +129,8 @@ func csvFileNamed(name string) *csvFile {
 
 func (f *csvFile) called(name string) bool { return matchesName(f.name, name) }
 
-// matchesName reports whether a file name matches a pattern, without the number that a browser or folder gives to a
-// second file of one name: weight (1).csv.
 func matchesName(pattern, name string) bool {
+	// A browser or folder gives a number to a second file of one name: weight (1).csv.
 	ok, err := path.Match(healthlab.FoldText(pattern), healthlab.FoldText(copyNumber.ReplaceAllString(name, "$1")))
 	return ok && err == nil
 }
@@ -155,8 +152,6 @@ func (f *csvFile) columnsOf(header []string) (at, seen map[string]int) {
 	return at, seen
 }
 
-// foldColumn returns a column name as names are compared: without case, marks and brackets, because programs write
-// Glucose(mg/dL) as well as Glucose mg/dL.
 func foldColumn(name string) string {
 	return healthlab.FoldText(strings.Join(strings.Fields(columnMarks.Replace(name)), " "))
 }
@@ -375,20 +370,6 @@ func (r *remarks) add(place, what, expected string) {
 	case r.n == mostRemarks+1:
 		r.out.note("further cells are left out; they are counted")
 	}
-}
-
-// clockTimes returns the instants at which a clock in a zone shows a time: two in the repeated hour of autumn, none in
-// the skipped hour of spring.
-func clockTimes(clock time.Time, zone *time.Location) []time.Time {
-	var out []time.Time
-	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
-		_, offset := clock.Add(near).In(zone).Zone()
-		at := clock.Add(-time.Duration(offset) * time.Second).In(zone)
-		if _, really := at.Zone(); really == offset && !slices.ContainsFunc(out, at.Equal) {
-			out = append(out, at)
-		}
-	}
-	return out
 }
 
 // timeOf reads a time as [readTime] does. It returns false and adds a remark if the time is malformed.

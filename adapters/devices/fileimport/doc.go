@@ -61,7 +61,7 @@
 // the sums of its laps. Heart rate, cadence, speed and power are read, also from the extension of
 // activities. Courses are skipped.
 //
-// A recording that is packed with gzip is read as the recording is.
+// A recording that is packed with gzip is read as the recording is. If the gzip file is cut, what stands before is read.
 //
 // # Archives
 //
@@ -74,7 +74,7 @@
 // Files of the exports of WHOOP, Strava, Dexcom Clarity, LibreView, Withings, Fitbit and Garmin, alone,
 // in a folder or in their archive. The recordings of Strava's archive are read through its list of
 // activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one
-// by one; a cell that cannot be read has a note with its line, its column and what was expected. A
+// by one, and items of JSON too: one that is not JSON is left out alone. A cell that cannot be read has a note with its line, its column and what was expected. A
 // file with the name of one of them and other columns, as of an account in a language that is not
 // read, is refused with the columns that are expected. A file of LibreView whose dates do not tell
 // whether the day or the month is first needs [Options.DateOrder].
@@ -121,9 +121,9 @@ package fileimport
 
 // Files in the order of reading: each uses those before it.
 //
-//	progress.go xmlchars.go encoding.go units.go report.go recording.go csvfile.go stamp.go points.go
-//	exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go xmlscan.go
-//	export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonfile.go output.go recordings.go
-//	garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go withingsexport.go
-//	libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go fhirfile.go fhirkinds.go
-//	fhirobservation.go
+//	progress.go xmlchars.go encoding.go units.go report.go recording.go stamp.go csvcells.go csvfile.go
+//	points.go exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go
+//	xmlscan.go export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonmend.go jsonfile.go
+//	output.go recordings.go garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go
+//	withingsexport.go libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go fhirfile.go
+//	fhirkinds.go fhirobservation.go

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/text/transform"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -327,7 +328,7 @@ func filesOf(fsys fs.FS) (names []string, sizes []int64, _ error) {
 		if d.IsDir() && owned(name, exists) {
 			return fs.SkipDir
 		}
-		if d.Type().IsRegular() {
+		if d.Type().IsRegular() && !desktopFile(name) {
 			info, err := d.Info()
 			if err != nil {
 				return err
@@ -354,7 +355,18 @@ func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o 
 func besideOf(root *os.Root, name string) opener {
 	dir := path.Dir(filepath.ToSlash(name))
 	return func(rel string) (io.ReadCloser, error) {
-		return root.Open(filepath.FromSlash(path.Join(dir, rel)))
+		f, err := root.Open(filepath.FromSlash(path.Join(dir, rel)))
+		if err == nil {
+			return f, nil
+		}
+		// The file may have its name in another form of Unicode.
+		entries, _ := fs.ReadDir(root.FS(), path.Dir(path.Join(dir, rel)))
+		for _, e := range entries {
+			if norm.NFC.String(e.Name()) == norm.NFC.String(path.Base(rel)) {
+				return root.Open(filepath.FromSlash(path.Join(dir, path.Dir(rel), e.Name())))
+			}
+		}
+		return nil, err
 	}
 }
 
@@ -427,7 +439,7 @@ func importJSON(out *output, r io.Reader, head []byte, name string) (known bool,
 	switch {
 	case fitbit != nil:
 		out.rep.Format = FitbitExport
-		err = importFitbit(out, fitbit, io.MultiReader(bytes.NewReader(head), r))
+		err = importFitbit(out, fitbit, bare)
 	case garmin != nil:
 		out.rep.Format = GarminExport
 		err = importGarmin(out, garmin, bare)
@@ -445,7 +457,7 @@ func importJSON(out *output, r io.Reader, head []byte, name string) (known bool,
 
 // importRecording imports a recording, plain or gzipped.
 func importRecording(out *output, r io.Reader, format Format) error {
-	data, err := readRecording(r, format, out.opts)
+	data, err := readRecording(out, r, format)
 	if err != nil {
 		return err
 	}
@@ -465,20 +477,49 @@ func importRecording(out *output, r io.Reader, format Format) error {
 	return fmt.Errorf("%w: a file that is no recording", ErrFormat)
 }
 
-// readRecording reads a recording into memory and unpacks gzip.
-func readRecording(r io.Reader, format Format, o *Options) ([]byte, error) {
+// readRecording reads a recording into memory and unpacks gzip. Of a gzip file that is cut or damaged it returns what
+// stands before, and notes it.
+func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 	if format != GZIP {
-		return readWhole(r, o.MaxRecordingBytes, format)
+		return readWhole(r, out.opts.MaxRecordingBytes, format)
 	}
 	unpacked, err := gzip.NewReader(r)
-	var data []byte
-	if err == nil {
-		data, err = readWhole(unpacked, o.MaxRecordingBytes, GZIP)
-	}
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, new(flate.CorruptInputError)) {
+	if err != nil {
+		if out.ctx.Err() != nil || !brokenGzip(err) {
+			return nil, err
+		}
 		return nil, &FileError{Format: GZIP, Msg: "the gzip file cannot be unpacked"}
 	}
-	return data, err
+	var broken error
+	data, err := readWhole(&cutReader{unpacked, &broken}, out.opts.MaxRecordingBytes, GZIP)
+	switch {
+	case err != nil || broken == nil:
+		return data, err
+	case len(data) == 0:
+		return nil, &FileError{Format: GZIP, Msg: "the gzip file cannot be unpacked"}
+	}
+	out.leaveOut("rest of a gzip file that cannot be unpacked", 1)
+	out.note("the gzip file is cut or damaged; what can be unpacked is read")
+	return data, nil
+}
+
+func brokenGzip(err error) bool {
+	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, new(flate.CorruptInputError))
+}
+
+// cutReader ends where a gzip file is broken, and keeps the error.
+type cutReader struct {
+	io.Reader
+	broken *error
+}
+
+// Read reads up to the break.
+func (c *cutReader) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if err != nil && err != io.EOF && brokenGzip(err) { //nolint:errorlint // io.EOF alone is the end
+		*c.broken, err = err, io.EOF
+	}
+	return n, err
 }
 
 // importDatabase imports a SQLite database with the reader that the options name.

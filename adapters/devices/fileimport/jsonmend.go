@@ -78,7 +78,6 @@ func (m *jsonMender) write(b ...byte) {
 	}
 }
 
-// keep decides that the item is good.
 func (m *jsonMender) keep() {
 	m.ready, m.item, m.depth = append(m.ready, m.item...), m.item[:0], -1
 }
@@ -92,7 +91,6 @@ func (m *jsonMender) get() (byte, error) {
 	return m.r.ReadByte()
 }
 
-// unget makes bytes be read once more.
 func (m *jsonMender) unget(b ...byte) {
 	slices.Reverse(b)
 	m.again = append(m.again, b...)

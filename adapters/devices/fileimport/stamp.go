@@ -3,6 +3,7 @@ package fileimport
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 )
+
+// Times outside of these years are refused.
+const firstYear, lastYear = 1990, 2100
 
 // parseStamp reads a date-time of an export, 2016-04-01 07:23:29 -0400, as Unix seconds and the
 // offset in seconds east of UTC. False without an offset.
@@ -63,8 +67,8 @@ func readTime(text string) (at time.Time, zoned, ok bool) {
 	return t.In(time.FixedZone("", *offset)), true, true
 }
 
-// onlyInstant reports whether a time ends with Z, UTC or GMT, which do not say where the person was.
 func onlyInstant(text string) bool {
+	// Z, UTC and GMT do not say where the person was.
 	end := strings.TrimRight(text, "zZ")
 	return end != text || strings.HasSuffix(text, "UTC") || strings.HasSuffix(text, "GMT")
 }
@@ -257,6 +261,20 @@ func months(names ...string) map[string]int {
 	for i, line := range names {
 		for _, name := range strings.Fields(line) {
 			out[healthlab.FoldText(name)] = i + 1
+		}
+	}
+	return out
+}
+
+// clockTimes returns the instants at which a clock in a zone shows a time: two in the repeated hour of autumn, none in
+// the skipped hour of spring.
+func clockTimes(clock time.Time, zone *time.Location) []time.Time {
+	var out []time.Time
+	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := clock.Add(near).In(zone).Zone()
+		at := clock.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, really := at.Zone(); really == offset && !slices.ContainsFunc(out, at.Equal) {
+			out = append(out, at)
 		}
 	}
 	return out

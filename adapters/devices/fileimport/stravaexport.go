@@ -151,7 +151,7 @@ func stravaRecording(r *rows, name string, w *healthdata.Workout) (*healthdata.W
 		r.leave("recording beside the file")
 		return nil, nil
 	}
-	if name = path.Clean(name); path.Dir(name) != stravaFolder {
+	if name = path.Clean(strings.ReplaceAll(name, `\`, "/")); path.Dir(name) != stravaFolder {
 		r.refuse("Filename", "a file in the folder "+stravaFolder)
 		return nil, nil
 	}

@@ -99,8 +99,8 @@ func (t *trackScanner) number(name, text string) float64 {
 	return v
 }
 
-// degrees reads an angle. Its comma is a decimal comma, because no angle has thousands.
 func (t *trackScanner) degrees(name, text string) float64 {
+	// Its comma is a decimal comma, because no angle has thousands.
 	return t.number(name, strings.Replace(strings.TrimSpace(text), ",", ".", 1))
 }
 
