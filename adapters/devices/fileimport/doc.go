@@ -88,7 +88,9 @@
 //
 // The export.xml of Apple HealthKit, of any size, in bounded memory. Records become
 // samples in the units of the catalogue; their source type follows from the device, or
-// from the source's name. Stages of sleep of one source make one session as long as
+// from the source's name. Each source of the store, an app or a device, is an origin of
+// its own: its app_id is its bundle id, or else an id made from its name, which is not kept.
+// Stages of sleep of one source make one session as long as
 // they are at most an hour apart. Parts of a body measurement of one source at one
 // instant make one. A workout whose track lies in a file beside the export gets it as
 // its stream, if the export is imported as a file. A day's exercise minutes are kept as

@@ -417,6 +417,7 @@ func (r *record) source() *origin {
 type bucketKey struct {
 	resource *healthdata.Resource
 	kind     healthdata.SourceType
+	app      string // of the origin; empty for none
 	sport    string
 }
 
@@ -431,7 +432,7 @@ type bucket struct {
 func (e *export) sample(r *record) error {
 	k := r.kind
 	s := healthdata.Sample{Unit: k.resource.Unit}
-	b := e.bucket(k.resource, r.source().kind, k.sport)
+	b := e.bucket(k.resource, r.source(), k.sport)
 	b.stamp(&s, k.resource.Shape, r.start, r.end, r.offset)
 	number := r.value
 	if r.unit != "" {
@@ -455,8 +456,11 @@ func (e *export) sample(r *record) error {
 	return e.put(b, s)
 }
 
-func (e *export) bucket(r *healthdata.Resource, kind healthdata.SourceType, sport string) *bucket {
-	key := bucketKey{r, kind, sport}
+func (e *export) bucket(r *healthdata.Resource, from *origin, sport string) *bucket {
+	key := bucketKey{resource: r, kind: from.kind, sport: sport}
+	if from.app != nil {
+		key.app = *from.app
+	}
 	b := e.buckets[key]
 	if b == nil {
 		b = &bucket{}
@@ -509,6 +513,9 @@ func (e *export) flush(full *bucket) error {
 			continue
 		}
 		source := healthdata.Source{Provider: e.provider(), Type: key.kind}
+		if key.app != "" {
+			source.AppID = new(key.app)
+		}
 		if key.sport != "" {
 			source.Sport = new(key.sport)
 		}
@@ -516,7 +523,7 @@ func (e *export) flush(full *bucket) error {
 			return err
 		}
 		e.buffered -= len(b.samples)
-		*b = bucket{}
+		delete(e.buckets, key) // the file chooses how many there are
 	}
 	return nil
 }

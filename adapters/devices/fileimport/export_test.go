@@ -141,7 +141,7 @@ func TestHealthExport_givesSamplesAndCountsSkippedRecords(t *testing.T) {
 			require.Equal(t, r.Unit, v.Unit, resource)
 		}
 		require.Equal(t, healthdata.SlugAppleHealthKit, v.source.Provider)
-		require.Nil(t, v.source.AppID, "samples have no app")
+		require.NotNil(t, v.source.AppID, "samples have the origin that the store names")
 		require.Equal(t, r.Shape != healthdata.Discrete, v.Start != nil, resource)
 		if resource != "caffeine" {
 			require.True(t, v.Timestamp.Equal(eight), resource)
@@ -223,7 +223,7 @@ func TestHealthExport_givesBodyActivityAndWorkouts(t *testing.T) {
 	require.InDelta(t, 837/4.184, *gym.Calories, 1e-9)
 	require.EqualValues(t, 1830, *gym.MovingTime)
 	require.Equal(t, healthdata.SourceWatch, run.Source.Type)
-	require.Nil(t, run.Source.AppID)
+	require.NotContains(t, *run.Source.AppID, "Watch", "a name may be that of a person")
 	require.Equal(t, 3600, *run.TimezoneOffset)
 	require.Equal(t, "run-7", run.ExternalID)
 	require.EqualValues(t, 142, *run.AverageHR)
@@ -235,6 +235,31 @@ func TestHealthExport_givesBodyActivityAndWorkouts(t *testing.T) {
 	require.InDelta(t, 3.5, *run.AverageSpeed, 1e-9)
 	require.EqualValues(t, 301, *run.MaxWatts)
 	require.Empty(t, s.streams, "the track is in another file")
+}
+
+// Two watches of one phone store are two origins of one source, the same ones in every file. Their names, which may
+// be those of a person, are not kept.
+func TestHealthExport_eachWatchIsAnOriginWithoutItsName(t *testing.T) {
+	record := func(name, from string) string {
+		return `<Record type="HKQuantityTypeIdentifierStepCount" sourceName="` + name + `" unit="count" startDate="2026-04-18 ` + from +
+			`:00:00 +0100" endDate="2026-04-18 ` + from + `:30:00 +0100" value="100"/>`
+	}
+	appsOf := func(records ...string) map[string]int {
+		s, _, err := importBytes(t, []byte(`<HealthData locale="en_GB">`+strings.Join(records, "")+`</HealthData>`), nil)
+		require.NoError(t, err)
+		apps := map[string]int{}
+		for _, v := range s.samples["steps"] {
+			require.Equal(t, healthdata.SourceWatch, v.source.Type)
+			require.NotContains(t, *v.source.AppID, "Ann")
+			apps[*v.source.AppID]++
+		}
+		return apps
+	}
+	both := appsOf(record("Ann’s Apple Watch", "08"), record("Apple Watch Ultra", "08"), record("Ann’s Apple Watch", "09"))
+	require.Len(t, both, 2)
+	for app, n := range appsOf(record("Ann’s Apple Watch", "08"), record("Ann’s Apple Watch", "09")) {
+		require.Equal(t, n, both[app])
+	}
 }
 
 // A folder as the phone writes it: the tracks beside the export belong to its workouts.

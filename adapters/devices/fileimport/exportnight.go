@@ -250,7 +250,7 @@ func (e *export) endCorrelation() error {
 	}
 	r := c.systolic
 	resource := healthdata.ResourceBySlug("blood_pressure")
-	b := e.bucket(resource, r.source().kind, "")
+	b := e.bucket(resource, r.source(), "")
 	s := healthdata.Sample{Unit: resource.Unit, Systolic: &r.value, Diastolic: &c.diastolic.value}
 	if r.unit != "" && r.unit == c.diastolic.unit {
 		s.Unit, s.Systolic, s.Diastolic = r.unit, &r.sent, &c.diastolic.sent
@@ -312,6 +312,6 @@ func (e *export) finishPerson() error {
 func sortedKeys(m map[bucketKey]*bucket) []bucketKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b bucketKey) int {
 		return cmp.Or(cmp.Compare(a.resource.Slug, b.resource.Slug), cmp.Compare(a.kind, b.kind),
-			cmp.Compare(a.sport, b.sport))
+			cmp.Compare(a.app, b.app), cmp.Compare(a.sport, b.sport))
 	})
 }

@@ -13,7 +13,7 @@ import (
 // origin is the source of a record in an export.
 type origin struct {
 	kind healthdata.SourceType
-	// app is the bundle id of the source, if the export has one.
+	// app is the bundle id of the source, or else the text of id. It is nil if the file does not say who recorded.
 	app *string
 	// id replaces the name of the source, because the name may contain that of a person.
 	id uuid.UUID
@@ -44,8 +44,11 @@ func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 		return v, key
 	}
 	v := &origin{kind: sourceType(string(name), string(device)), id: uuid.NewSHA1(originSpace, name)}
-	if len(name) <= mostAppID && bundleID.Match(name) {
+	switch {
+	case len(name) <= mostAppID && bundleID.Match(name):
 		v.app = new(string(name))
+	case len(name) > 0:
+		v.app = new(v.id.String())
 	}
 	if len(o) >= mostOrigins {
 		clear(o)
