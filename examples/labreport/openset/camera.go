@@ -190,9 +190,8 @@ func screen(page *image.Gray, r *rand.Rand) labreport.File {
 	return labreport.File{Type: "image/png", Data: b.Bytes()}
 }
 
-// mixed returns print at 0, paper at 1, and what lies between them.
-func mixed(print, paper color.RGBA, part float64) color.RGBA {
-	mix := func(a, b uint8) uint8 { return level(float64(a)*(1-part) + float64(b)*part) }
+func mixed(print, paper color.RGBA, paperPart float64) color.RGBA {
+	mix := func(a, b uint8) uint8 { return level(float64(a)*(1-paperPart) + float64(b)*paperPart) }
 	return color.RGBA{mix(print.R, paper.R), mix(print.G, paper.G), mix(print.B, paper.B), 255}
 }
 
