@@ -516,7 +516,7 @@ type cutReader struct {
 // Read reads up to the break.
 func (c *cutReader) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
-	if err != nil && err != io.EOF && brokenGzip(err) { //nolint:errorlint // io.EOF alone is the end
+	if err != nil && err != io.EOF && brokenGzip(err) {
 		*c.broken, err = err, io.EOF
 	}
 	return n, err

@@ -102,7 +102,7 @@ func importFitbit(out *output, f *fitbitFile, r io.Reader) error {
 			return nil
 		}
 		number, err := f.number(v.Value)
-		if err != nil || number < f.least || number > f.most {
+		if valid := err == nil && number >= f.least && number <= f.most; !valid {
 			remarks.add(place, "value", "a number from "+shortNumber(f.least)+" to "+shortNumber(f.most))
 			return nil
 		}

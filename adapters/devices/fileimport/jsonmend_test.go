@@ -61,7 +61,7 @@ func checkMended(t *testing.T, text []byte) {
 	dec := json.NewDecoder(strings.NewReader(string(got)))
 	for {
 		var v any
-		if err := dec.Decode(&v); err == io.EOF { //nolint:errorlint // the decoder returns it bare
+		if err := dec.Decode(&v); err == io.EOF {
 			break
 		} else if err != nil {
 			require.NoError(t, err, "%q: %q", text, got)
