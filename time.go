@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Time is an instant in the format of the HTTP API: in UTC, to the microsecond, with the offset +00:00 and a
@@ -32,8 +34,8 @@ var (
 // ParseTime parses an ISO 8601 date and time: YYYY-MM-DDTHH:MM, the seconds with or without a fraction, and an
 // optional offset (Z, ±HH:MM, ±HHMM or ±HH; UTC or GMT, alone or before an offset such as UTC+2). A space may
 // replace the T and precede the offset, a comma may replace the point of the fraction, and an hour may have one
-// digit. Digits beyond the microsecond are truncated. Other texts are [Invalid]; the error does not repeat the
-// text.
+// digit. White space around it, and the name of a zone in brackets after an offset, are ignored. Digits beyond the
+// microsecond are truncated. Other texts are [Invalid]; the error does not repeat the text.
 func ParseTime(s string) (Time, error) {
 	t, _, _, err := parseTime(s)
 	return t, err
@@ -64,7 +66,7 @@ func ParseOffset(s string) (int, error) {
 }
 
 func parseTime(s string) (t Time, offset int, written bool, err error) {
-	s = extendedFormat(s)
+	s = extendedFormat(withoutZoneName(s))
 	if len(s) > 14 && s[12] == ':' { // an hour of one digit
 		s = s[:11] + "0" + s[11:]
 	}
@@ -113,6 +115,20 @@ func parseTime(s string) (t Time, offset int, written bool, err error) {
 		return Time{}, 0, false, err
 	}
 	return t, offset, written, nil
+}
+
+// withoutZoneName removes white space around a time, and the name of a zone in brackets after an offset (RFC 9557). A
+// local time keeps the name, so that it is refused: the name is its offset.
+func withoutZoneName(s string) string {
+	if s == "" || s[0] >= '0' && s[0] <= '9' && s[len(s)-1] > ' ' && s[len(s)-1] < utf8.RuneSelf && s[len(s)-1] != ']' {
+		return s
+	}
+	s = strings.TrimSpace(s)
+	at, name, ok := strings.Cut(s, "[")
+	if !ok || !strings.HasSuffix(name, "]") || !strings.HasSuffix(at, "Z") && !strings.HasSuffix(at, "z") && strings.LastIndexAny(at, "+-") < len("2006-01-02") {
+		return s
+	}
+	return at
 }
 
 // extendedFormat inserts the hyphens and colons into a date and time in the basic format, if the date, the time

@@ -82,6 +82,48 @@ func TestUnits_eachSpellingIsConverted(t *testing.T) {
 	}
 }
 
+// Names of units in words, with underscores as programs write constants, and with per, are read part by part.
+func TestUnits_namesInWordsAreConverted(t *testing.T) {
+	for _, c := range []struct {
+		resource, kind string
+		texts          []string
+		want           float64
+	}{
+		{"heartrate", "", []string{"beats_per_minute", "BEATS_PER_MINUTE", "beats per minute", "counts/min", "Counts per minute", "beats/minute"}, 10},
+		{"heartrate", "", []string{"counts per second"}, 600},
+		{"respiratory_rate", "", []string{"RESPIRATIONS_PER_MINUTE", "breaths per minute"}, 10},
+		{"glucose", "", []string{"millimoles per liter", "MILLIMOLES_PER_LITER", "millimole/litre", "mmol per L", "mmol per liter"}, 10},
+		{"glucose", "", []string{"MILLIGRAM_PER_DECILITER", "milligrams per deciliter", "mg per dL", "milligrams/decilitre"}, 10 / 18.0182},
+		{"body_temperature", "", []string{"DEGREE_CELSIUS", "degree_celsius", "degrees celsius", "degrees_celsius"}, 10},
+		{"body_temperature", "", []string{"DEGREE_FAHRENHEIT", "degrees_fahrenheit"}, (10 - 32) / 1.8},
+		{"blood_pressure", "", []string{"MILLIMETER_OF_MERCURY", "millimeters of mercury", "millimetres of mercury"}, 10},
+		{"vo2_max", "", []string{"milliliters per kilogram per minute", "milliliters per minute kilogram", "MILLILITERS_PER_MINUTE_KILOGRAM"}, 10},
+		{"peak_expiratory_flow_rate", "", []string{"litres/min", "LITER_PER_MINUTE", "liters per minute"}, 10},
+		{"peak_expiratory_flow_rate", "", []string{"milliliters per second"}, 0.6},
+		{"water", "", []string{"FLUID_OUNCE_US", "US fl oz", "fluid ounces (US)"}, 295.735295625},
+		{"water", "", []string{"FLUID_OUNCE_IMPERIAL"}, 284.130625},
+		{"water", "", []string{"MILLILITER", "milliliters"}, 10},
+		{"insulin_injection", "", []string{"INTERNATIONAL_UNIT", "international units"}, 10},
+		{"weight", "", []string{"KILOGRAM", "kilograms"}, 10},
+	} {
+		r := healthdata.ResourceBySlug(c.resource)
+		for _, text := range c.texts {
+			got, ok := r.Convert(10, text, c.kind)
+			require.True(t, ok, "%s in %q", c.resource, text)
+			require.InDelta(t, c.want, got, 1e-9, "%s in %q", c.resource, text)
+		}
+	}
+	for resource, texts := range map[string][]string{
+		"glucose": {"milligrams", "per deciliter", "milligrams per", "milligrams per deciliter per", "milligrams per kilogram", "grams per gram", "per"},
+		"weight":  {"kilograms per meter", "kilo gram per", "_", "kg_per_"}, "heartrate": {"minutes", "per hour minute", "beats per", "beats"},
+	} {
+		for _, text := range texts {
+			_, ok := healthdata.ResourceBySlug(resource).Convert(10, text, "")
+			require.False(t, ok, "%s in %q", resource, text)
+		}
+	}
+}
+
 // A text that is another unit is refused: it is not guessed.
 func TestUnits_ofAnotherQuantityAreRefused(t *testing.T) {
 	for resource, texts := range map[string][]string{
@@ -110,7 +152,7 @@ A sample has its unit as a text. The service keeps values in the unit of the res
 units into it. It reads
 
 - codes of UCUM (https://ucum.org) with every prefix, in their case-sensitive and case-insensitive forms: ` + "`mm[Hg]`, `[lb_av]`, `MG/DL`" + `;
-- the names of units with their prefixes, in the singular and plural: ` + "`kilogram`, `millilitres`" + `;
+- the names of units with their prefixes, in the singular and plural, and with per or a slash between them: ` + "`kilogram`, `millilitres`, `milligrams per deciliter`, `LITER_PER_MINUTE`" + `;
 - the texts of the table below.
 
 Case, spaces, glyphs (` + "`µ` `·` `²`" + `) and annotations in braces (` + "`{steps}`" + `) do not count, but for texts that

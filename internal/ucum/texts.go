@@ -16,7 +16,7 @@ var givenTexts = map[string]string{
 	"[mi_i]": "mi mile miles", "[ft_i]": "ft foot feet", "[yd_i]": "yd yard yards", "[in_i]": "in inch inches", "[nmi_i]": "nmi",
 	"[Cal]": "kilocalorie kilocalories largecalorie largecalories", "Cel": "°c degc c celsius degreescelsius", "[degF]": "°f degf f fahrenheit degreesfahrenheit", "K": "degk",
 	"%": "percent pct", "1": "count counts # times step steps floor floors flight flights push pushes",
-	"mL": "cc", "[foz_us]": "fl_oz_us floz fl.oz fl_oz fluidounceus", "[foz_br]": "fl_oz_imp", "[cup_us]": "cup_us cup cups", "[pt_br]/2": "cup_imp", "[pt_us]": "pt_us", "[pt_br]": "pt_imp", "L/min": "lpm",
+	"mL": "cc", "[foz_us]": "fl_oz_us floz fl.oz fl_oz fluidounceus fluidounce(us) fluidounces(us) usfloz", "[foz_br]": "fl_oz_imp fluidounceimperial", "[cup_us]": "cup_us cup cups", "[pt_br]/2": "cup_imp", "[pt_us]": "pt_us", "[pt_br]": "pt_imp", "L/min": "lpm",
 	// A text with two codes is unknown.
 	"[gal_us]": "gallon gallons gal", "[gal_br]": "gallon gallons gal", "[cup_m]": "cup cups", "[tbs_us]": "tablespoon tablespoons tbsp", "[tbs_m]": "tablespoon tablespoons tbsp",
 	"[tsp_us]": "teaspoon teaspoons tsp", "[tsp_m]": "teaspoon teaspoons tsp",
@@ -24,7 +24,7 @@ var givenTexts = map[string]string{
 	"/min":      "bpm brpm count/min beats/min beat/min beats/minute breaths/min breath/min breaths/minute count/minute beatsperminute breathsperminute rpm resp/min respirations/min b/min br/min",
 	"/s":        "count/s beats/s count/sec",
 	"mL/kg/min": "ml/min.kg ml/kg.min ml/(kg.min) ml/(min.kg) ml/kg/minute ml.(kg.min)-1 ml.(min.kg)-1 mlkg-1min-1",
-	"uV":        "mcv", "mm[Hg]": "mmhg torr", "cm[H2O]": "cmh2o cmaq", "[in_i'Hg]": "inhg", "[psi]": "psi", "[iU]": "unit units iu i.u u ie i.e ui u.i count",
+	"uV":        "mcv", "mm[Hg]": "mmhg torr millimeterofmercury millimetersofmercury millimetreofmercury millimetresofmercury", "cm[H2O]": "cmh2o cmaq", "[in_i'Hg]": "inhg", "[psi]": "psi", "[iU]": "unit units iu i.u u ie i.e ui u.i count",
 	"mmol/L": "millimol/l millimoles/l", "umol/L": "mcmol/l micromol/l", "km/h": "km/hr kmh kph kmph", "[mi_i]/h": "mi/hr mph", "[kn_i]": "kn kt kts knot knots", "[ft_i]/s": "ft/s ft/sec fps",
 	"mg/dL": "mg/100ml mgs/dl", "kPa": "kpa kilopascal kilopascals", "kg/m2": "kg/m^2",
 }
@@ -180,7 +180,69 @@ func ParseAs(text, like string) (Unit, bool) {
 	if _, other := parseCode(key); !other && fits(low) {
 		return found(low)
 	}
+	if code, ok := fromWords(text); ok && fits(code) {
+		return found(code)
+	}
 	return Unit{}, false
+}
+
+// counted are words for what is counted, which have no unit.
+var counted = map[string]bool{"beat": true, "beats": true, "breath": true, "breaths": true, "count": true, "counts": true, "respiration": true, "respirations": true}
+
+// fromWords returns the code of a unit whose parts are names: milligrams per deciliter, litres/min, BEATS_PER_MINUTE.
+func fromWords(text string) (string, bool) {
+	parts := strings.Split(strings.ReplaceAll(" "+strings.ReplaceAll(strings.ToLower(text), "_", " ")+" ", " per ", "/"), "/")
+	if len(parts) < 2 {
+		return named(parts[0])
+	}
+	// A "unit" in a fraction is that of an enzyme, or an international one.
+	named := func(name string) (string, bool) {
+		code, ok := named(name)
+		return code, ok && code != "[iU]"
+	}
+	out := ""
+	if first := strings.TrimSpace(parts[0]); first != "" && !counted[first] {
+		code, ok := named(first)
+		if !ok {
+			return "", false
+		}
+		out = code
+	}
+	for _, part := range parts[1:] {
+		words := []string{part}
+		if _, ok := named(part); !ok { // "minute kilogram" is a product
+			words = strings.Fields(part)
+		}
+		if len(words) == 0 {
+			return "", false
+		}
+		for _, word := range words {
+			code, ok := named(word)
+			if !ok {
+				return "", false
+			}
+			out += "/" + code
+		}
+	}
+	return out, true
+}
+
+// named returns the code of a name, or of a short text that is a code; false for one of several units.
+func named(name string) (string, bool) {
+	key := textKey(name)
+	codes := given().codes[key]
+	if len(codes) > 0 {
+		return codes[0], !slices.ContainsFunc(codes, func(code string) bool { return !Same(code, codes[0]) })
+	}
+	if key == "" {
+		return "", false
+	}
+	for _, code := range []string{key, strings.ToUpper(key)} {
+		if u, err := FromInsensitiveCode(code); err == nil {
+			return u.UCUM, true
+		}
+	}
+	return "", false
 }
 
 func mcAsMicro(key string) string {
