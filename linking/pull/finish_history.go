@@ -46,7 +46,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 	}
 	switch {
 	case f.To.Before(f.From):
-		p.Add("order", "a range does not end before it starts", "end_date")
+		p.Add("order", "must not be before start_date", "end_date")
 	case f.To.After(at.Add(24 * time.Hour)):
 		p.Add("future", "at most 24 hours in the future", "end_date")
 	}
