@@ -220,7 +220,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		at = *v.Start
 	}
 	if at.IsZero() {
-		p.Add("missing", "a sample needs its timestamp", "timestamp")
+		p.Add("missing", "a sample needs its timestamp, of 1900-01-01 or later", "timestamp")
 		return
 	}
 	if v.Start != nil && !v.Start.Equal(at.Time) {

@@ -141,7 +141,7 @@ func (d DayRange) narrow(from, to time.Time) (time.Time, time.Time) {
 func checkRange(from, to time.Time) error {
 	if !from.IsZero() && !to.IsZero() && to.Before(from) {
 		var p healthlab.Problems
-		p.Add("order", "a range does not end before it starts", "end_date")
+		p.Add("order", "must not be before start_date", "end_date")
 		return p.Err()
 	}
 	return nil

@@ -259,7 +259,7 @@ func (b *Body) complete() {
 
 func (b *Body) check(p *healthlab.Problems) {
 	if b.MeasuredAt.IsZero() {
-		p.Add("missing", "a measurement needs its instant", "measured_at")
+		p.Add("missing", "a measurement needs its instant, of 1900-01-01 or later", "measured_at")
 	}
 	check.Numbers(p, b)
 }

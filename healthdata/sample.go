@@ -94,7 +94,9 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	// ParseFloat accepts more than JSON allows: NaN, 0x1p4, +1.
 	n, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || !isNumber(b) {
-		return fmt.Errorf("%w: a value must be a number or a text", healthlab.Invalid)
+		var p healthlab.Problems
+		p.Add("wrong_type", "must be a number, as 64-bit floats have, or a text for resources of texts")
+		return p.Err()
 	}
 	*v = Value{Number: n}
 	return nil

@@ -2,7 +2,6 @@ package healthdata
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -99,7 +98,9 @@ func (s *Sport) UnmarshalJSON(b []byte) error {
 	type plain Sport
 	var v plain
 	if err := json.Unmarshal(b, &v); err != nil {
-		return fmt.Errorf("%w: a sport must be an object with a slug", healthlab.Invalid)
+		var p healthlab.Problems
+		p.Add("wrong_type", "must be an object with a slug, a text such as cycling; its name is a text, and its id a whole number")
+		return p.Err()
 	}
 	*s = Sport(v)
 	return nil

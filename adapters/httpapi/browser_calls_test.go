@@ -199,6 +199,7 @@ func TestCompressedBody_isDecodedAndLimitedByItsDecodedSize(t *testing.T) {
 	}
 	for coding, compress := range map[string]func([]byte) []byte{
 		"gzip": zip, "x-gzip": zip, "GZIP": zip, " zstd": std, "identity": func(b []byte) []byte { return b },
+		"gzip, identity": zip, "identity,zstd": std, "": func(b []byte) []byte { return b }, ",": func(b []byte) []byte { return b },
 	} {
 		for _, space := range []int{0, 100_000} {
 			w := send(coding, compress(body(space)))
@@ -207,7 +208,7 @@ func TestCompressedBody_isDecodedAndLimitedByItsDecodedSize(t *testing.T) {
 		w := send(coding, compress(body(1<<20)))
 		require.Equal(t, 413, w.Code, coding)
 		require.Contains(t, w.Body.String(), "BODY_TOO_LARGE")
-		if coding == "identity" {
+		if !strings.ContainsAny(coding, "gzZ") {
 			continue
 		}
 		require.Less(t, len(compress(body(1<<20))), 10_000)
@@ -225,6 +226,45 @@ func TestCompressedBody_isDecodedAndLimitedByItsDecodedSize(t *testing.T) {
 		require.Equal(t, "gzip, zstd", w.Header().Get("Accept-Encoding"))
 		require.Contains(t, w.Body.String(), "must be one of gzip, zstd")
 	}
+}
+
+// A body that is compressed without saying so, and one in UTF-16, are answered with what is wrong with them.
+func TestBody_inAnotherEncodingIsAnsweredWithTheExpectation(t *testing.T) {
+	c := newFixture(t, nil)
+	h := c.config.handler()
+	text := upload(`{"timestamp":"2026-03-01T07:00:00Z","unit":"bpm","value":60}`)
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := z.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	std, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	wide := func(little bool, mark string) string {
+		out := []byte(mark)
+		for _, b := range []byte(text) {
+			if little {
+				out = append(out, b, 0)
+			} else {
+				out = append(out, 0, b)
+			}
+		}
+		return string(out)
+	}
+	const compressed, utf8 = "content-encoding: gzip or zstd", "application/json in UTF-8"
+	for body, want := range map[string]string{
+		zipped.String(): compressed, string(std.EncodeAll([]byte(text), nil)): compressed,
+		wide(true, ""): utf8, wide(false, ""): utf8, wide(true, "\xff\xfe"): utf8, wide(false, "\xfe\xff"): utf8,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(body))
+		r.Header.Set("x-service-api-key", goodKey)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, 415, w.Code)
+		require.Contains(t, w.Body.String(), want)
+	}
+	require.Zero(t, c.stored())
 }
 
 // An upload connects an on-device store, also again, unless the team says otherwise.

@@ -52,11 +52,12 @@ func (a api) healthOperations() []server.Operation {
 func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.PathUUID("user_id")} }
 
 // span reads start_date and end_date, each a day or an instant, and time_zone. A day
-// alone is a local day of each item; with time_zone it is a day of that zone.
+// alone is a local day of each item; with time_zone it is a day of that zone. So is a time without an offset, which is
+// refused without time_zone.
 func span(in *wire.In) (from, to time.Time, days healthdata.DayRange) {
-	start := in.Moment("start_date")
-	end := in.OptMoment("end_date")
 	zone := in.OptZone("time_zone")
+	start := in.Moment("start_date", zone)
+	end := in.OptMoment("end_date", zone)
 	switch {
 	case !start.IsDay:
 		from = start.Instant.Time

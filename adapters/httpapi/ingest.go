@@ -138,7 +138,7 @@ type deviceIn struct {
 
 func (u *uploadIn) check(in *wire.In) {
 	if u.StartDate != nil && u.EndDate != nil && u.EndDate.Before(u.StartDate.Time) {
-		in.Problem("order", "a range does not end before it starts", "body", "end_date")
+		in.Problem("order", "must not be before start_date", "body", "end_date")
 	}
 }
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
@@ -29,6 +30,9 @@ func (a api) listLabResults(ctx context.Context, in *wire.In, team healthlab.Tea
 	}
 	if d := in.OptDate("end_date"); d != nil {
 		q.To = *d
+	}
+	if !q.From.IsZero() && !q.To.IsZero() {
+		in.Range(q.From.At(time.UTC), q.To.AddDays(1).At(time.UTC), "start_date", "end_date")
 	}
 	q.Source = labhistory.Source(in.OneOf("source", "", string(labhistory.FromOrder), string(labhistory.FromReport)))
 	if c := in.OptText("next_cursor", maxCursor); c != nil {

@@ -557,7 +557,6 @@ func TestOrders_areFilteredSortedAndPaged(t *testing.T) {
 		"updated_start_date=2026-03-04":             both,
 		"updated_end_date=2026-03-04":               {},
 		"updated_end_date=2026-03-05":               both,
-		"start_date=2026-03-05&end_date=2026-03-01": {},
 		"page=2&size=50":                            {},
 	} {
 		var page struct {

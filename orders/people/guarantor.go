@@ -52,7 +52,12 @@ type Line struct {
 // UnmarshalJSON reads text or null.
 func (l *Line) UnmarshalJSON(b []byte) error {
 	*l = Line{Null: string(b) == "null"}
-	return json.Unmarshal(b, &l.Text)
+	if json.Unmarshal(b, &l.Text) != nil {
+		var p healthlab.Problems
+		p.Add("wrong_type", "must be a text or null")
+		return p.Err()
+	}
+	return nil
 }
 
 // MarshalJSON writes text or null.

@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// unclear is the text for a type that does not say what it expects. No field of a body has such a type.
+const unclear = "does not have the form that this field asks for"
+
 // Fuzz sends n random requests made from the schemas of a contract, and returns the faults of the answers: a panic, a
 // status of 500 or more except 501, or an answer outside of the contract. Most values are valid; some are missing,
 // null, of another type, extreme or repeated. The same seed makes the same requests.
@@ -31,6 +34,8 @@ func Fuzz(ctx context.Context, h http.Handler, p Probes, seed uint64, n int) ([]
 			out = append(out, fmt.Sprintf("%d %s: panicked with %s: %s %s", i, op.ID, panicked, pr.target, pr.body))
 		case reply.Status >= http.StatusInternalServerError && reply.Status != http.StatusNotImplemented:
 			out = append(out, fmt.Sprintf("%d %s: %d: %s %s: %s", i, op.ID, reply.Status, pr.target, pr.body, p.Logs.Take()))
+		case strings.Contains(string(reply.Body), unclear):
+			out = append(out, fmt.Sprintf("%d %s: an error that does not say what is expected: %s %s", i, op.ID, pr.body, reply.Body))
 		default:
 			if err := d.checkReply(op, reply); err != nil {
 				out = append(out, fmt.Sprintf("%d %s %s: %v", i, pr.target, pr.body, err))

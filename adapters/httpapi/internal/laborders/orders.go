@@ -141,6 +141,8 @@ func orderQuery(in *wire.In) orders.Query {
 	q.CreatedFrom, q.UpdatedFrom = lowerBound(in, "start_date"), lowerBound(in, "updated_start_date")
 	q.CreatedBefore = upperBound(in, "end_date", 24*time.Hour)
 	q.UpdatedBefore = upperBound(in, "updated_end_date", time.Microsecond)
+	in.Range(q.CreatedFrom, q.CreatedBefore, "start_date", "end_date")
+	in.Range(q.UpdatedFrom, q.UpdatedBefore, "updated_start_date", "updated_end_date")
 	for _, s := range in.Strings("status") {
 		q.Status = append(q.Status, orders.LowLevel(s))
 	}
@@ -163,7 +165,7 @@ func orderQuery(in *wire.In) orders.Query {
 }
 
 func lowerBound(in *wire.In, name string) time.Time {
-	if m := in.OptMoment(name); m != nil {
+	if m := in.OptMoment(name, nil); m != nil {
 		return m.In(time.UTC, wire.StartOfDay).Time
 	}
 	return time.Time{}
@@ -171,7 +173,7 @@ func lowerBound(in *wire.In, name string) time.Time {
 
 // upperBound converts an inclusive bound to an exclusive one: for an instant by the smallest step, for a date by day.
 func upperBound(in *wire.In, name string, day time.Duration) time.Time {
-	m := in.OptMoment(name)
+	m := in.OptMoment(name, nil)
 	switch {
 	case m == nil:
 		return time.Time{}

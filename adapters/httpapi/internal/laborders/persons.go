@@ -81,7 +81,7 @@ func (a API) createInsurance(w http.ResponseWriter, r *http.Request, team health
 func (a API) readLatestInsurance(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, primary := anyUser(in), in.Bool("is_primary", true)
 	var at time.Time
-	if m := in.OptMoment("at"); m != nil {
+	if m := in.OptMoment("at", nil); m != nil {
 		at = m.In(time.UTC, wire.EndOfDay).Time
 	}
 	if err := in.Err(); err != nil {

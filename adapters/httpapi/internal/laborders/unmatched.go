@@ -54,6 +54,7 @@ func (a API) listUnmatched(ctx context.Context, in *wire.In, team healthlab.Team
 	if d := in.OptDate("created_at_end"); d != nil {
 		q.CreatedBefore = d.AddDays(1).At(time.UTC) // the whole day
 	}
+	in.Range(q.CreatedFrom, q.CreatedBefore, "created_at_start", "created_at_end")
 	if err := in.Err(); err != nil {
 		return nil, err
 	}

@@ -86,8 +86,14 @@ func (in *In) read() ([]byte, *Fault) {
 		return nil, unsupported("the body must be application/json in UTF-8")
 	}
 	data, fault := in.drain()
-	if fault == nil && kind == "" && len(data) > 0 {
+	switch {
+	case fault != nil || len(data) < 2:
+	case data[0] == 0x1f && data[1] == 0x8b, bytes.HasPrefix(data, []byte("\x28\xb5\x2f\xfd")):
+		return nil, unsupported("a compressed body needs the header content-encoding: gzip or zstd")
+	case kind == "":
 		return nil, unsupported("a body needs the content-type application/json")
+	case data[0] == 0, data[1] == 0, data[0] >= 0xfe: // UTF-16 or UTF-32
+		return nil, unsupported("the body must be application/json in UTF-8")
 	}
 	// Some clients send a byte order mark first, which a parser may ignore (RFC 8259, section 8.1).
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), fault
@@ -143,7 +149,7 @@ func isJSON(contentType string) bool {
 		return false
 	}
 	charset, ok := params["charset"]
-	return !ok || strings.EqualFold(charset, "utf-8")
+	return !ok || slices.Contains([]string{"utf-8", "utf8", "us-ascii", "ascii"}, strings.ToLower(charset)) // ASCII is part of UTF-8
 }
 
 func bodyOf(r *http.Request) io.ReadCloser {

@@ -24,10 +24,16 @@ var errCoding = errors.New("not in the coding that content-encoding names")
 // whether it had one. The length of the body then is unknown. Reading more than limit decoded bytes fails with
 // [http.MaxBytesError]. Another encoding, or several, are refused with 415.
 func Uncompress(r *http.Request, limit int64) (compressed bool, err error) {
-	coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
+	var named []string // but identity, which is no coding
+	for name := range strings.SplitSeq(strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")), ",") {
+		if name = strings.TrimSpace(name); name != "" && name != "identity" {
+			named = append(named, name)
+		}
+	}
+	coding := strings.Join(named, ",")
 	var open func(io.Reader) (io.Reader, error)
 	switch coding {
-	case "", "identity":
+	case "":
 		return false, nil
 	case "gzip", "x-gzip":
 		open = func(from io.Reader) (io.Reader, error) { return gzip.NewReader(from) }
@@ -36,7 +42,7 @@ func Uncompress(r *http.Request, limit int64) (compressed bool, err error) {
 			return zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 		}
 	default:
-		f := unsupported("the content-encoding of a body must be one of " + codings)
+		f := unsupported("the content-encoding of a body must be one of " + codings + ", alone or with identity")
 		f.Header = http.Header{"Accept-Encoding": {codings}}
 		return false, f
 	}

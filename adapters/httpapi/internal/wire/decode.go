@@ -196,6 +196,9 @@ func (d *decoder) noted() int {
 }
 
 func (d *decoder) wrong(msg string) bool {
+	if c := d.peek(); c != '-' && c-'0' > 9 && !strings.ContainsRune(`"{[tfn`, rune(c)) {
+		return d.pass() // it is no JSON
+	}
 	return d.note("wrong_type", msg) && d.pass()
 }
 

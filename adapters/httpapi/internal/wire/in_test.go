@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -66,7 +67,8 @@ func TestQuery_reportsEachInvalidParameter(t *testing.T) {
 		{"too small", "n=0", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: too_small"}},
 		{"too large", "n=6", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: too_large"}},
 		{"no number", "n=x", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: wrong_type"}},
-		{"beyond int", "n=99999999999999999999", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: wrong_type"}},
+		{"beyond int", "n=99999999999999999999", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: too_large"}},
+		{"below int", "n=-99999999999999999999", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: too_small"}},
 		{"fraction", "n=1.0", func(in *wire.In) { in.Int("n", 1, 1, 5) }, []string{"query.n: wrong_type"}},
 		{"NaN", "f=NaN", func(in *wire.In) { in.Float("f", 1, 0, 5) }, []string{"query.f: wrong_type"}},
 		{"infinite", "f=1e999", func(in *wire.In) { in.Float("f", 1, 0, 5) }, []string{"query.f: wrong_type"}},
@@ -79,6 +81,7 @@ func TestQuery_reportsEachInvalidParameter(t *testing.T) {
 		{"uuids", "id=x&id=y", func(in *wire.In) { in.UUIDs("id") }, []string{"query.id[0]: bad_uuid", "query.id[1]: bad_uuid"}},
 		{"date", "d=2026-02-30", func(in *wire.In) { in.OptDate("d") }, []string{"query.d: bad_date"}},
 		{"moment", "t=yesterday", func(in *wire.In) { in.OptTime("t", wire.StartOfDay) }, []string{"query.t: bad_date_time"}},
+		{"moment without an offset", "t=2026-03-01T07:00:00", func(in *wire.In) { in.OptTime("t", wire.StartOfDay) }, []string{"query.t: bad_date_time"}},
 		{"moment as a day", "t=2026-02-30", func(in *wire.In) { in.OptTime("t", wire.StartOfDay) }, []string{"query.t: bad_date"}},
 		{"list", "s=a&s=z", func(in *wire.In) { in.Strings("s", "a") }, []string{"query.s[1]: not_allowed"}},
 		{"one of", "s=z", func(in *wire.In) { in.OneOf("s", "a", "a") }, []string{"query.s: not_allowed"}},
@@ -119,7 +122,7 @@ func TestQuery_parameterWithoutAValueIsAbsent(t *testing.T) {
 	require.Nil(t, in.UUIDs("ids"))
 	require.Nil(t, in.OptDate("d"))
 	require.Nil(t, in.OptTime("t", wire.StartOfDay))
-	require.Nil(t, in.OptMoment("m"))
+	require.Nil(t, in.OptMoment("m", nil))
 	require.Nil(t, in.OptZone("z"))
 	require.Nil(t, in.OptText("x", 5))
 	require.Empty(t, in.ShortText("sx"))
@@ -128,6 +131,35 @@ func TestQuery_parameterWithoutAValueIsAbsent(t *testing.T) {
 	require.False(t, in.Null("n"))
 	require.False(t, in.Has("n"))
 	require.NoError(t, in.Err())
+}
+
+// A time without an offset is local time where the request names a zone, as a time in a body is.
+func TestQuery_momentWithoutAnOffsetIsLocalTimeOfTheZone(t *testing.T) {
+	vienna, err := time.LoadLocation("Europe/Vienna")
+	require.NoError(t, err)
+	in := get("a=2026-03-01T07:00:00&b=2026-03-01+07:00&c=2026-03-01T07:00:00Z&d=2026-03-01T07:00:00%2B03:00[Europe/Moscow]")
+	for name, want := range map[string]string{"a": "06:00", "b": "06:00", "c": "07:00", "d": "04:00"} {
+		require.Equal(t, "2026-03-01T"+want+":00+00:00", in.Moment(name, vienna).Instant.String(), name)
+	}
+	require.NoError(t, in.Err())
+}
+
+// The error of a limit says which values are allowed.
+func TestQuery_errorOfALimitNamesTheLimits(t *testing.T) {
+	in := get("n=0&m=9&f=1.5&s=abcdef&z=Vienna")
+	in.Int("n", 1, 1, 5)
+	in.Int("m", 1, 1, 5)
+	in.Float("f", 0, -1, 1)
+	in.Text("s", 5)
+	in.OptZone("z")
+	var refused *wire.InputError
+	require.ErrorAs(t, in.Err(), &refused)
+	var texts []string
+	for _, p := range refused.Problems {
+		texts = append(texts, p.Msg)
+	}
+	require.Equal(t, []string{"must be 1 to 5", "must be 1 to 5", "must be -1 to 1", "must have at most 5 characters",
+		"must be a zone of the IANA time zone database, such as Europe/Vienna or UTC"}, texts)
 }
 
 func TestQuery_boolAcceptsTrueFalseOneAndZero(t *testing.T) {
@@ -183,7 +215,9 @@ func TestBody_reportsInvalidJSONByPath(t *testing.T) {
 		{"good with charset", `{"name":"x"}`, "Application/JSON; charset=UTF-8", nil},
 		{"good after a byte order mark", "\ufeff" + `{"name":"x"}`, "application/json", nil},
 		{"a mark alone", "\ufeff", "application/json", []string{"body: missing"}},
-		{"two marks", "\ufeff\ufeff{}", "application/json", []string{"body: wrong_type", "body: json_invalid"}},
+		{"two marks", "\ufeff\ufeff{}", "application/json", []string{"body: json_invalid"}},
+		{"good with another spelling of UTF-8", `{"name":"x"}`, `application/json; charset="utf8"`, nil},
+		{"good in a part of UTF-8", `{"name":"x"}`, "application/json;charset=US-ASCII", nil},
 		{"absent", ``, "", []string{"body: missing"}},
 		{"absent with type", ``, "application/json", []string{"body: missing"}},
 		{"problems", `{"nam":1}`, "application/json", []string{"body.nam: unknown_key", "body.name: missing"}},

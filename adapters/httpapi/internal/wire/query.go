@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // value returns the only value of a query parameter. ok is false if it is absent or has a problem.
@@ -136,7 +138,7 @@ func (in *In) short(v string, most int, place, name string) bool {
 	if utf8.RuneCountInString(v) <= most {
 		return true
 	}
-	in.add("too_long", "is too long", place, name, map[string]any{"limit": most})
+	in.add("too_long", fmt.Sprintf("must have at most %d characters", most), place, name, map[string]any{"limit": most})
 	return false
 }
 
@@ -154,8 +156,8 @@ func (in *In) Int(name string, def, low, high int) int {
 }
 
 func (in *In) integer(v, place, name string) (int, bool) {
-	n, err := strconv.Atoi(v)
-	if err != nil || v[0] == '+' {
+	n, err := strconv.Atoi(v) // of a number beyond int the nearest one
+	if err != nil && !errors.Is(err, strconv.ErrRange) || v[0] == '+' {
 		in.add("wrong_type", "must be a whole number", place, name, nil)
 		return 0, false
 	}
@@ -214,9 +216,9 @@ func parseFloat(v string) (float64, bool) {
 func inRange[N cmp.Ordered](in *In, name string, n, low, high N) bool {
 	switch {
 	case n < low:
-		in.add("too_small", "is too small", "query", name, map[string]any{"limit": low})
+		in.add("too_small", fmt.Sprintf("must be %v to %v", low, high), "query", name, map[string]any{"limit": low})
 	case n > high:
-		in.add("too_large", "is too large", "query", name, map[string]any{"limit": high})
+		in.add("too_large", fmt.Sprintf("must be %v to %v", low, high), "query", name, map[string]any{"limit": high})
 	default:
 		return true
 	}
@@ -351,25 +353,26 @@ func (m Moment) In(loc *time.Location, e Edge) healthlab.Time {
 	return healthlab.At(m.Day.At(loc))
 }
 
-// Moment reads a required day or date and time.
-func (in *In) Moment(name string) Moment {
+// Moment reads a required day or date and time. A time without an offset is local time in zone, and refused if zone is
+// nil.
+func (in *In) Moment(name string, zone *time.Location) Moment {
 	v, ok := in.need(name)
 	if !ok {
 		return Moment{}
 	}
-	return in.moment(v, name)
+	return in.moment(v, name, zone)
 }
 
-// OptMoment reads a day or a date and time; nil when absent.
-func (in *In) OptMoment(name string) *Moment {
+// OptMoment is [In.Moment] for an optional parameter. It returns nil if absent.
+func (in *In) OptMoment(name string, zone *time.Location) *Moment {
 	v, ok := in.value(name)
 	if !ok {
 		return nil
 	}
-	return new(in.moment(v, name))
+	return new(in.moment(v, name, zone))
 }
 
-func (in *In) moment(v, name string) Moment {
+func (in *In) moment(v, name string, zone *time.Location) Moment {
 	if len(v) == len(time.DateOnly) {
 		d, err := healthlab.ParseDate(v)
 		if err != nil {
@@ -377,9 +380,12 @@ func (in *In) moment(v, name string) Moment {
 		}
 		return Moment{Day: d, IsDay: true}
 	}
-	t, err := healthlab.ParseTime(plus(v))
-	if err != nil {
+	t, offset, err := healthlab.ParseTimeZone(plus(v))
+	switch {
+	case err != nil || offset == nil && zone == nil:
 		in.add("bad_date_time", timeRule+", or a day alone", "query", name, nil)
+	case offset == nil:
+		t = healthdata.Reinterpret(t, zone)
 	}
 	return Moment{Instant: t}
 }
@@ -400,7 +406,7 @@ func (in *In) OptZone(name string) *time.Location {
 	}
 	zone, err := time.LoadLocation(v)
 	if err != nil || v == "" || v == "Local" {
-		in.add("time_zone", "not a zone of the IANA time zone database, such as Europe/Vienna or UTC", "query", name, nil)
+		in.add("time_zone", "must be a zone of the IANA time zone database, such as Europe/Vienna or UTC", "query", name, nil)
 		return time.UTC
 	}
 	return zone
@@ -421,15 +427,23 @@ func (in *In) Local(name string) time.Time {
 }
 
 // Time reads a required day or date and time. A day is its edge in UTC.
-func (in *In) Time(name string, e Edge) healthlab.Time { return in.Moment(name).In(time.UTC, e) }
+func (in *In) Time(name string, e Edge) healthlab.Time { return in.Moment(name, nil).In(time.UTC, e) }
 
 // OptTime is [In.Time] for an optional parameter. It returns nil if absent.
 func (in *In) OptTime(name string, e Edge) *healthlab.Time {
-	m := in.OptMoment(name)
+	m := in.OptMoment(name, nil)
 	if m == nil {
 		return nil
 	}
 	return new(m.In(time.UTC, e))
+}
+
+// Range records a problem if the range of two parameters ends before it starts. from is its first instant and before the
+// first one after it; a zero time is no bound.
+func (in *In) Range(from, before time.Time, start, end string) {
+	if !from.IsZero() && !before.IsZero() && !from.Before(before) {
+		in.add("order", "must not be before "+start, "query", end, nil)
+	}
 }
 
 // PathUUID reads a part of the path that is a UUID.
