@@ -69,8 +69,8 @@ func readTime(text string) (at time.Time, zoned, ok bool) {
 
 func onlyInstant(text string) bool {
 	// Z, UTC and GMT do not say where the person was.
-	end := strings.TrimRight(text, "zZ")
-	return end != text || strings.HasSuffix(text, "UTC") || strings.HasSuffix(text, "GMT")
+	text, _, _ = strings.Cut(text, "[")
+	return strings.TrimRight(text, "zZ") != text || strings.HasSuffix(text, "UTC") || strings.HasSuffix(text, "GMT")
 }
 
 var unixForm = regexp.MustCompile(`^(\d{10})(?:(\d{3})|[.,](\d{1,6})\d*)?$`)
