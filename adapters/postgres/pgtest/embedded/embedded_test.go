@@ -194,7 +194,7 @@ func TestStart_refusesForeignAndOldFolders(t *testing.T) {
 		{"foreign folder", full, "", healthlab.Invalid, "must be empty or contain the data of a PostgreSQL server"},
 		{"a long name", "/" + strings.Repeat("x", 100), "", healthlab.Invalid, "longer than"},
 		{"no programs", folder(t), t.TempDir(), healthlab.Unimplemented, "install the server package"},
-		{"data of another version", old, "", healthlab.Precondition, "made by version 9"},
+		{"data of another version", old, "", healthlab.Precondition, "the folder has data of version 9"},
 	} {
 		_, err := embedded.Start(t.Context(), c.dir, &embedded.Options{Programs: c.programs})
 		require.ErrorIs(t, err, c.want, c.name)
