@@ -29,7 +29,7 @@ type Store struct {
 	db   *bbolt.DB
 	defs map[string]store.Definition
 	now  func() time.Time
-	turn chan struct{} // the lock of updates: it holds one token while an update runs
+	turn chan struct{} // holds one token while an update runs
 }
 
 var _ store.Store = (*Store)(nil)
