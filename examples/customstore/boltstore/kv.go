@@ -124,6 +124,4 @@ func decode(b []byte) (store.Row, error) {
 	return r, nil
 }
 
-func damaged() error {
-	return fmt.Errorf("%w: a row of the file cannot be decoded", healthlab.Unavailable)
-}
+func damaged() error { return fmt.Errorf("%w: a row of the file is damaged", healthlab.Unavailable) }

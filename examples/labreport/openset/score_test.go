@@ -36,7 +36,7 @@ func TestScore_countsMissingExtraAndWrongFields(t *testing.T) {
 		wrong := resultsOf(s)
 		wrong.Results[0].Value += "1"
 		c = openset.Score{}
-		require.Len(t, c.Add(s, wrong), 1)
+		require.Len(t, c.Add(s, wrong), 2, "a row that was not found, and a wrong field")
 		require.Equal(t, 1, c.SureValuesWrong)
 
 		c = openset.Score{}
