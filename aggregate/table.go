@@ -54,7 +54,7 @@ type column struct {
 	number   int                  // fromReadiness, fromLab and fromMacro: index of the value
 }
 
-// origin is the kind of value of a column.
+// origin says where the values of a column come from: a field of a summary, a sample, a laboratory result and so on.
 type origin uint8
 
 const (

@@ -232,7 +232,7 @@ func TestSeriesOverRows_lateWritesOnOtherGridsLoseNoSample(t *testing.T) {
 
 // A sample that is appended puts the head alone, which stays small; once in some hundreds, a chunk. A
 // batch that changes nothing puts nothing.
-func TestSeriesOverRows_appendWritesOnlyTheHeadRow(t *testing.T) {
+func TestSeriesOverRows_appendWritesOneRow(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
 	const n = 3000
 	l.s.rows, l.s.bytes = 0, 0

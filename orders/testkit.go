@@ -145,7 +145,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 
 func registrableNow(o *Order) error {
 	if _, ok := Next(o.Method(), o.LowLevel(), KitRegistered, o.Facts()); !ok {
-		return rules.Broken(KitNotRegistrable, "the kit cannot be registered while its order is "+string(o.LastEvent.Status)+" cannot be registered")
+		return rules.Broken(KitNotRegistrable, "the kit cannot be registered while its order is "+string(o.LastEvent.Status))
 	}
 	return nil
 }

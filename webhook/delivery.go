@@ -146,7 +146,7 @@ type Outcome struct {
 	Duration time.Duration
 	Head     []byte // status line and header fields, as in Attempt
 	Response []byte
-	// Events are written in the same commit, if the lease is still valid.
+	// Events are written in the transaction that records the outcome, if the claim of the delivery is still valid.
 	Events []healthlab.Event
 }
 

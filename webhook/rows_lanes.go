@@ -31,7 +31,7 @@ func newQueue(tx store.Tx, keep time.Duration) *queue {
 	return &queue{tx: tx, now: tx.Now(), keep: keep, lanes: map[lanePlace]*laneState{}}
 }
 
-// load reads lanes.
+// load reads lanes that are not read yet. A lane is a queue of deliveries to one endpoint, sent one after another.
 func (q *queue) load(places []lanePlace) error {
 	read := make([]store.Query, 0, len(places))
 	asked := make([]lanePlace, 0, len(places))

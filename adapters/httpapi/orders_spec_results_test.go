@@ -388,7 +388,7 @@ func (c *fixture) hears(o orders.Order, on orders.Trigger) {
 
 // A kit can be registered until it has reached the patient, and only once; a kit without a
 // patient gets no results.
-func TestKit_isRegisteredOnceUntilItReachesThePatient(t *testing.T) {
+func TestKit_isRegisteredOnceAndBeforeItGoesToTheLab(t *testing.T) {
 	c := newFixture(t, nil)
 	for low, want := range map[orders.LowLevel]bool{
 		orders.TransitCustomer: true, orders.OutForDelivery: true, orders.ProblemInTransitCustomer: true, orders.WithCustomer: true,

@@ -90,7 +90,7 @@ func NewSeen(opts *Options) receiver.Seen {
 	return receiver.NewSeen(engineOf(receiver.Tables(), opts))
 }
 
-// engineOf returns an engine for tables of this module, whose names differ.
+// engineOf returns an engine for tables that this module declares. It panics if a declaration is not valid.
 func engineOf(tables []store.Definition, opts *Options) *memstore.Engine {
 	e, err := memstore.New(tables, &memstore.Options{Now: opts.Now})
 	if err != nil {

@@ -223,9 +223,9 @@ func isUniqueViolation(err error) bool {
 }
 
 // queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of keys, so that
-// a unique value can move from one row to another. If a value moves between changed rows, a second run is
-// needed, in which the statement free clears all values first. In a transaction of the host there may be other
-// rows of the host.
+// a unique value can move from one row to another. If a unique value moves between two changed rows, the batch
+// fails and is sent once more with free, which first clears the unique values of all changed rows. host says that
+// the transaction is one of the host, which may write rows of its own.
 func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool) {
 	e.nameTeam(b, teamOfWrites(writes))
 	for i := range writes {

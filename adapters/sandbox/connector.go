@@ -178,7 +178,7 @@ func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
 		if name != DetailPushKey {
-			p.Add("unknown", "must be absent: this provider has no such detail", "details", name[:min(len(name), 64)])
+			p.Add("unknown", "must be left out: the OAuth client of this provider has no detail of this name", "details", name[:min(len(name), 64)])
 		}
 	}
 	if err := p.Err(); err != nil {

@@ -131,7 +131,7 @@ func (l *Lab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accep
 	o.tries++
 	switch {
 	case o.outcome.Refused:
-		return exchange.Accepted{}, fmt.Errorf("%w: the lab does not take this order", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("%w: the lab refuses the order, because its test case says so", healthlab.Invalid)
 	case o.tries <= o.outcome.Down:
 		l.orders[s.Order.ID] = o
 		return exchange.Accepted{}, fmt.Errorf("%w: the lab is away", healthlab.Unavailable)

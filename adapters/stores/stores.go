@@ -298,7 +298,7 @@ func (v *Stores) orderOptions() *orders.StoreOptions {
 	return &orders.StoreOptions{Events: v.outbox, UsersElsewhere: v.opts.UsersElsewhere}
 }
 
-// CriticalResults returns the loops of critical results.
+// CriticalResults returns the store of critical results: who was told of each, and who has confirmed it.
 func (v *Stores) CriticalResults() critical.Store {
 	return critical.NewStore(v.s, &critical.StoreOptions{Events: v.outbox})
 }

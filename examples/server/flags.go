@@ -314,7 +314,7 @@ func (c *config) orderFlags(f *flag.FlagSet) {
 	f.StringVar(&c.labCatalogue, "lab-catalogue", "", "JSON `file` with the laboratories, markers and lab tests that can be ordered (default in a sandbox: invented ones)")
 	f.Func("invented", "`part` of the sandbox that production uses: lab, registry or messenger; may be repeated", func(part string) error {
 		if !slices.Contains([]string{inventedLab, inventedRegistry, inventedMessenger}, part) {
-			return errors.New("a part must be lab, registry or messenger")
+			return errors.New("must be lab, registry or messenger")
 		}
 		c.invented = append(c.invented, part)
 		return nil

@@ -301,22 +301,6 @@ func (r *rows) each(do func() error) error {
 	}
 }
 
-// rowLimit limits the length of a row, so that an unclosed quote does not read the whole file into memory.
-type rowLimit struct {
-	r    io.Reader
-	left int
-}
-
-// Read reads up to the limit, and is an error behind it.
-func (l *rowLimit) Read(b []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errLongRow
-	}
-	n, err := l.r.Read(b[:min(len(b), l.left)])
-	l.left -= n
-	return n, err
-}
-
 // fault converts an error of the CSV reader.
 func (r *rows) fault(err error) error {
 	var ofFile *FileError

@@ -17,18 +17,34 @@ type jsonFile struct {
 	out    *output
 	format Format
 	dec    *json.Decoder
-	limit  *rowLimit
+	limit  *valueLimit
 	mender *jsonMender
 	read   int // values that were read
 }
 
 func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
 	mender := newJSONMender(r)
-	limit := &rowLimit{r: mender, left: int(out.opts.MaxRecordingBytes)}
+	limit := &valueLimit{r: mender, left: int(out.opts.MaxRecordingBytes)}
 	if format == FHIR { // whose records of a person must be whole
 		limit.r = r
 	}
 	return &jsonFile{out: out, format: format, dec: json.NewDecoder(limit), limit: limit, mender: mender}
+}
+
+// valueLimit limits the bytes of one value, so that a value of any length does not fill the memory.
+type valueLimit struct {
+	r    io.Reader
+	left int
+}
+
+// Read reads up to the limit, and is an error behind it.
+func (l *valueLimit) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLongRow
+	}
+	n, err := l.r.Read(b[:min(len(b), l.left)])
+	l.left -= n
+	return n, err
 }
 
 // errShape is the error of a value of an unexpected kind. Only this value is left out.

@@ -94,7 +94,7 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 		p.Add("secret", "must be empty for this provider", "client_secret")
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {
-		p.Add("unknown", "must be absent: this provider has no such detail", "details", name[:min(len(name), 64)])
+		p.Add("unknown", "must be left out: the OAuth client of this provider has no detail of this name", "details", name[:min(len(name), 64)])
 	}
 	if err := p.Err(); err != nil {
 		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)

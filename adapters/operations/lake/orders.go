@@ -107,7 +107,8 @@ func (x *export) results(ctx context.Context, o *orders.Order) (*orders.OrderRes
 	return &r, err
 }
 
-// resultPrint is the fingerprint of the results of an order. Every report changes the order.
+// resultPrint returns the fingerprint of the results of an order. It has the order, too, which each report of the
+// laboratory changes.
 func (x *export) resultPrint(o *orders.Order, r *orders.OrderResults) (Fingerprint, error) {
 	var f Fingerprint
 	var err error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"unicode/utf8"
 )
@@ -21,7 +22,7 @@ type Node struct {
 const maxDepth = 32
 
 var (
-	errDepth = errors.New("must be nested less deeply")
+	errDepth = fmt.Errorf("must have at most %d levels of objects and arrays", maxDepth)
 	errMore  = errors.New("must have no text after the JSON value")
 	errUTF8  = errors.New("must be UTF-8")
 )

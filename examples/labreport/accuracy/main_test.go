@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 func TestRun_printsAccuracyAndCalibration(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-kinds", "text"}, &out))
-	require.Contains(t, out.String(), "| text | 20 |")
+	require.Contains(t, out.String(), "| text | 23 |")
 	require.Contains(t, out.String(), "| Confidence | Fields |")
 }
 

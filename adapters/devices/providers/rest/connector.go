@@ -82,7 +82,7 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 		if name == keyDetail && c.def.KeyHeader != "" || name == c.def.MessageKey {
 			continue
 		}
-		p.Add("unknown", "must be absent: this provider has no such detail", "details", name[:min(len(name), 64)])
+		p.Add("unknown", "must be left out: the OAuth client of this provider has no detail of this name", "details", name[:min(len(name), 64)])
 	}
 	if err := p.Err(); err != nil {
 		return linking.ProviderConnector{}, fmt.Errorf("client: %w", err)
