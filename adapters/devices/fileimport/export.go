@@ -2,9 +2,12 @@ package fileimport
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -526,6 +529,13 @@ func (e *export) flush(full *bucket) error {
 		delete(e.buckets, key) // the file chooses how many there are
 	}
 	return nil
+}
+
+func sortedKeys(m map[bucketKey]*bucket) []bucketKey {
+	return slices.SortedFunc(maps.Keys(m), func(a, b bucketKey) int {
+		return cmp.Or(cmp.Compare(a.resource.Slug, b.resource.Slug), cmp.Compare(a.kind, b.kind),
+			cmp.Compare(a.app, b.app), cmp.Compare(a.sport, b.sport))
+	})
 }
 
 func (e *export) provider() string {

@@ -3,7 +3,6 @@ package fileimport
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -307,11 +306,4 @@ func (e *export) finishPerson() error {
 	}
 	f.Source = healthdata.Source{Provider: e.provider(), Type: healthdata.SourceApp}
 	return e.out.summaries("profile", f)
-}
-
-func sortedKeys(m map[bucketKey]*bucket) []bucketKey {
-	return slices.SortedFunc(maps.Keys(m), func(a, b bucketKey) int {
-		return cmp.Or(cmp.Compare(a.resource.Slug, b.resource.Slug), cmp.Compare(a.kind, b.kind),
-			cmp.Compare(a.app, b.app), cmp.Compare(a.sport, b.sport))
-	})
 }
