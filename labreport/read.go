@@ -104,6 +104,7 @@ type document struct {
 	mixed     bool           // the report states several specimens
 	bothMarks bool           // both a point and a comma are used as decimal marks
 	shifted   map[int]bool   // pages whose numbers lost their decimal points
+	crossed   map[int]bool   // pages whose names stand beside the values of other rows
 	catalogue loinc.Catalogue
 }
 

@@ -349,7 +349,7 @@ func (d *document) data() Data {
 		raw[i] = &RawRow{Name: r.name, Value: r.value, Unit: r.unitText, Range: r.reference, Panel: r.panel, Specimen: r.specimen, Flag: r.flag}
 	}
 	inferSpecimens(d.catalogue, raw)
-	d.shifted = d.shiftedSheets()
+	d.shifted, d.crossed = d.shiftedSheets(), d.crossedSheets()
 	for i := range d.rows {
 		if res, ok := d.result(&d.rows[i], *raw[i]); ok {
 			out.Results = append(out.Results, res)
@@ -490,7 +490,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	put("reference_range", r.refToks, reference)
 	d.doubtShifted(r, e)
 	put("interpretation", r.p.find(rFlag), 0.95)
-	if d.valueAmongRanges(r) {
+	if d.valueAmongRanges(r) || d.crossed[r.p.line.page] {
 		for field, got := range e {
 			got.Confidence = min(got.Confidence, 0.4)
 			e[field] = got

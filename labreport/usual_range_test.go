@@ -81,6 +81,27 @@ func TestNumbers_manyShiftedRowsMakeTheSheetUnsure(t *testing.T) {
 	}
 }
 
+// Names beside the values of the lines below are not sure, whatever else their rows say.
+func TestPicture_namesBesideOtherRowsAreUnsure(t *testing.T) {
+	names := []string{"Glucose", "Hematocrit", "MCV", "MCH", "RDW", "Sodium", "Cholesterol"}
+	values := []string{"95  mg/dL  70 - 99", "43.1  %  38.5 - 50.0", "90.1  fL  80.0 - 100.0", "29.9  pg  27.0 - 33.0", "12.9  %  11.0 - 15.0", "140  mmol/L  135 - 146", "184  mg/dL  < 200"}
+	page := func(below int) (text string) {
+		text = "Triglycerides  68  mg/dL  < 150\nHDL Cholesterol  50  mg/dL  > 40\nUrea  30  mg/dL  15 - 45\n"
+		for i, name := range names[:len(names)-below] {
+			text += name + "  " + values[i+below] + "\n"
+		}
+		return text
+	}
+	for _, r := range readAsPicture(t, page(0)) {
+		require.Greater(t, r.Evidence["value"].Confidence, 0.5, r.TestName)
+	}
+	for _, r := range readAsPicture(t, page(1)) {
+		for field, got := range r.Evidence {
+			require.Less(t, got.Confidence, 0.5, "%s of %s", field, r.TestName)
+		}
+	}
+}
+
 // A range that lost its points beside a value that kept its own, points that moved to the left, and points
 // that moved by two places: the range is not sure, and no flag is computed from it.
 func TestNumbers_pointMovedInValueOrRangeIsUnsure(t *testing.T) {

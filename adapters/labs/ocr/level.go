@@ -59,22 +59,12 @@ func (k *ink) score(off func(p point) float64) float64 {
 // is the sum of the terms. All are parts of the height of the page.
 type shape [6]float64
 
-// terms are the slope, the sag and the skewed sag of lines in the middle of the page, and how much
-// they change from the top to the bottom.
-func (s *shape) terms(p point) (t [6]float64) {
+// at returns the sum at a point. The terms are the slope, the sag and the skewed sag of lines in the middle of the page,
+// and how much they change from the top to the bottom.
+func (s *shape) at(p point) float64 {
 	x, y := p.x-0.5, 2*p.y-1
 	sag := 1 - 4*x*x
-	t[0], t[1], t[2] = x, sag, x*sag
-	t[3], t[4], t[5] = t[0]*y, t[1]*y, t[2]*y
-	return t
-}
-
-func (s *shape) at(p point) float64 {
-	v := 0.0
-	for i, t := range s.terms(p) {
-		v += s[i] * t
-	}
-	return v
+	return (s[0]+y*s[3])*x + (s[1]+y*s[4]+(s[2]+y*s[5])*x)*sag
 }
 
 // steps holds the initial step sizes of the refinement of each term.

@@ -10,8 +10,8 @@ import (
 // prepared is a page with the pictures derived for reading.
 type prepared struct {
 	raw      *image.Gray
-	flat     *image.Gray // evened, straightened, enlarged
-	unruled  *image.Gray
+	flat     *image.Gray       // evened, straightened, enlarged
+	unruled  *image.Gray       // without the lines of tables, smoothed; nil until it is used
 	flatBack func(point) point // from flat to raw
 	grainy   bool
 }
@@ -19,22 +19,13 @@ type prepared struct {
 // scaled returns the straightened page without table lines and noise, scaled by part. Readings at two sizes make
 // different mistakes.
 func (p *prepared) scaled(part float64) *image.Gray {
-	src := p.unruledPage()
-	if part == 1 {
-		return src
-	}
-	w, h := int(float64(src.Rect.Dx())*part), int(float64(src.Rect.Dy())*part)
-	soft := copyOf(src)
-	smooth(soft)
-	return warp(soft, w, h, func(q point) point { return point{q.x / part, q.y / part} })
-}
-
-func (p *prepared) unruledPage() *image.Gray {
 	if p.unruled == nil {
 		p.unruled = eraseRules(p.flat)
 		eraseLeaders(p.unruled)
+		smooth(p.unruled)
 	}
-	return p.unruled
+	w, h := int(float64(p.unruled.Rect.Dx())*part), int(float64(p.unruled.Rect.Dy())*part)
+	return warp(p.unruled, w, h, func(q point) point { return point{q.x / part, q.y / part} })
 }
 
 // tall is the height of a page for reading, in pixels: 300 dots per inch on letter paper.
@@ -104,20 +95,21 @@ func warp(g *image.Gray, w, h int, from func(point) point) *image.Gray {
 	w, h = max(w, 1), max(h, 1)
 	out := image.NewGray(image.Rect(0, 0, w, h))
 	gw, gh := g.Rect.Dx(), g.Rect.Dy()
+	const one = 256 // a pixel, in parts of one
 	for y := range h {
 		for x := range w {
 			q := from(point{float64(x) + 0.5, float64(y) + 0.5})
-			fx, fy := q.x-0.5, q.y-0.5
-			x0, y0 := int(math.Floor(fx)), int(math.Floor(fy))
+			qx, qy := int(math.Floor(q.x*one))-one/2, int(math.Floor(q.y*one))-one/2
+			x0, y0 := qx>>8, qy>>8
 			if x0 < -1 || y0 < -1 || x0 > gw-1 || y0 > gh-1 {
 				out.Pix[y*out.Stride+x] = 255
 				continue
 			}
-			ax, ay := fx-float64(x0), fy-float64(y0)
-			xa, xb, ya, yb := max(x0, 0), min(x0+1, gw-1), max(y0, 0), min(y0+1, gh-1)
-			v := (1-ay)*((1-ax)*float64(g.Pix[ya*g.Stride+xa])+ax*float64(g.Pix[ya*g.Stride+xb])) +
-				ay*((1-ax)*float64(g.Pix[yb*g.Stride+xa])+ax*float64(g.Pix[yb*g.Stride+xb]))
-			out.Pix[y*out.Stride+x] = uint8(v + 0.5)
+			ax, ay := qx&(one-1), qy&(one-1)
+			xa, xb := max(x0, 0), min(x0+1, gw-1)
+			up, down := g.Pix[max(y0, 0)*g.Stride:], g.Pix[min(y0+1, gh-1)*g.Stride:]
+			v := (one-ay)*((one-ax)*int(up[xa])+ax*int(up[xb])) + ay*((one-ax)*int(down[xa])+ax*int(down[xb]))
+			out.Pix[y*out.Stride+x] = uint8((v + one*one/2) / (one * one))
 		}
 	}
 	return out

@@ -57,6 +57,20 @@ func TestPrepare_acceptsPicturesOfAnySizeAndShape(t *testing.T) {
 	require.False(t, found)
 }
 
+// A corner in shadow, under a finger or folded over is found where its edges meet.
+func TestSheet_findsCornersThatAreHidden(t *testing.T) {
+	for i, hidden := range []image.Rectangle{image.Rect(60, 80, 230, 170), image.Rect(780, 80, 930, 190), image.Rect(760, 520, 930, 640), image.Rect(60, 540, 240, 640)} {
+		lying := paper(1000, 700, 50)
+		draw.Draw(lying, image.Rect(60, 80, 930, 640), image.White, image.Point{}, draw.Src)
+		draw.Draw(lying, hidden, image.NewUniform(color.Gray{Y: 60}), image.Point{}, draw.Src)
+		corners, found := sheet(lying)
+		require.True(t, found, i)
+		for k, want := range [4]point{{60, 80}, {930, 80}, {930, 640}, {60, 640}} {
+			require.Less(t, dist(want, corners[k]), 12.0, "corner %d, hidden is %d", k, i)
+		}
+	}
+}
+
 func TestConvex_refusesCrossedDentedAndShortQuadrilaterals(t *testing.T) {
 	require.True(t, convex([4]point{{0, 0}, {10, 1}, {11, 9}, {1, 10}}, 5))
 	for name, c := range map[string][4]point{

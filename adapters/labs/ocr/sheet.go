@@ -3,6 +3,7 @@ package ocr
 import (
 	"image"
 	"math"
+	"slices"
 )
 
 // point is a place in a picture, in pixels.
@@ -63,6 +64,7 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 			todo = append(todo, n)
 		}
 	}
+	corners = wholeCorners(corners, region{seen, sw, sh, step})
 	if area*10 < sw*sh*3 || !convex(corners, float64(step*min(sw, sh))/8) {
 		return corners, false
 	}
@@ -77,6 +79,84 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 		corners[i] = point{cx + (c.x-cx)*0.992, cy + (c.y-cy)*0.992}
 	}
 	return corners, true
+}
+
+// region are the fields of a raster that belong to the sheet. A field is step pixels wide and high.
+type region struct {
+	in        []bool
+	w, h, pix int
+}
+
+// wholeCorners puts each corner that lies well inside of where its two edges meet there: a shadow, a finger or a fold
+// hides it. The edges of a curled sheet bend less than that.
+func wholeCorners(found [4]point, r region) [4]point {
+	const well = 0.04 // of the diagonal of the picture
+	top, bottom := r.edges(r.w, r.h, func(along, across int) bool { return r.in[across*r.w+along] })
+	left, right := r.edges(r.h, r.w, func(along, across int) bool { return r.in[along*r.w+across] })
+	size := point{float64(r.w * r.pix), float64(r.h * r.pix)}
+	diagonal := dist(point{}, size)
+	for i, meet := range [4]point{top.meets(left), top.meets(right), bottom.meets(right), bottom.meets(left)} {
+		middle := point{(found[0].x + found[2].x) / 2, (found[0].y + found[2].y) / 2}
+		inside := meet.x > -0.05*size.x && meet.y > -0.05*size.y && meet.x < 1.05*size.x && meet.y < 1.05*size.y
+		if inside && dist(meet, middle) > dist(found[i], middle) && dist(meet, found[i]) > well*diagonal {
+			found[i] = meet
+		}
+	}
+	return found
+}
+
+// edge is a line: across = at + slope*along.
+type edge struct{ at, slope float64 }
+
+// meets returns the point of a horizontal edge that lies on a vertical one.
+func (e edge) meets(vertical edge) point {
+	x := (vertical.at + vertical.slope*e.at) / (1 - vertical.slope*e.slope)
+	return point{x, e.at + e.slope*x}
+}
+
+// edges returns the first and the last edge of a region across the lines of a raster.
+func (r region) edges(along, across int, in func(along, across int) bool) (first, last edge) {
+	var starts, ends []point
+	for i := 0; i < along; i += max(1, along/80) {
+		start, end := -1, -1
+		for k := range across {
+			if in(i, k) {
+				if start < 0 {
+					start = k
+				}
+				end = k
+			}
+		}
+		if start >= 0 {
+			starts = append(starts, point{float64(i * r.pix), float64(start * r.pix)})
+			ends = append(ends, point{float64(i * r.pix), float64(end * r.pix)})
+		}
+	}
+	return median(starts), median(ends)
+}
+
+// median returns the line with the median of the slopes between all points (Theil 1950, Sen 1968). Up to a quarter of the
+// points may lie elsewhere. The first and last points belong to the other edges.
+func median(points []point) edge {
+	rim := len(points) / 12
+	points = points[rim : len(points)-rim]
+	var slopes, at []float64
+	for i, a := range points {
+		for _, b := range points[:i] {
+			slopes = append(slopes, (a.y-b.y)/(a.x-b.x))
+		}
+	}
+	if len(slopes) == 0 {
+		return edge{}
+	}
+	slices.Sort(slopes)
+	e := edge{slope: slopes[len(slopes)/2]}
+	for _, p := range points {
+		at = append(at, p.y-e.slope*p.x)
+	}
+	slices.Sort(at)
+	e.at = at[len(at)/2]
+	return e
 }
 
 // thumbnail is the picture made small, by the brightest of a few pixels: print is not
