@@ -55,12 +55,11 @@ func (k *ink) score(off func(p point) float64) float64 {
 	return s
 }
 
-// shape is how lines of print run across a page: the height at x of a line that begins at y
-// is the sum of the terms. All are parts of the height of the page.
+// shape is how lines of print run across a page. Its terms are the slope, the sag and the skewed sag of lines in the
+// middle of the page, and how much these change from the top to the bottom. Their sum is the height at x of a line that
+// begins at y. All are parts of the height of the page.
 type shape [6]float64
 
-// at returns the sum at a point. The terms are the slope, the sag and the skewed sag of lines in the middle of the page,
-// and how much they change from the top to the bottom.
 func (s *shape) at(p point) float64 {
 	x, y := p.x-0.5, 2*p.y-1
 	sag := 1 - 4*x*x

@@ -71,6 +71,21 @@ func TestSheet_findsCornersThatAreHidden(t *testing.T) {
 	}
 }
 
+// A sheet whose lower half lies in shadow is darker there than halfway between table and paper.
+func TestSheet_findsCornersInShadow(t *testing.T) {
+	lying := paper(1000, 700, 30)
+	for y := 80; y < 640; y++ {
+		for x := 60; x < 930; x++ {
+			lying.SetGray(x, y, color.Gray{Y: uint8(max(60, 230-max(0, x+y-700)))})
+		}
+	}
+	corners, found := sheet(lying)
+	require.True(t, found)
+	for k, want := range [4]point{{60, 80}, {930, 80}, {930, 640}, {60, 640}} {
+		require.Less(t, dist(want, corners[k]), 12.0, k)
+	}
+}
+
 func TestConvex_refusesCrossedDentedAndShortQuadrilaterals(t *testing.T) {
 	require.True(t, convex([4]point{{0, 0}, {10, 1}, {11, 9}, {1, 10}}, 5))
 	for name, c := range map[string][4]point{

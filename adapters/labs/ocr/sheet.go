@@ -22,10 +22,30 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	}
 	lum, hist := thumbnail(g, sw, sh, step)
 	cut := otsu(hist[:], sw*sh)
-	if !darkBorder(lum, sw, sh, cut) {
+	border := borderOf(lum, sw, sh)
+	if !mostlyDark(border, cut) {
 		return corners, false
 	}
-	// Fill from the middle.
+	// Paper in shadow may be nearer to the table in brightness than to the rest of the paper.
+	corners, ok = paperAbove(lum, sw, sh, step, justAbove(border, cut), 0.07)
+	if !ok {
+		corners, ok = paperAbove(lum, sw, sh, step, cut, 0.15)
+	}
+	if !ok {
+		return corners, false
+	}
+	// The corners are moved inward slightly, so that no dark edge remains.
+	cx := (corners[0].x + corners[1].x + corners[2].x + corners[3].x) / 4
+	cy := (corners[0].y + corners[1].y + corners[2].y + corners[3].y) / 4
+	for i, c := range corners {
+		corners[i] = point{cx + (c.x-cx)*0.992, cy + (c.y-cy)*0.992}
+	}
+	return corners, true
+}
+
+// paperAbove returns the corners of what is as bright as cut around the middle of the picture; false if its area differs
+// from that of the quadrilateral by more than a share.
+func paperAbove(lum []int, sw, sh, step, cut int, share float64) (corners [4]point, ok bool) {
 	seen := make([]bool, sw*sh)
 	var todo []int
 	for dy := -sh / 8; dy <= sh/8; dy += max(1, sh/20) {
@@ -68,17 +88,8 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	if area*10 < sw*sh*3 || !convex(corners, float64(step*min(sw, sh))/8) {
 		return corners, false
 	}
-	quad := quadArea(corners)
-	if got := float64(area) * float64(step*step); quad <= 0 || got/quad < 0.85 || got/quad > 1.15 {
-		return corners, false
-	}
-	// The corners are moved inward slightly, so that no dark edge remains.
-	cx := (corners[0].x + corners[1].x + corners[2].x + corners[3].x) / 4
-	cy := (corners[0].y + corners[1].y + corners[2].y + corners[3].y) / 4
-	for i, c := range corners {
-		corners[i] = point{cx + (c.x-cx)*0.992, cy + (c.y-cy)*0.992}
-	}
-	return corners, true
+	got := float64(area) * float64(step*step) / quadArea(corners)
+	return corners, got > 1-share && got < 1+share
 }
 
 // region are the fields of a raster that belong to the sheet. A field is step pixels wide and high.
@@ -93,6 +104,9 @@ func wholeCorners(found [4]point, r region) [4]point {
 	const well = 0.04 // of the diagonal of the picture
 	top, bottom := r.edges(r.w, r.h, func(along, across int) bool { return r.in[across*r.w+along] })
 	left, right := r.edges(r.h, r.w, func(along, across int) bool { return r.in[along*r.w+across] })
+	if !top.straight || !right.straight || !bottom.straight || !left.straight {
+		return found
+	}
 	size := point{float64(r.w * r.pix), float64(r.h * r.pix)}
 	diagonal := dist(point{}, size)
 	for i, meet := range [4]point{top.meets(left), top.meets(right), bottom.meets(right), bottom.meets(left)} {
@@ -105,10 +119,12 @@ func wholeCorners(found [4]point, r region) [4]point {
 	return found
 }
 
-// edge is a line: across = at + slope*along.
-type edge struct{ at, slope float64 }
+// edge is a line: across = at + slope*along. It is straight if two thirds of its points lie near it.
+type edge struct {
+	at, slope float64
+	straight  bool
+}
 
-// meets returns the point of a horizontal edge that lies on a vertical one.
 func (e edge) meets(vertical edge) point {
 	x := (vertical.at + vertical.slope*e.at) / (1 - vertical.slope*e.slope)
 	return point{x, e.at + e.slope*x}
@@ -132,12 +148,12 @@ func (r region) edges(along, across int, in func(along, across int) bool) (first
 			ends = append(ends, point{float64(i * r.pix), float64(end * r.pix)})
 		}
 	}
-	return median(starts), median(ends)
+	return median(starts, float64(across*r.pix)), median(ends, float64(across*r.pix))
 }
 
 // median returns the line with the median of the slopes between all points (Theil 1950, Sen 1968). Up to a quarter of the
-// points may lie elsewhere. The first and last points belong to the other edges.
-func median(points []point) edge {
+// points may lie elsewhere. The first and last points belong to the other edges. size is that of the picture.
+func median(points []point, size float64) edge {
 	rim := len(points) / 12
 	points = points[rim : len(points)-rim]
 	var slopes, at []float64
@@ -156,6 +172,13 @@ func median(points []point) edge {
 	}
 	slices.Sort(at)
 	e.at = at[len(at)/2]
+	near := 0
+	for _, v := range at {
+		if math.Abs(v-e.at) < 0.015*size {
+			near++
+		}
+	}
+	e.straight = 3*near >= 2*len(at)
 	return e
 }
 
@@ -177,26 +200,22 @@ func thumbnail(g *image.Gray, sw, sh, step int) (lum []int, hist [256]int) {
 	return lum, hist
 }
 
-// darkBorder reports whether the edge of the picture is mostly darker than cut.
-func darkBorder(lum []int, sw, sh, cut int) bool {
-	edge, edgeDark := 0, 0
-	for x := range sw {
-		for _, y := range []int{0, sh - 1} {
-			edge++
-			if lum[y*sw+x] < cut {
-				edgeDark++
-			}
-		}
-	}
+// borderOf returns the brightness of the edge of a picture, the darkest first.
+func borderOf(lum []int, sw, sh int) []int {
+	border := slices.Concat(lum[:sw], lum[(sh-1)*sw:])
 	for y := range sh {
-		for _, x := range []int{0, sw - 1} {
-			edge++
-			if lum[y*sw+x] < cut {
-				edgeDark++
-			}
-		}
+		border = append(border, lum[y*sw], lum[y*sw+sw-1])
 	}
-	return edgeDark*10 >= edge*6
+	slices.Sort(border)
+	return border
+}
+
+func mostlyDark(border []int, cut int) bool { return border[len(border)*6/10] < cut }
+
+func justAbove(border []int, cut int) int {
+	dark, _ := slices.BinarySearch(border, cut)
+	high := border[dark*95/100] // hardly any of the table is brighter
+	return min(cut, 2*high-border[dark/2]+6)
 }
 
 // convex reports whether four corners form a convex quadrilateral with sides of at least a length. Others cannot be
