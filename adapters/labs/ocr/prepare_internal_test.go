@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"image/draw"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,44 @@ func TestSheet_findsCornersInShadow(t *testing.T) {
 	require.True(t, found)
 	for k, want := range [4]point{{60, 80}, {930, 80}, {930, 640}, {60, 640}} {
 		require.Less(t, dist(want, corners[k]), 12.0, k)
+	}
+}
+
+// On tables of any brightness and grain, under light that falls off and a shadow, beside something bright, the corners are
+// found.
+func TestSheet_findsCornersOnTablesOfAnyKind(t *testing.T) {
+	const w, h = 800, 1000
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(3, seed))
+		near := func(x, y float64) point { return point{x + 50*r.Float64(), y + 50*r.Float64()} }
+		want := [4]point{near(60, 60), near(690, 60), near(690, 890), near(60, 890)}
+		table, grain, falloff, shadow, at := 0.05+0.55*r.Float64(), 0.1*r.Float64(), 0.5*r.Float64(), 0.4*r.Float64(), 0.2+0.6*r.Float64()
+		cup := point{w * r.Float64(), h * r.Float64()}
+		g := image.NewGray(image.Rect(0, 0, w, h))
+		for y := range h {
+			for x := range w {
+				p := point{float64(x), float64(y)}
+				v := table * (1 + grain*math.Sin(p.x/9+p.y/90))
+				if dist(p, cup) < 50 {
+					v = 0.8
+				}
+				on := true
+				for i, a := range want {
+					b := want[(i+1)%4]
+					on = on && (b.x-a.x)*(p.y-a.y)-(b.y-a.y)*(p.x-a.x) >= 0
+				}
+				if on {
+					v = 1
+				}
+				v *= (1 - falloff*p.x/w) * (1 - shadow/(1+math.Exp(14*(at-p.y/h))))
+				g.Pix[y*g.Stride+x] = uint8(min(255, max(0, 240*v+5*r.NormFloat64())))
+			}
+		}
+		corners, found := sheet(g)
+		require.True(t, found, seed)
+		for k := range want {
+			require.Less(t, dist(want[k], corners[k]), 25.0, "corner %d, seed %d", k, seed)
+		}
 	}
 }
 

@@ -20,18 +20,24 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	if sw < 40 || sh < 40 {
 		return corners, false
 	}
-	lum, hist := thumbnail(g, sw, sh, step)
-	cut := otsu(hist[:], sw*sh)
-	border := borderOf(lum, sw, sh)
-	if !mostlyDark(border, cut) {
+	lum := thumbnail(g, sw, sh, step)
+	if !mostlyDark(lum, otsu(lum)) {
 		return corners, false
 	}
-	// Paper in shadow may be nearer to the table in brightness than to the rest of the paper.
-	corners, ok = paperAbove(lum, sw, sh, step, justAbove(border, cut), 0.07)
-	if !ok {
-		corners, ok = paperAbove(lum, sw, sh, step, cut, 0.15)
+	// Paper in shadow may be darker than a bright table, but not than the table in the same shadow.
+	lit := copyOf(lum)
+	even(lit)
+	const fourFifths = 200 // of the brightness of paper
+	best := 0.0
+	for _, try := range []struct {
+		picture *image.Gray
+		cut     uint8
+	}{{lum, otsu(lum)}, {lum, justAbove(lum)}, {lit, otsu(lit)}, {lit, fourFifths}} {
+		if found, straight := paperAbove(try.picture, step, try.cut); straight > best {
+			corners, best = found, straight
+		}
 	}
-	if !ok {
+	if best == 0 {
 		return corners, false
 	}
 	// The corners are moved inward slightly, so that no dark edge remains.
@@ -43,14 +49,15 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	return corners, true
 }
 
-// paperAbove returns the corners of what is as bright as cut around the middle of the picture; false if its area differs
-// from that of the quadrilateral by more than a share.
-func paperAbove(lum []int, sw, sh, step, cut int, share float64) (corners [4]point, ok bool) {
+// paperAbove returns the corners of what is as bright as cut around the middle of a thumbnail, and how nearly it is a
+// quadrilateral with straight edges: 1 if entirely, 0 if not at all.
+func paperAbove(lum *image.Gray, step int, cut uint8) (corners [4]point, straight float64) {
+	sw, sh := lum.Rect.Dx(), lum.Rect.Dy()
 	seen := make([]bool, sw*sh)
 	var todo []int
 	for dy := -sh / 8; dy <= sh/8; dy += max(1, sh/20) {
 		for dx := -sw / 8; dx <= sw/8; dx += max(1, sw/20) {
-			if i := (sh/2+dy)*sw + sw/2 + dx; lum[i] >= cut && !seen[i] {
+			if i := (sh/2+dy)*sw + sw/2 + dx; lum.Pix[i] >= cut && !seen[i] {
 				seen[i] = true
 				todo = append(todo, i)
 			}
@@ -77,19 +84,22 @@ func paperAbove(lum []int, sw, sh, step, cut int, share float64) (corners [4]poi
 			best[3], corners[3] = s, p
 		}
 		for _, n := range []int{i - 1, i + 1, i - sw, i + sw} {
-			if n < 0 || n >= sw*sh || (n == i-1 && x == 0) || (n == i+1 && x == sw-1) || seen[n] || lum[n] < cut {
+			if n < 0 || n >= sw*sh || (n == i-1 && x == 0) || (n == i+1 && x == sw-1) || seen[n] || lum.Pix[n] < cut {
 				continue
 			}
 			seen[n] = true
 			todo = append(todo, n)
 		}
 	}
-	corners = wholeCorners(corners, region{seen, sw, sh, step})
+	corners, straight = wholeCorners(corners, region{seen, sw, sh, step})
 	if area*10 < sw*sh*3 || !convex(corners, float64(step*min(sw, sh))/8) {
-		return corners, false
+		return corners, 0
 	}
 	got := float64(area) * float64(step*step) / quadArea(corners)
-	return corners, got > 1-share && got < 1+share
+	if got < 0.85 || got > 1.15 {
+		return corners, 0
+	}
+	return corners, straight - math.Abs(1-got)
 }
 
 // region are the fields of a raster that belong to the sheet. A field is step pixels wide and high.
@@ -98,32 +108,26 @@ type region struct {
 	w, h, pix int
 }
 
-// wholeCorners puts each corner that lies well inside of where its two edges meet there: a shadow, a finger or a fold
-// hides it. The edges of a curled sheet bend less than that.
-func wholeCorners(found [4]point, r region) [4]point {
-	const well = 0.04 // of the diagonal of the picture
+// wholeCorners puts each corner that does not lie where its two edges meet there: a shadow, a finger or a fold hides it,
+// or something bright lies beside it. The edges of a curled sheet bend less than that. It returns the part of the
+// points of the edges that lie near a straight line.
+func wholeCorners(found [4]point, r region) ([4]point, float64) {
+	const well = 0.02 // of the diagonal of the picture
 	top, bottom := r.edges(r.w, r.h, func(along, across int) bool { return r.in[across*r.w+along] })
 	left, right := r.edges(r.h, r.w, func(along, across int) bool { return r.in[along*r.w+across] })
-	if !top.straight || !right.straight || !bottom.straight || !left.straight {
-		return found
-	}
+	straight := min(top.straight, right.straight, bottom.straight, left.straight)
 	size := point{float64(r.w * r.pix), float64(r.h * r.pix)}
-	diagonal := dist(point{}, size)
 	for i, meet := range [4]point{top.meets(left), top.meets(right), bottom.meets(right), bottom.meets(left)} {
-		middle := point{(found[0].x + found[2].x) / 2, (found[0].y + found[2].y) / 2}
 		inside := meet.x > -0.05*size.x && meet.y > -0.05*size.y && meet.x < 1.05*size.x && meet.y < 1.05*size.y
-		if inside && dist(meet, middle) > dist(found[i], middle) && dist(meet, found[i]) > well*diagonal {
+		if inside && straight > 0.6 && dist(meet, found[i]) > well*dist(point{}, size) {
 			found[i] = meet
 		}
 	}
-	return found
+	return found, straight
 }
 
-// edge is a line: across = at + slope*along. It is straight if two thirds of its points lie near it.
-type edge struct {
-	at, slope float64
-	straight  bool
-}
+// edge is a line: across = at + slope*along. straight is the part of its points that lie near it.
+type edge struct{ at, slope, straight float64 }
 
 func (e edge) meets(vertical edge) point {
 	x := (vertical.at + vertical.slope*e.at) / (1 - vertical.slope*e.slope)
@@ -178,44 +182,46 @@ func median(points []point, size float64) edge {
 			near++
 		}
 	}
-	e.straight = 3*near >= 2*len(at)
+	e.straight = float64(near) / float64(len(at))
 	return e
 }
 
-// thumbnail is the picture made small, by the brightest of a few pixels: print is not
-// background. It also counts how often each brightness comes.
-func thumbnail(g *image.Gray, sw, sh, step int) (lum []int, hist [256]int) {
+// thumbnail is the picture made small, by the brightest of a few pixels: print is not background.
+func thumbnail(g *image.Gray, sw, sh, step int) *image.Gray {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
-	lum = make([]int, sw*sh)
+	out := image.NewGray(image.Rect(0, 0, sw, sh))
 	for y := range sh {
 		for x := range sw {
-			v := 0
+			v := uint8(0)
 			for _, d := range [][2]int{{0, 0}, {step / 2, 0}, {0, step / 2}, {step / 2, step / 2}} {
-				v = max(v, int(g.Pix[min(h-1, y*step+d[1])*g.Stride+min(w-1, x*step+d[0])]))
+				v = max(v, g.Pix[min(h-1, y*step+d[1])*g.Stride+min(w-1, x*step+d[0])])
 			}
-			lum[y*sw+x] = v
-			hist[v]++
+			out.Pix[y*sw+x] = v
 		}
 	}
-	return lum, hist
+	return out
 }
 
 // borderOf returns the brightness of the edge of a picture, the darkest first.
-func borderOf(lum []int, sw, sh int) []int {
-	border := slices.Concat(lum[:sw], lum[(sh-1)*sw:])
-	for y := range sh {
-		border = append(border, lum[y*sw], lum[y*sw+sw-1])
+func borderOf(lum *image.Gray) []uint8 {
+	w, h := lum.Rect.Dx(), lum.Rect.Dy()
+	border := slices.Concat(lum.Pix[:w], lum.Pix[(h-1)*w:])
+	for y := range h {
+		border = append(border, lum.Pix[y*w], lum.Pix[y*w+w-1])
 	}
 	slices.Sort(border)
 	return border
 }
 
-func mostlyDark(border []int, cut int) bool { return border[len(border)*6/10] < cut }
+func mostlyDark(lum *image.Gray, cut uint8) bool {
+	border := borderOf(lum)
+	return border[len(border)*6/10] < cut
+}
 
-func justAbove(border []int, cut int) int {
-	dark, _ := slices.BinarySearch(border, cut)
-	high := border[dark*95/100] // hardly any of the table is brighter
-	return min(cut, 2*high-border[dark/2]+6)
+func justAbove(lum *image.Gray) uint8 {
+	border := borderOf(lum)
+	middle, high := int(border[len(border)/2]), int(border[len(border)*9/10])
+	return uint8(min(255, 2*high-middle+6)) // hardly any of the border is brighter
 }
 
 // convex reports whether four corners form a convex quadrilateral with sides of at least a length. Others cannot be
@@ -239,26 +245,28 @@ func quadArea(c [4]point) float64 {
 	return a / 2
 }
 
-// otsu finds the brightness that best divides the dark from the bright.
-func otsu(hist []int, n int) int {
+// otsu finds the brightness that best divides the dark from the bright (Otsu 1979).
+func otsu(g *image.Gray) uint8 {
+	var hist [256]int
 	total := 0.0
-	for v, c := range hist {
-		total += float64(v * c)
+	for _, v := range g.Pix {
+		hist[v]++
+		total += float64(v)
 	}
 	sumLow, nLow, best, at := 0.0, 0, 0.0, 128
 	for v, c := range hist {
 		nLow += c
-		if nLow == 0 || nLow == n {
+		if nLow == 0 || nLow == len(g.Pix) {
 			continue
 		}
 		sumLow += float64(v * c)
 		mLow := sumLow / float64(nLow)
-		mHigh := (total - sumLow) / float64(n-nLow)
-		if between := float64(nLow) * float64(n-nLow) * (mLow - mHigh) * (mLow - mHigh); between > best {
+		mHigh := (total - sumLow) / float64(len(g.Pix)-nLow)
+		if between := float64(nLow) * float64(len(g.Pix)-nLow) * (mLow - mHigh) * (mLow - mHigh); between > best {
 			best, at = between, v+1
 		}
 	}
-	return at
+	return uint8(min(255, at))
 }
 
 // homography maps a rectangle of w by h onto four corners, clockwise from the top

@@ -41,7 +41,7 @@ type Medium struct {
 	light, shadow, falloff span
 	ink                    float64 // brightness of print, as a part of the paper
 	noise, blur            span    // of the sensor: deviation of brightness; radius in pixels
-	table                  bool    // the sheet lies on something dark
+	table                  span    // brightness of the table below the sheet, as a part of the paper; none for a scan
 	screen                 bool    // the rows are tinted and ruled, some are printed in colour, and the page is cut to its print
 	quality                int     // of JPEG; 0 is PNG
 }
@@ -52,13 +52,13 @@ func Media() []Medium { return slices.Clone(media) }
 var media = []Medium{
 	{Name: "scan with strong grain", DPI: 300, Bar: 0.92, turn: span{0, 0.6}, light: span{0.84, 0.84}, ink: 0.2, noise: span{42, 42}, blur: span{0.6, 0.6}},
 	{Name: "photograph", DPI: 165, Bar: 0.88, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.01}, light: span{0.5, 0.98}, shadow: span{0, 0.4},
-		falloff: span{0.05, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.8}, table: true, quality: 82},
+		falloff: span{0.05, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.8}, table: span{0.1, 0.6}, quality: 82},
 	{Name: "scan", DPI: 300, Bar: 0.93, turn: span{0, 0.6}, light: span{0.95, 0.97}, ink: 0.12, noise: span{4, 10}, blur: span{0.4, 0.7}},
 	{Name: "150 dots an inch", DPI: 150, Bar: 0.92, turn: span{0, 0.3}, light: span{0.97, 1}, ink: 0.1, noise: span{1, 4}, blur: span{0.2, 0.5}},
 	{Name: "curled photograph", DPI: 180, Bar: 0.80, turn: span{0, 3}, lean: span{0, 0.08}, side: span{0, 0.05}, curl: span{0.008, 0.02}, light: span{0.6, 0.95}, shadow: span{0.1, 0.45},
-		falloff: span{0.1, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.9}, table: true, quality: 78},
+		falloff: span{0.1, 0.4}, ink: 0.15, noise: span{2, 6}, blur: span{0.3, 0.9}, table: span{0.1, 0.6}, quality: 78},
 	{Name: "photograph in low light", DPI: 180, Bar: 0.80, turn: span{0, 3}, lean: span{0, 0.06}, side: span{0, 0.04}, curl: span{0, 0.006}, light: span{0.25, 0.4}, shadow: span{0, 0.3},
-		falloff: span{0.1, 0.4}, ink: 0.2, noise: span{5, 9}, blur: span{0.4, 0.9}, table: true, quality: 80},
+		falloff: span{0.1, 0.4}, ink: 0.2, noise: span{5, 9}, blur: span{0.4, 0.9}, table: span{0.1, 0.6}, quality: 80},
 	{Name: "picture of a screen", DPI: 100, Bar: 0.90, screen: true},
 }
 
@@ -73,9 +73,10 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	light, shadow, falloff := m.light.draw(r), m.shadow.draw(r), m.falloff.draw(r)
 	noise, blur := m.noise.draw(r), m.blur.draw(r)
 	shadowAt, shadowTilt := 0.3+0.6*r.Float64(), r.Float64()-0.5
-	margin := 0.0
-	if m.table {
-		margin = 0.09 * w
+	margin, warm := 0.0, 0.0
+	under := func(_, _ float64) float64 { return 1 }
+	if m.table.to > 0 {
+		margin, warm, under = 0.09*w, 0.06, wood(m.table, r)
 	}
 	ow, oh := int(w+2*margin), int(h+2*margin)
 	// The corners of the sheet in the picture, clockwise from the top left.
@@ -96,21 +97,15 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	for y := range oh {
 		for x := range ow {
 			px, py := apply(back, float64(x), float64(y))
-			v := 0.2 // the table it lies on
+			v := under(float64(x), float64(y))
 			if px >= 0 && py >= 0 && px < w && py < h {
 				sag := curl * w * math.Sin(math.Pi*px/w) * (0.6 + 0.4*py/h)
 				p := softened(page, px, py+sag, blur) / 255
 				v = m.ink + (1-m.ink)*p
-				v *= 1 - falloff*(px/w)*(0.6+0.4*py/h)
-				v *= 1 - shadow/(1+math.Exp(-14*(py/h+shadowTilt*(px/w-0.5)-shadowAt)))
-			} else if !m.table {
-				v = 1
 			}
+			v *= 1 - falloff*(px/w)*(0.6+0.4*py/h)
+			v *= 1 - shadow/(1+math.Exp(-14*(py/h+shadowTilt*(px/w-0.5)-shadowAt)))
 			n := v*light*255 + noise*r.NormFloat64()
-			warm := 0.0
-			if m.table {
-				warm = 0.06
-			}
 			out.SetRGBA(x, y, color.RGBA{level(n), level(n * (1 - warm/3)), level(n * (1 - warm)), 255})
 		}
 	}
@@ -121,6 +116,15 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	}
 	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, out)
 	return labreport.File{Type: "image/png", Data: b.Bytes()}
+}
+
+// wood returns the brightness of a table at each place, with its grain.
+func wood(brightness span, r *rand.Rand) func(x, y float64) float64 {
+	mean, wide, slant, contrast := brightness.draw(r), span{10, 50}.draw(r), span{-0.5, 0.5}.draw(r), span{0.02, 0.12}.draw(r)
+	return func(x, y float64) float64 {
+		u := (x + slant*y) / wide
+		return mean * (1 + contrast*math.Sin(u+2*math.Sin(y/300)) + contrast*math.Sin(2.7*u))
+	}
 }
 
 // Colours of a web page: rows of a table in turn, the rule between two rows, and print.
