@@ -240,11 +240,11 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 	if empty(g) {
 		return labreport.Page{Number: 1, Width: float64(g.Rect.Dx()), Height: float64(g.Rect.Dy()), Image: true}, nil
 	}
-	var p *prepared
-	if err := e.alone(ctx, func() error { p = prepare(g); return nil }); err != nil {
+	p, first, err := e.upright(ctx, g)
+	if err != nil {
 		return labreport.Page{}, err
 	}
-	page, err := e.readBest(ctx, p)
+	page, err := e.readBest(ctx, p, first)
 	page.Unread = len(page.Words) == 0
 	if err != nil || e.o.DoubtfulNumbers == nil {
 		return page, err
@@ -255,6 +255,40 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 		e.reread(ctx, p, page.Words, box)
 	}
 	return page, nil
+}
+
+// With words in at least this number and less confidence than legible, a page does not stand upright: then nearly all
+// words of the open set are below 0.45, and those of upright pages above 0.8.
+const (
+	legible  = 0.6
+	anyWords = 8
+)
+
+// upright prepares a page and reads it once. A page that is not legible is turned by quarters; if none of them is
+// legible, it stays as it is.
+func (e *Engine) upright(ctx context.Context, g *image.Gray) (*prepared, []labreport.Word, error) {
+	p, words, err := e.readTurned(ctx, g, 1)
+	if err != nil || confidence(words) >= legible || len(words) < anyWords {
+		return p, words, err
+	}
+	for _, orientation := range []int{6, 8, 3} {
+		if q, again, err := e.readTurned(ctx, g, orientation); err == nil && confidence(again) >= legible {
+			return q, again, nil
+		}
+	}
+	return p, words, nil
+}
+
+func (e *Engine) readTurned(ctx context.Context, g *image.Gray, orientation int) (p *prepared, words []labreport.Word, err error) {
+	err = e.alone(ctx, func() error {
+		p = prepare(grey(g, orientation))
+		p.turned = orientation
+		return nil
+	})
+	if err == nil {
+		words, err = e.attempt(ctx, p, tries[0], e.langs)
+	}
+	return p, words, err
 }
 
 // maxReread is the largest number of places of a page that are read a second time.
@@ -302,9 +336,9 @@ func digits(s string) string {
 	}, s)
 }
 
-// readBest reads a page in several ways and merges the readings. It returns the best of the merged and the single
-// readings.
-func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, error) {
+// readBest reads a page in several ways, of which first is the first, and merges the readings. It returns the best of the
+// merged and the single readings.
+func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Word) (labreport.Page, error) {
 	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
 	judge := e.o.Readability
 	if judge == nil {
@@ -327,9 +361,12 @@ func (e *Engine) readBest(ctx context.Context, p *prepared) (labreport.Page, err
 		ways = triesGrainy
 	}
 	for i, t := range ways {
-		words, err := e.attempt(ctx, p, t, langs)
+		words, err := first, error(nil)
+		if i > 0 {
+			words, err = e.attempt(ctx, p, t, langs)
+		}
 		if err != nil {
-			if i > 0 && (errors.Is(err, healthlab.Exhausted) || errors.Is(err, context.DeadlineExceeded)) {
+			if errors.Is(err, healthlab.Exhausted) || errors.Is(err, context.DeadlineExceeded) {
 				break // out of time: the best so far
 			}
 			return labreport.Page{}, err

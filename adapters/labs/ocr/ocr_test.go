@@ -107,6 +107,33 @@ func TestExtract_readsResultsOfAPicture(t *testing.T) {
 	require.InDelta(t, (32+18*6-10)/float64(40+18*len(lines)), box.Y, 0.03)
 }
 
+// A picture that stands on its side or on its head is read, and the boxes are places of the picture as it is.
+func TestExtract_readsPicturesThatAreNotUpright(t *testing.T) {
+	e := engine(t)
+	img := sheet(4)
+	_, upright := read(t, e, asPNG(t, img))
+	for quarter := 1; quarter <= 3; quarter++ {
+		turned := image.NewGray(image.Rect(0, 0, img.Rect.Dy(), img.Rect.Dx()))
+		for y := range img.Rect.Dy() {
+			for x := range img.Rect.Dx() {
+				turned.SetGray(img.Rect.Dy()-1-y, x, img.GrayAt(x, y))
+			}
+		}
+		img = turned
+		d, page := read(t, e, asPNG(t, img))
+		require.Len(t, d.Results, 5, "%d quarters", quarter)
+		require.Len(t, page.Words, len(upright.Words), "%d quarters", quarter)
+		want := upright.Original(upright.Words[0].Box)
+		for range quarter {
+			want = labreport.Box{X: 1 - want.Y - want.Height, Y: want.X, Width: want.Height, Height: want.Width}
+		}
+		first := page.Original(page.Words[0].Box)
+		require.InDelta(t, want.X, first.X, 0.02, "%d quarters", quarter)
+		require.InDelta(t, want.Y, first.Y, 0.02, "%d quarters", quarter)
+		require.InDelta(t, want.Width, first.Width, 0.02, "%d quarters", quarter)
+	}
+}
+
 // A sheet that lies turned on a dark table is cut out, and the receipt still points
 // at the place on the photo.
 func TestExtract_cutsASheetOutOfAPhoto(t *testing.T) {

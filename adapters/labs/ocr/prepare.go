@@ -9,11 +9,12 @@ import (
 
 // prepared is a page with the pictures derived for reading.
 type prepared struct {
-	raw      *image.Gray
+	raw      *image.Gray       // as it was turned
 	flat     *image.Gray       // evened, straightened, enlarged
 	unruled  *image.Gray       // without the lines of tables, smoothed; nil until it is used
 	flatBack func(point) point // from flat to raw
 	grainy   bool
+	turned   int // the EXIF orientation by which the given picture was turned; 0 and 1 are none
 }
 
 // scaled returns the straightened page without table lines and noise, scaled by part. Readings at two sizes make
@@ -66,7 +67,7 @@ func prepare(g *image.Gray) *prepared {
 	return p
 }
 
-// original maps a box of the straightened page, at any size, to the raw picture.
+// original maps a box of the straightened page, at any size, to the given picture.
 func (p *prepared) original(b labreport.Box) labreport.Box {
 	rw, rh := float64(p.raw.Rect.Dx()), float64(p.raw.Rect.Dy())
 	w, h := float64(p.flat.Rect.Dx()), float64(p.flat.Rect.Dy())
@@ -77,7 +78,7 @@ func (p *prepared) original(b labreport.Box) labreport.Box {
 	}
 	in := func(v float64) float64 { return min(1, max(0, v)) }
 	x0, y0, x1, y1 = in(x0/rw), in(y0/rh), in(x1/rw), in(y1/rh)
-	return labreport.Box{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}
+	return lyingBox(labreport.Box{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}, p.turned)
 }
 
 // copyOf returns a copy without padding between rows.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"image"
 	"image/draw"
+
+	"github.com/healthlab-dev/healthlab/labreport"
 )
 
 // grey returns the picture in shades of grey, turned upright by its EXIF
@@ -66,6 +68,19 @@ func lyingAt(x, y, w, h, orientation int) (int, int) {
 		return w - 1 - y, x
 	}
 	return x, y
+}
+
+// lyingBox returns the place in the stored picture of a box of the upright one, for the orientations that are turns.
+func lyingBox(b labreport.Box, orientation int) labreport.Box {
+	switch orientation {
+	case 3:
+		b.X, b.Y = 1-b.X-b.Width, 1-b.Y-b.Height
+	case 6:
+		b = labreport.Box{X: b.Y, Y: 1 - b.X - b.Width, Width: b.Height, Height: b.Width}
+	case 8:
+		b = labreport.Box{X: 1 - b.Y - b.Height, Y: b.X, Width: b.Height, Height: b.Width}
+	}
+	return b
 }
 
 // orientation returns the EXIF orientation of a JPEG, 1 to 8; 1 if there is none.
