@@ -5,6 +5,38 @@ import (
 	"math"
 )
 
+// darkenPrint inverts a picture with light print on a dark ground, such as a screen in its dark mode.
+func darkenPrint(g *image.Gray) {
+	var hist [256]int
+	for y := range g.Rect.Dy() {
+		for _, v := range g.Pix[y*g.Stride : y*g.Stride+g.Rect.Dx()] {
+			hist[v]++
+		}
+	}
+	all := g.Rect.Dx() * g.Rect.Dy()
+	ground, below := 0, hist[0]
+	for below*2 < all {
+		ground++
+		below += hist[ground]
+	}
+	lighter, darker := 0, 0
+	for v, n := range hist {
+		if v > ground+80 {
+			lighter += n
+		}
+		if v < ground-40 {
+			darker += n
+		}
+	}
+	// A sheet of paper on something dark takes more of the picture than print does.
+	if ground > 100 || lighter*200 < all || lighter*10 > all*3 || darker > lighter {
+		return
+	}
+	for i, v := range g.Pix {
+		g.Pix[i] = 255 - v
+	}
+}
+
 // even removes shadows and the colour of the paper: it divides every pixel by the brightest one nearby.
 func even(g *image.Gray) {
 	const block = 24

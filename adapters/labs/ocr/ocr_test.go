@@ -107,6 +107,21 @@ func TestExtract_readsResultsOfAPicture(t *testing.T) {
 	require.InDelta(t, (32+18*6-10)/float64(40+18*len(lines)), box.Y, 0.03)
 }
 
+// Light print on a dark ground, as screens show it at night, is read as surely as print on paper.
+func TestExtract_readsLightPrintOnADarkGround(t *testing.T) {
+	img := sheet(4)
+	want, _ := read(t, engine(t), asPNG(t, img))
+	for i, v := range img.Pix {
+		img.Pix[i] = 235 - v/10*9
+	}
+	got, _ := read(t, engine(t), asPNG(t, img))
+	require.Len(t, got.Results, len(want.Results))
+	for i, r := range got.Results {
+		require.Equal(t, want.Results[i].Value, r.Value)
+		require.InDelta(t, want.Results[i].Evidence["value"].Confidence, r.Evidence["value"].Confidence, 0.1)
+	}
+}
+
 // A picture that stands on its side or on its head is read, and the boxes are places of the picture as it is.
 func TestExtract_readsPicturesThatAreNotUpright(t *testing.T) {
 	e := engine(t)

@@ -52,6 +52,7 @@ func prepare(g *image.Gray) *prepared {
 	if cut || scale != 1 {
 		small = warp(g, int(ow*scale), int(oh*scale), func(q point) point { return back(point{q.x / scale, q.y / scale}) })
 	}
+	darkenPrint(small)
 	p.grainy = degrain(small)
 	even(small)
 	calm(small)
