@@ -1,6 +1,7 @@
 package fhir
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -166,7 +167,8 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 	if err != nil {
 		return err
 	}
-	if err := seal(found); err != nil {
+	b, err := seal(found)
+	if err != nil {
 		return err
 	}
 	m := found.start().Meta
@@ -180,7 +182,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return write(w, http.StatusOK, found)
+	return write(w, http.StatusOK, json.RawMessage(b))
 }
 
 // formLimit bounds the form of a search.
