@@ -231,11 +231,20 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 		}
 	}
 	first, last := days(q.date, s.firstDay(), s.lastDay())
-	if len(kinds) == 0 {
-		return nil
+	known, err := s.sampledDays(ctx, u, kinds, first, last)
+	if err != nil {
+		return err
 	}
 	for ; !last.Before(first); first = first.AddDays(windows[by]) {
-		all, err := s.measured(ctx, u.Team, u.ID, kinds, by, first, earlier(last, first.AddDays(windows[by]-1)))
+		to := earlier(last, first.AddDays(windows[by]-1))
+		there := slices.DeleteFunc(slices.Clone(kinds), func(m *measurement) bool {
+			d, ok := known[m.resource]
+			return m.table == "" && (!ok || d.first.After(to) || d.last.Before(first))
+		})
+		if len(there) == 0 {
+			continue
+		}
+		all, err := s.measured(ctx, u.Team, u.ID, there, by, first, to)
 		if err != nil {
 			return err
 		}
@@ -245,6 +254,49 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 	}
 	return nil
 }
+
+// dayRange is a range of days, both inclusive.
+type dayRange struct{ first, last healthlab.Date }
+
+// sampledDays returns the days from first to last between which each timeseries of some kinds can have samples. One
+// without samples is left out.
+func (s *server) sampledDays(ctx context.Context, u *healthdata.User, kinds []*measurement, first, last healthlab.Date) (map[string]dayRange, error) {
+	var q healthdata.SeriesQuery
+	for _, m := range kinds {
+		if m.table == "" {
+			q.Resources = append(q.Resources, m.resource)
+		}
+	}
+	out := map[string]dayRange{}
+	if len(q.Resources) == 0 {
+		return out, nil
+	}
+	const atOnce = 366 // so that what is kept in memory has a bound
+	for ; !last.Before(first); first = first.AddDays(atOnce) {
+		// On the clock of the person a time may be on the day before or after.
+		q.From, q.To = first.AddDays(-1).At(time.UTC).UnixMicro(), first.AddDays(atOnce+1).At(time.UTC).UnixMicro()
+		err := s.Health.View(ctx, u.Team, u.ID, func(v healthdata.View) error {
+			all, err := v.Series(ctx, q)
+			for i := range all {
+				slug := all[i].Key.Resource
+				for _, c := range slices.Concat(all[i].Chunks, all[i].Pending) {
+					from, to := utcDay(c.Start).AddDays(-1), utcDay(c.Stop).AddDays(1)
+					if d, ok := out[slug]; ok {
+						from, to = earlier(from, d.first), later(to, d.last)
+					}
+					out[slug] = dayRange{from, to}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read series: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func utcDay(micro int64) healthlab.Date { return healthlab.DateOf(time.UnixMicro(micro).UTC()) }
 
 func later(a, b healthlab.Date) healthlab.Date {
 	if a.After(b) {
