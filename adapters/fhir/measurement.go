@@ -355,7 +355,7 @@ func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healt
 	var out []match
 	for i, m := range kinds {
 		f := &res.Frames[i]
-		rows := rows{s: s, of: m, user: user, by: by, at: &f.Columns[0], values: f.Columns[len(f.Columns)-len(queries[i].Select):]}
+		rows := rows{of: m, user: user, by: by, at: &f.Columns[0], values: f.Columns[len(f.Columns)-len(queries[i].Select):], fields: len(m.fields()), same: s.sameOf(m, user, by), now: s.Now()}
 		if by == sampled {
 			out = append(out, rows.samples(f.Len())...)
 			continue
@@ -371,12 +371,14 @@ func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healt
 
 // rows are the answer to a query about one measurement.
 type rows struct {
-	s      *server
 	of     *measurement
 	user   healthlab.UserID
 	by     interval
 	at     *aggregate.Column
 	values []aggregate.Column // in the order of fields, and the offset behind them where it is selected
+	fields int                // the number of them
+	same   observation        // what all observations share
+	now    time.Time
 }
 
 // instant is when a row begins, in the zone of the person.
@@ -407,23 +409,37 @@ func (r *rows) quantity(column, row int) *quantity {
 	return &quantity{Value: number(v), Unit: r.of.display, System: ucumSystem, Code: r.of.unit}
 }
 
-// begin makes an observation without a value or a time.
-func (r *rows) begin(day healthlab.Date, hour int) *observation {
-	m := r.of
-	o := &observation{
-		head:   head{ResourceType: "Observation", ID: measurementID{r.user, m, r.by, day, hour}.String()},
-		Status: "final", Category: category(m.category), Code: concept{Coding: r.s.codesOf(m, r.by), Text: m.text}, Subject: personReference(r.user),
+// sameOf returns what all observations of a kind and person share.
+func (s *server) sameOf(m *measurement, user healthlab.UserID, by interval) observation {
+	o := observation{
+		head: head{ResourceType: "Observation"}, Status: "final", Category: category(m.category),
+		Code: concept{Coding: s.codesOf(m, by), Text: m.text}, Subject: personReference(user),
 	}
 	if m.text == "" {
 		o.Code.Text = m.codes[0].Display
 	}
-	if m.profile != "" && (r.by != sampled || m.category == vitalSigns) {
+	if m.profile != "" && (by != sampled || m.category == vitalSigns) {
 		o.Meta.Profile = []string{m.profile}
 	}
-	if r.s.Now().Before(final(day)) {
+	if by == sampled {
+		return o
+	}
+	code, display := "average", "Average"
+	if m.function == aggregate.Sum {
+		code, display = "sum", "Sum"
+	}
+	o.Method = &concept{Coding: []coding{{statistics, code, display}}, Text: display + " of the " + string(by)}
+	return o
+}
+
+// begin makes an observation without a value or a time.
+func (r *rows) begin(day healthlab.Date, hour int) *observation {
+	o := r.same
+	o.ID = measurementID{r.user, r.of, r.by, day, hour}.String()
+	if r.now.Before(final(day)) {
 		o.Status = "preliminary"
 	}
-	return o
+	return &o
 }
 
 func final(day healthlab.Date) time.Time {
@@ -447,12 +463,7 @@ func (r *rows) observation(row int) (match, bool) {
 	default:
 		o.Effective = day.String()
 	}
-	code, display := "average", "Average"
-	if r.of.function == aggregate.Sum {
-		code, display = "sum", "Sum"
-	}
-	o.Method = &concept{Coding: []coding{{statistics, code, display}}, Text: display + " of the " + string(r.by)}
-	known, parts := false, r.values[:len(r.of.fields())]
+	known, parts := false, r.values[:r.fields]
 	if r.of.table != "" || r.of.parts == nil {
 		o.ValueQuantity = r.quantity(0, row)
 		if o.ValueQuantity == nil {
@@ -460,7 +471,7 @@ func (r *rows) observation(row int) (match, bool) {
 		}
 		known, parts = true, parts[1:]
 	}
-	first := len(r.of.fields()) - len(parts)
+	first := r.fields - len(parts)
 	for i := range parts {
 		c := component{Code: concept{Coding: []coding{r.of.parts[i].code}}, ValueQuantity: r.quantity(first+i, row)}
 		if c.ValueQuantity == nil {
