@@ -100,7 +100,7 @@ func Handler(c Config) (http.Handler, error) {
 		}
 	}
 	if c.Tokens != nil {
-		mux.Handle("POST /auth/token", c.Tokens)
+		mux.Handle("POST /auth/token", httpapi.Extend(c.API, httpapi.Extension{ID: "fhir_token", Public: s.token, Refuse: refuseToken})[0])
 		mux.HandleFunc("GET /.well-known/smart-configuration", s.smartConfiguration)
 	}
 	kinds := s.kinds()
