@@ -1,10 +1,12 @@
 package fhir
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -47,17 +49,24 @@ type meta struct {
 	Profile     []string `json:"profile,omitempty"`
 }
 
-// seal sets the version of a resource, which follows from its content.
-func seal(r resource) error {
+// seal sets the version of a resource, which follows from its content, and returns its JSON.
+func seal(r resource) ([]byte, error) {
 	h := r.start()
 	h.Meta.VersionID = ""
 	b, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", h.ResourceType, err)
+		return nil, fmt.Errorf("encode %s: %w", h.ResourceType, err)
 	}
 	sum := sha256.Sum256(b)
 	h.Meta.VersionID = hex.EncodeToString(sum[:8])
-	return nil
+	// Only the type and the id are before the metadata, and the version is its first element.
+	const begin = `"meta":{`
+	at := bytes.Index(b, []byte(begin)) + len(begin)
+	version := `"versionId":"` + h.Meta.VersionID + `"`
+	if b[at] != '}' {
+		version += ","
+	}
+	return slices.Insert(b, at, []byte(version)...), nil
 }
 
 type extension struct {

@@ -208,9 +208,14 @@ func (s *server) writeEntries(ctx context.Context, out *bufio.Writer, u *healthd
 		}
 		sent++
 		last = k + "/" + res.start().ID
-		e := entry{FullURL: s.URL + "/" + last, Resource: res}
-		e.Search.Mode = "match"
-		return encode(out, e)
+		b, err := seal(res)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, `{"fullUrl":%q,"resource":%s,"search":{"mode":"match"}}`, s.URL+"/"+last, b); err != nil {
+			return fmt.Errorf("send resource: %w", err)
+		}
+		return nil
 	})
 	if errors.Is(err, errPageFull) {
 		err = nil
@@ -229,21 +234,15 @@ func encode(w io.Writer, v any) error {
 	return nil
 }
 
-// person uses the resources of a person that a selection has, sealed: the Patient first. Insurance records
-// are left out where the team may not read them.
+// person uses the resources of a person that a selection has: the Patient first. Insurance records are left out
+// where the team may not read them.
 func (s *server) person(ctx context.Context, u *healthdata.User, l *selection, use func(kind string, r resource) error) error {
-	give := func(k string, r resource) error {
-		if err := seal(r); err != nil {
-			return err
-		}
-		return use(k, r)
-	}
 	if l.hasType("Patient") {
 		p, err := s.patientOf(ctx, u)
 		if err != nil {
 			return err
 		}
-		if err := give("Patient", p); err != nil {
+		if err := use("Patient", p); err != nil {
 			return err
 		}
 	}
@@ -266,7 +265,7 @@ func (s *server) person(ctx context.Context, u *healthdata.User, l *selection, u
 			if k.name == "Organization" {
 				labs[m.start().ID] = true
 			}
-			if err := give(k.name, m.resource); err != nil {
+			if err := use(k.name, m.resource); err != nil {
 				return err
 			}
 		}

@@ -411,10 +411,12 @@ func (s *server) writeShard(ctx context.Context, out *bufio.Writer, team healthl
 					labs[at] = true
 				}
 			}
-			if err := encode(out, res); err != nil {
+			b, err := seal(res)
+			if err != nil {
 				return err
 			}
-			return out.WriteByte('\n')
+			_, err = out.Write(append(b, '\n'))
+			return err
 		})
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package fhir
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,7 +100,7 @@ func Handler(c Config) (http.Handler, error) {
 		}
 	}
 	if c.Tokens != nil {
-		mux.Handle("POST /auth/token", c.Tokens)
+		mux.Handle("POST /auth/token", httpapi.Extend(c.API, httpapi.Extension{ID: "fhir_token", Public: s.token, Refuse: refuseToken})[0])
 		mux.HandleFunc("GET /.well-known/smart-configuration", s.smartConfiguration)
 	}
 	kinds := s.kinds()
@@ -166,7 +167,8 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 	if err != nil {
 		return err
 	}
-	if err := seal(found); err != nil {
+	b, err := seal(found)
+	if err != nil {
 		return err
 	}
 	m := found.start().Meta
@@ -180,7 +182,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return write(w, http.StatusOK, found)
+	return write(w, http.StatusOK, json.RawMessage(b))
 }
 
 // formLimit bounds the form of a search.

@@ -231,11 +231,20 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 		}
 	}
 	first, last := days(q.date, s.firstDay(), s.lastDay())
-	if len(kinds) == 0 {
-		return nil
+	known, err := s.sampledDays(ctx, u, kinds, first, last)
+	if err != nil {
+		return err
 	}
 	for ; !last.Before(first); first = first.AddDays(windows[by]) {
-		all, err := s.measured(ctx, u.Team, u.ID, kinds, by, first, earlier(last, first.AddDays(windows[by]-1)))
+		to := earlier(last, first.AddDays(windows[by]-1))
+		there := slices.DeleteFunc(slices.Clone(kinds), func(m *measurement) bool {
+			d, ok := known[m.resource]
+			return m.table == "" && (!ok || d.first.After(to) || d.last.Before(first))
+		})
+		if len(there) == 0 {
+			continue
+		}
+		all, err := s.measured(ctx, u.Team, u.ID, there, by, first, to)
 		if err != nil {
 			return err
 		}
@@ -245,6 +254,49 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 	}
 	return nil
 }
+
+// dayRange is a range of days, both inclusive.
+type dayRange struct{ first, last healthlab.Date }
+
+// sampledDays returns the days from first to last between which each timeseries of some kinds can have samples. One
+// without samples is left out.
+func (s *server) sampledDays(ctx context.Context, u *healthdata.User, kinds []*measurement, first, last healthlab.Date) (map[string]dayRange, error) {
+	var q healthdata.SeriesQuery
+	for _, m := range kinds {
+		if m.table == "" {
+			q.Resources = append(q.Resources, m.resource)
+		}
+	}
+	out := map[string]dayRange{}
+	if len(q.Resources) == 0 {
+		return out, nil
+	}
+	const atOnce = 366 // so that what is kept in memory has a bound
+	for ; !last.Before(first); first = first.AddDays(atOnce) {
+		// On the clock of the person a time may be on the day before or after.
+		q.From, q.To = first.AddDays(-1).At(time.UTC).UnixMicro(), first.AddDays(atOnce+1).At(time.UTC).UnixMicro()
+		err := s.Health.View(ctx, u.Team, u.ID, func(v healthdata.View) error {
+			all, err := v.Series(ctx, q)
+			for i := range all {
+				slug := all[i].Key.Resource
+				for _, c := range slices.Concat(all[i].Chunks, all[i].Pending) {
+					from, to := utcDay(c.Start).AddDays(-1), utcDay(c.Stop).AddDays(1)
+					if d, ok := out[slug]; ok {
+						from, to = earlier(from, d.first), later(to, d.last)
+					}
+					out[slug] = dayRange{from, to}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read series: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func utcDay(micro int64) healthlab.Date { return healthlab.DateOf(time.UnixMicro(micro).UTC()) }
 
 func later(a, b healthlab.Date) healthlab.Date {
 	if a.After(b) {
@@ -303,7 +355,7 @@ func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healt
 	var out []match
 	for i, m := range kinds {
 		f := &res.Frames[i]
-		rows := rows{s: s, of: m, user: user, by: by, at: &f.Columns[0], values: f.Columns[len(f.Columns)-len(queries[i].Select):]}
+		rows := rows{of: m, user: user, by: by, at: &f.Columns[0], values: f.Columns[len(f.Columns)-len(queries[i].Select):], fields: len(m.fields()), same: s.sameOf(m, user, by), now: s.Now()}
 		if by == sampled {
 			out = append(out, rows.samples(f.Len())...)
 			continue
@@ -319,12 +371,14 @@ func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healt
 
 // rows are the answer to a query about one measurement.
 type rows struct {
-	s      *server
 	of     *measurement
 	user   healthlab.UserID
 	by     interval
 	at     *aggregate.Column
 	values []aggregate.Column // in the order of fields, and the offset behind them where it is selected
+	fields int                // the number of them
+	same   observation        // what all observations share
+	now    time.Time
 }
 
 // instant is when a row begins, in the zone of the person.
@@ -355,23 +409,37 @@ func (r *rows) quantity(column, row int) *quantity {
 	return &quantity{Value: number(v), Unit: r.of.display, System: ucumSystem, Code: r.of.unit}
 }
 
-// begin makes an observation without a value or a time.
-func (r *rows) begin(day healthlab.Date, hour int) *observation {
-	m := r.of
-	o := &observation{
-		head:   head{ResourceType: "Observation", ID: measurementID{r.user, m, r.by, day, hour}.String()},
-		Status: "final", Category: category(m.category), Code: concept{Coding: r.s.codesOf(m, r.by), Text: m.text}, Subject: personReference(r.user),
+// sameOf returns what all observations of a kind and person share.
+func (s *server) sameOf(m *measurement, user healthlab.UserID, by interval) observation {
+	o := observation{
+		head: head{ResourceType: "Observation"}, Status: "final", Category: category(m.category),
+		Code: concept{Coding: s.codesOf(m, by), Text: m.text}, Subject: personReference(user),
 	}
 	if m.text == "" {
 		o.Code.Text = m.codes[0].Display
 	}
-	if m.profile != "" && (r.by != sampled || m.category == vitalSigns) {
+	if m.profile != "" && (by != sampled || m.category == vitalSigns) {
 		o.Meta.Profile = []string{m.profile}
 	}
-	if r.s.Now().Before(final(day)) {
+	if by == sampled {
+		return o
+	}
+	code, display := "average", "Average"
+	if m.function == aggregate.Sum {
+		code, display = "sum", "Sum"
+	}
+	o.Method = &concept{Coding: []coding{{statistics, code, display}}, Text: display + " of the " + string(by)}
+	return o
+}
+
+// begin makes an observation without a value or a time.
+func (r *rows) begin(day healthlab.Date, hour int) *observation {
+	o := r.same
+	o.ID = measurementID{r.user, r.of, r.by, day, hour}.String()
+	if r.now.Before(final(day)) {
 		o.Status = "preliminary"
 	}
-	return o
+	return &o
 }
 
 func final(day healthlab.Date) time.Time {
@@ -395,12 +463,7 @@ func (r *rows) observation(row int) (match, bool) {
 	default:
 		o.Effective = day.String()
 	}
-	code, display := "average", "Average"
-	if r.of.function == aggregate.Sum {
-		code, display = "sum", "Sum"
-	}
-	o.Method = &concept{Coding: []coding{{statistics, code, display}}, Text: display + " of the " + string(r.by)}
-	known, parts := false, r.values[:len(r.of.fields())]
+	known, parts := false, r.values[:r.fields]
 	if r.of.table != "" || r.of.parts == nil {
 		o.ValueQuantity = r.quantity(0, row)
 		if o.ValueQuantity == nil {
@@ -408,7 +471,7 @@ func (r *rows) observation(row int) (match, bool) {
 		}
 		known, parts = true, parts[1:]
 	}
-	first := len(r.of.fields()) - len(parts)
+	first := r.fields - len(parts)
 	for i := range parts {
 		c := component{Code: concept{Coding: []coding{r.of.parts[i].code}}, ValueQuantity: r.quantity(first+i, row)}
 		if c.ValueQuantity == nil {

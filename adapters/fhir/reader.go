@@ -2,7 +2,6 @@ package fhir
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -159,12 +158,9 @@ func (r *Reader) Order(ctx context.Context, team healthlab.TeamID, user healthla
 
 // written seals a resource and writes it.
 func written(r resource) (Resource, error) {
-	if err := seal(r); err != nil {
-		return Resource{}, err
-	}
-	b, err := json.Marshal(r)
+	b, err := seal(r)
 	if err != nil {
-		return Resource{}, fmt.Errorf("encode resource: %w", err)
+		return Resource{}, err
 	}
 	h := r.start()
 	return Resource{Type: h.ResourceType, ID: h.ID, Version: h.Meta.VersionID, JSON: b}, nil

@@ -481,7 +481,7 @@ func (s *server) bundle(k *kind, q *query, f found, included []resource) (*bundl
 		b.Total = &f.total
 	}
 	add := func(r resource, mode string) error {
-		if err := seal(r); err != nil {
+		if _, err := seal(r); err != nil {
 			return err
 		}
 		h := r.start()

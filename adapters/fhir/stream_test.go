@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,4 +85,36 @@ func TestEverythingIsAStream(t *testing.T) {
 	require.Equal(t, whole.bytes, m.bytes)
 	t.Logf("%d kB beside what is stored", (int64(m.most)-int64(before))>>10)
 	require.Less(t, int64(m.most)-int64(before), int64(64<<20))
+}
+
+// Days without samples are not read; the days beside them are, on the clock of the person.
+func TestEverything_findsSingleSamples(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	for ago := range 17 { // as many days as are read at once, and one more
+		u, err := c.s.Health.CreateUser(t.Context(), c.team, healthdata.NewUser{ClientUserID: strconv.Itoa(ago)})
+		require.NoError(t, err)
+		_, err = c.s.Health.ConnectLinked(t.Context(), c.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+		require.NoError(t, err)
+		day := healthlab.DateOf(noon(1000 + ago))
+		for _, one := range []struct {
+			resource  string
+			east, day int
+			hour      int
+		}{{"hrv_sdnn", -12, 0, 23}, {"glucose", 14, 0, 0}, {"respiratory_rate", 0, -2000, 5}, {"respiratory_rate", 0, 999, 5}} {
+			offset := one.east * 3600
+			at := day.AddDays(one.day).At(time.FixedZone("", offset)).Add(time.Duration(one.hour) * time.Hour)
+			_, err := c.s.Health.IngestSamples(t.Context(), c.team, u.ID, one.resource, healthdata.Upload{
+				Provider: "manual", Stage: healthdata.StageDaily, Source: healthdata.Source{Type: "fingerprick"},
+			}, []healthdata.Sample{{Timestamp: healthlab.At(at), TimezoneOffset: &offset, Unit: healthdata.ResourceBySlug(one.resource).Unit, Value: &healthdata.Value{Number: 20}}})
+			require.NoError(t, err)
+		}
+		var got []string
+		for _, id := range ids(c.get("team", "/Patient/"+u.ID.String()+"/$everything?interval=hour&_type=Observation", http.StatusOK)) {
+			got = append(got, strings.SplitN(id, ".", 3)[2])
+		}
+		require.ElementsMatch(t, []string{
+			"hv." + day.String() + "T23", "gf." + day.String() + "T00", "rr." + day.AddDays(-2000).String() + "T05", "rr." + day.AddDays(999).String() + "T05",
+		}, got)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
@@ -82,6 +83,23 @@ func (s *server) restrict(l *selection, of rights) bool {
 
 func lacking(w http.ResponseWriter, scope string) error {
 	return refuse(w, httpapi.Refusal{Status: http.StatusForbidden, Type: "SCOPE_MISSING", Msg: "the token lacks the scope " + scope})
+}
+
+func (s *server) token(w http.ResponseWriter, r *http.Request) error {
+	s.Tokens.ServeHTTP(w, r)
+	return nil
+}
+
+// refuseToken writes the answer to an error of the token endpoint, in the form of OAuth.
+func refuseToken(w http.ResponseWriter, f httpapi.Refusal) error {
+	maps.Copy(w.Header(), f.Header)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(f.Status)
+	code := "invalid_request"
+	if f.Status == http.StatusTooManyRequests || f.Status >= http.StatusInternalServerError {
+		code = "temporarily_unavailable"
+	}
+	return json.NewEncoder(w).Encode(map[string]string{"error": code, "error_description": f.Msg})
 }
 
 func (s *server) smartConfiguration(w http.ResponseWriter, _ *http.Request) {

@@ -22,6 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/fhir"
 	"github.com/healthlab-dev/healthlab/adapters/fhir/smart"
+	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
@@ -136,4 +137,42 @@ func TestTokens(t *testing.T) {
 	status, _, _ = c.bear(token, "/Patient")
 	require.Equal(t, 401, status)
 	require.Equal(t, "private_key_jwt", c.get("", "/.well-known/smart-configuration", 200)["token_endpoint_auth_methods_supported"].([]any)[0])
+}
+
+// Requests for tokens are limited by the address of the client, as other requests without a key are.
+func TestTokens_areLimitedByAddress(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c.config.API.Limits = httpapi.Limits{AddressRate: 1, AddressBurst: 2, Now: func() time.Time { return at }}
+	get, _ := c.tokens()
+	ask := func(address string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/auth/token", strings.NewReader("grant_type=marker"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.RemoteAddr = address
+		w := httptest.NewRecorder()
+		c.handler.ServeHTTP(w, r)
+		return w
+	}
+	for _, step := range []struct {
+		address string
+		after   time.Duration
+		status  int
+	}{
+		{"192.0.2.7:1", 0, 400}, {"192.0.2.7:2", 0, 400}, {"192.0.2.7:3", 0, 429}, {"192.0.2.8:1", 0, 400}, {"192.0.2.7:4", time.Second, 400}, {"192.0.2.7:5", 0, 429},
+	} {
+		at = at.Add(step.after)
+		w := ask(step.address)
+		require.Equal(t, step.status, w.Code, step.address)
+		if step.status == 429 {
+			require.Equal(t, "1", w.Header().Get("Retry-After"))
+			require.JSONEq(t, `{"error":"temporarily_unavailable","error_description":"too many requests; wait as long as Retry-After says"}`, w.Body.String())
+		}
+	}
+	at = at.Add(time.Minute)
+	token := get("system/*.read")
+	for range 5 { // the team's limit holds for requests with a token
+		status, _, _ := c.bear(token, "/Patient")
+		require.Equal(t, 200, status)
+	}
 }

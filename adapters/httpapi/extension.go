@@ -17,7 +17,7 @@ type Extension struct {
 	// ID is the name of the operation in the access log, in log lines and in Config.Observe.
 	ID string
 	// Scopes lists the scopes that the API key must have; at least one. The part of the first scope before the colon is
-	// the kind of the access log entries.
+	// the kind of the access log entries. Empty with Public.
 	Scopes organisation.Scopes
 	// Timeout is the longest duration of the operation; an operation that streams may need a longer one. Default:
 	// Limits.Timeout of the Config.
@@ -25,6 +25,9 @@ type Extension struct {
 	// Handle answers the request. It must call Access.Concerns for every person whose data it reads before it writes,
 	// and must restrict itself to Caller.User if that is set.
 	Handle func(w http.ResponseWriter, r *http.Request, by Access) error
+	// Public answers requests in place of Handle where the caller has no API key, such as one that signs in. They are
+	// limited by Config.ClientAddress, and no access is recorded.
+	Public func(w http.ResponseWriter, r *http.Request) error
 	// Refuse writes the answer to an error, including an error of authentication. Default: the error answer of the
 	// contract.
 	Refuse func(w http.ResponseWriter, f Refusal) error
@@ -65,10 +68,11 @@ func Extend(c Config, extensions ...Extension) []http.Handler {
 	a := mountParts(c)
 	out := make([]http.Handler, len(extensions))
 	for i, e := range extensions {
-		if e.ID == "" || len(e.Scopes) == 0 || e.Handle == nil {
-			panic("httpapi: Extension: ID, Scopes and Handle must be set")
+		public, private := e.Public != nil, len(e.Scopes) > 0 && e.Handle != nil
+		if e.ID == "" || public == private {
+			panic("httpapi: Extension: ID, and either Public or Scopes and Handle, must be set")
 		}
-		op := &server.Operation{ID: e.ID, MaxBody: e.MaxBody, Timeout: e.Timeout}
+		op := &server.Operation{ID: e.ID, Handle: e.Public, MaxBody: e.MaxBody, Timeout: e.Timeout}
 		out[i] = httpserver.LimitBodies(a.handler(op, call{op: op, needs: requirement{scopes: e.Scopes}, extension: &e}), a.Limits.Body)
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -98,6 +99,25 @@ func TestExtension_followsTheRulesOfContractOperations(t *testing.T) {
 	logged := logs.Take()
 	require.Contains(t, logged, "request failed")
 	require.Contains(t, logged, "handler panicked")
+}
+
+// A public extension answers callers without a key, as often as their address may ask.
+func TestExtension_publicIsLimitedByAddress(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := httpapi.Config{
+		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, healthlab.Unauthenticated },
+		Limits:       httpapi.Limits{AddressRate: 1, Now: func() time.Time { return now }},
+	}
+	h := httpapi.Extend(c, httpapi.Extension{ID: "sign_in", Public: func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}})[0]
+	for _, status := range []int{202, 429} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
+		require.Equal(t, status, w.Code)
+	}
+	require.Panics(t, func() { httpapi.Extend(c, httpapi.Extension{ID: "sign_in"}) })
 }
 
 // An answer of an extension whose access cannot be recorded is not sent, and the error has its form.
