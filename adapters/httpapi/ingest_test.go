@@ -511,6 +511,51 @@ func TestRemoval_deletesSamplesAndIsIdempotent(t *testing.T) {
 	c.post(c.summary("heartrate")+"/remove", remove, 404)
 }
 
+// A removal in a series of several chunks deletes chunks that the request has looked up before.
+func TestRemoval_fromALongSeriesDeletesWholeChunks(t *testing.T) {
+	const n = 3000
+	for name, gone := range map[string]func(i int) bool{
+		"one in the middle":   func(i int) bool { return i == n/2 },
+		"every second one":    func(i int) bool { return i%2 == 0 },
+		"a day in the middle": func(i int) bool { return i >= 1000 && i < 2440 },
+		"all but the last":    func(i int) bool { return i < n-1 },
+		"all":                 func(int) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newFixture(t, nil)
+			path, items := c.timeseries("heartrate"), beats(n)
+			c.post(path, upload(items...), 200)
+			var at, left []string
+			for i, item := range items {
+				if gone(i) {
+					at = append(at, strings.Split(item, `"`)[3])
+				} else {
+					left = append(left, item)
+				}
+			}
+			body := `{"provider":"acme_band","source":{"type":"watch"},"timestamps":["` + strings.Join(at, `","`) + `"]}`
+			require.JSONEq(t, fmt.Sprintf(`{"removed":%d}`, len(at)), string(c.post(path+"/remove", body, 200).Body))
+			require.Equal(t, len(left), c.stored())
+			require.JSONEq(t, `{"removed":0}`, string(c.post(path+"/remove", body, 200).Body))
+			require.JSONEq(t, fmt.Sprintf(`{"new":%d,"changed":0,"same":%d,"dropped":0}`, len(at), len(left)), string(c.post(path, upload(items...), 200).Body))
+		})
+	}
+}
+
+// An upload whose offsets come from the fallback zone looks up the stored offsets, in a series of several chunks too.
+func TestUpload_toALongSeriesAfterTheFallbackZoneChanged(t *testing.T) {
+	now := fixtureNow
+	c := newFixture(t, &healthdata.Options{Now: func() time.Time { return now }})
+	path, items := c.timeseries("heartrate"), beats(3000)
+	c.post(path, upload(items...), 200)
+	now = now.Add(time.Minute)
+	c.Send(t, "PATCH", "/v2/user/"+c.user.String(), `{"fallback_time_zone":"Asia/Tokyo"}`).Want(t, 204)
+	others := strings.Split(strings.ReplaceAll(strings.Join(items, "\n"), `"value":60`, `"value":61`), "\n")
+	require.JSONEq(t, `{"new":0,"changed":3000,"same":0,"dropped":0}`, string(c.post(path, upload(others...), 200).Body))
+	require.JSONEq(t, `{"new":0,"changed":1,"same":0,"dropped":0}`, string(c.post(path, upload(items[100]), 200).Body))
+	require.Equal(t, 3000, c.stored())
+}
+
 // A device that an upload names is there to be read, by its id in the data.
 func TestDevice_namedByAnUploadIsListedWithItsID(t *testing.T) {
 	c := newFixture(t, nil)
