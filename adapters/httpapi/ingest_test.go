@@ -173,6 +173,46 @@ func TestBody_ofAnotherContentTypeAnswers415(t *testing.T) {
 	require.Zero(t, c.stored())
 }
 
+// Clients and gateways write the content type of JSON in several ways.
+func TestBody_contentTypeOfJSONIsAcceptedAsClientsWriteIt(t *testing.T) {
+	for kind, status := range map[string]int{
+		"APPLICATION/JSON":                                200,
+		"application/json;":                               200,
+		"application/json; charset=UTF-8":                 200,
+		`application/json;charset="utf8"`:                 200,
+		"application/json; charset='utf-8'":               200,
+		"application/json; charset=UTF_8":                 200,
+		"application/json; charset=us-ascii":              200,
+		"application/json; charset=":                      200,
+		"application/json; charset":                       200,
+		"application/json; odata=verbose; charset=utf-8":  200,
+		"application/json; charset=utf-8; charset=utf-8":  200,
+		`application/json; profile="a,b;c"`:               200,
+		"application/json, application/json":              200,
+		"application/vnd.api+json":                        200,
+		"application/ld+json; charset=utf-8":              200,
+		"application/json, text/plain":                    415,
+		"application/json; charset=utf-8; charset=latin1": 415,
+		"application/vnd.api+json; charset=iso-8859-1":    415,
+		"application/json; charset=utf-16":                415,
+		"text/json":                                       415,
+		"image/svg+json":                                  415,
+		"application/jsonx":                               415,
+		"application/x-www-form-urlencoded":               415,
+		"*/*":                                             415,
+	} {
+		t.Run(strings.ReplaceAll(kind, "/", "_"), func(t *testing.T) {
+			c := newFixture(t, nil)
+			req := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(upload(beats(1)...)))
+			req.Header.Set("x-service-api-key", goodKey)
+			req.Header.Set("Content-Type", kind)
+			answer := httptest.NewRecorder()
+			c.config.handler().ServeHTTP(answer, req)
+			require.Equal(t, status, answer.Code, answer.Body)
+		})
+	}
+}
+
 // refusedItem returns the fields and types of the problems of the only refused item of an answer,
 // which stands at index.
 func refusedItem(t *testing.T, body []byte, index int) (fields, types []string) {
