@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -594,6 +595,44 @@ func TestUpload_toALongSeriesAfterTheFallbackZoneChanged(t *testing.T) {
 	require.JSONEq(t, `{"new":0,"changed":3000,"same":0,"dropped":0}`, string(c.post(path, upload(others...), 200).Body))
 	require.JSONEq(t, `{"new":0,"changed":1,"same":0,"dropped":0}`, string(c.post(path, upload(items[100]), 200).Body))
 	require.Equal(t, 3000, c.stored())
+}
+
+// Clients whose numbers are all floating point write whole numbers as 3600.0, in every field of an upload.
+func TestUploads_acceptWholeNumbersWithAFraction(t *testing.T) {
+	var check func(t *testing.T, of reflect.Type, seen map[reflect.Type]bool)
+	check = func(t *testing.T, of reflect.Type, seen map[reflect.Type]bool) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || seen[of] || of.PkgPath() != reflect.TypeFor[healthdata.Sample]().PkgPath() {
+			return
+		}
+		seen[of] = true
+		for i := range of.NumField() {
+			f := of.Field(i)
+			words := strings.Split(f.Tag.Get("wire"), ",")
+			if f.Tag.Get("json") == "-" || !f.IsExported() || slices.Contains(words, "out") {
+				continue
+			}
+			number := f.Type
+			for number.Kind() == reflect.Pointer || number.Kind() == reflect.Slice {
+				number = number.Elem()
+			}
+			if number.Kind() == reflect.Int || number.Kind() == reflect.Int64 {
+				require.Contains(t, words, "tolerant", f.Name)
+			}
+			check(t, f.Type, seen)
+		}
+	}
+	for _, v := range []any{
+		healthdata.Sample{}, healthdata.Activity{}, healthdata.Sleep{}, healthdata.SleepCycle{}, healthdata.Body{}, healthdata.Workout{}, healthdata.Profile{},
+		healthdata.Meal{}, healthdata.MenstrualCycle{}, healthdata.Electrocardiogram{}, healthdata.WorkoutStream{},
+	} {
+		t.Run(reflect.TypeOf(v).Name(), func(t *testing.T) { check(t, reflect.TypeOf(v), map[reflect.Type]bool{}) })
+	}
+	c := newFixture(t, nil)
+	c.post(c.timeseries("heartrate"), upload(`{"timestamp":"2026-03-01T07:00:00Z","unit":"bpm","value":60,"timezone_offset":3600.0}`), 200)
+	require.Contains(t, string(c.get(c.timeseries("heartrate/grouped"+year), 200).Body), `"timezone_offset":3600`)
 }
 
 // A device that an upload names is there to be read, by its id in the data.
