@@ -199,6 +199,7 @@ const minusSign = "\u2212"
 // parseOffset parses Z, ±HH:MM, ±HHMM, ±HH, ±HH:MM:SS, UTC or GMT with or without a signed offset, or nothing, as
 // seconds east of UTC, and returns whether there was one.
 func parseOffset(s string) (offset int, written bool, err error) {
+	s = strings.Replace(s, minusSign, "-", 1)
 	if len(s) >= 3 && (s[:3] == "UTC" || s[:3] == "GMT") {
 		if s = s[3:]; s == "" {
 			return 0, true, nil
@@ -209,9 +210,6 @@ func parseOffset(s string) (offset int, written bool, err error) {
 		if len(s) == 2 || len(s) > 2 && s[2] == ':' { // an hour of one digit
 			s = s[:1] + "0" + s[1:]
 		}
-	}
-	if rest, ok := strings.CutPrefix(s, minusSign); ok {
-		s = "-" + rest
 	}
 	switch {
 	case s == "":

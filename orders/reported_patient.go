@@ -128,7 +128,6 @@ func plainName(name string) string {
 	}, healthlab.FoldText(name))
 }
 
-// isNameLetter reports whether a character of a folded name counts in comparisons.
 func isNameLetter(r rune) bool {
 	if unicode.IsDigit(r) {
 		return true
@@ -153,15 +152,12 @@ func nameWords(name string) []string {
 	return out
 }
 
-// namePieces returns the pieces of a name between spaces, hyphens, apostrophes and other marks, each in the form of
-// plainName.
 func namePieces(name string) []string {
 	return strings.FieldsFunc(healthlab.FoldText(name), func(r rune) bool { return !isNameLetter(r) })
 }
 
-// sameGivenNames reports whether a reported given and second name are the given name of the order.
 func sameGivenNames(first, second, given string) bool {
-	if utf8.RuneCountInString(second) == 1 {
+	if utf8.RuneCountInString(second) == 1 { // an initial
 		return slices.Equal(nameWords(given), []string{first, second})
 	}
 	return first+second == plainName(given)
