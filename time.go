@@ -32,10 +32,11 @@ var (
 )
 
 // ParseTime parses an ISO 8601 date and time: YYYY-MM-DDTHH:MM, the seconds with or without a fraction, and an
-// optional offset (Z, ±HH:MM, ±HHMM or ±HH; UTC or GMT, alone or before an offset such as UTC+2). A space may
-// replace the T and precede the offset, a comma may replace the point of the fraction, and an hour may have one
-// digit. White space around it, and the name of a zone in brackets after an offset, are ignored. Digits beyond the
-// microsecond are truncated. Other texts are [Invalid]; the error does not repeat the text.
+// optional offset (Z, ±HH:MM, ±HHMM, ±HH or ±HH:MM:SS; UTC or GMT, alone or before an offset such as UTC+2). The minus
+// may be a hyphen or the minus sign U+2212. A space may replace the T and precede the offset, a comma may replace the
+// point of the fraction, and an hour may have one digit. White space around it, and the name of a zone in brackets
+// after an offset, are ignored. Digits beyond the microsecond are truncated. Other texts are [Invalid]; the error does
+// not repeat the text.
 func ParseTime(s string) (Time, error) {
 	t, _, _, err := parseTime(s)
 	return t, err
@@ -192,9 +193,13 @@ func digits(s string) (n int, ok bool) {
 	return n, true
 }
 
-// parseOffset parses Z, ±HH:MM, ±HHMM, ±HH, UTC or GMT with or without a signed offset, or nothing, as seconds
-// east of UTC, and returns whether there was one.
+// minusSign is the sign of a western offset in ISO 8601. Formatters of some languages write it, most programs a hyphen.
+const minusSign = "\u2212"
+
+// parseOffset parses Z, ±HH:MM, ±HHMM, ±HH, ±HH:MM:SS, UTC or GMT with or without a signed offset, or nothing, as
+// seconds east of UTC, and returns whether there was one.
 func parseOffset(s string) (offset int, written bool, err error) {
+	s = strings.Replace(s, minusSign, "-", 1)
 	if len(s) >= 3 && (s[:3] == "UTC" || s[:3] == "GMT") {
 		if s = s[3:]; s == "" {
 			return 0, true, nil
@@ -211,7 +216,16 @@ func parseOffset(s string) (offset int, written bool, err error) {
 		return 0, false, nil
 	case s == "Z", s == "z":
 		return 0, true, nil
-	case s[0] != '+' && s[0] != '-', len(s) != 3 && len(s) != 5 && len(s) != 6, len(s) == 6 && s[3] != ':':
+	}
+	second := 0
+	if len(s) == len("+HH:MM:SS") && s[6] == ':' {
+		var ok bool
+		if second, ok = digits(s[7:]); !ok || second > 59 {
+			return 0, false, errTimeShape
+		}
+		s = s[:6]
+	}
+	if s[0] != '+' && s[0] != '-' || len(s) != 3 && len(s) != 5 && len(s) != 6 || len(s) == 6 && s[3] != ':' {
 		return 0, false, errTimeShape
 	}
 	h, ok := digits(s[1:3])
@@ -222,7 +236,7 @@ func parseOffset(s string) (offset int, written bool, err error) {
 	if !ok || m > 59 {
 		return 0, false, errTimeShape
 	}
-	if offset = h*3600 + m*60; offset > maxOffset {
+	if offset = h*3600 + m*60 + second; offset > maxOffset {
 		return 0, false, errTimeOffset
 	}
 	if s[0] == '-' {

@@ -97,6 +97,12 @@ func TestParseTime_errorNamesTheExpectedForm(t *testing.T) {
 		{"white space alone", " ", shape},
 		{"60 minutes without a colon", "2026-03-01T07:00:00+0160", shape},
 		{"60 minutes", "2026-03-01T07:00:00+01:60", shape},
+		{"60 seconds of an offset", "2026-03-01T07:00:00+01:00:60", shape},
+		{"seconds of an offset without a colon", "2026-03-01T07:00:00+01:0030", shape},
+		{"seconds of an offset alone", "2026-03-01T07:00:00+01:00:", shape},
+		{"a sign twice", "2026-03-01T07:00:00\u2212-01:00", shape},
+		{"an en dash for the sign", "2026-03-01T07:00:00\u201301:00", shape},
+		{"too wide by a second", "2026-03-01T07:00:00+18:00:01", offset},
 		{"zone name", "2026-03-01T07:00:00 CET", shape},
 		{"zone name and Z", "2026-03-01T07:00:00UTCZ", shape},
 		{"zone name and no offset", "2026-03-01T07:00:00UTC+", shape},
@@ -139,7 +145,8 @@ func TestParseTime_errorNamesTheExpectedForm(t *testing.T) {
 // An offset that was not written is told from Z, and alone it is read as in a time.
 func TestParseTimeZone_distinguishesNoneZAndOffsets(t *testing.T) {
 	for text, want := range map[string]*int{"": nil, "Z": new(0), "z": new(0), "+00:00": new(0), "+0545": new(20_700), "-05": new(-18_000), " +0100": new(3600),
-		" UTC": new(0), "GMT": new(0), "UTC+2": new(7200), " GMT-3:30": new(-12_600), "UTC+0530": new(19_800), "UTC-08:00": new(-28_800)} {
+		" UTC": new(0), "GMT": new(0), "UTC+2": new(7200), " GMT-3:30": new(-12_600), "\u221205:00": new(-18_000), "\u221205": new(-18_000), "UTC\u22125": new(-18_000),
+		"+05:53:28": new(21_208), "-00:25:21": new(-1521), "UTC+05:53:28": new(21_208), "UTC+0530": new(19_800), "UTC-08:00": new(-28_800)} {
 		_, offset, err := healthlab.ParseTimeZone("2026-03-01T07:00:00" + text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, offset, text)

@@ -34,7 +34,7 @@ type Activity struct {
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
 	// TimezoneOffset is seconds east of UTC; never null on output.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	// HeartRate is null when the source measured none.
 	HeartRate *ActivityHeartRate `json:"heart_rate"`
 	// WheelchairUse is true or null, never false.

@@ -21,7 +21,7 @@ type Meal struct {
 	// Timestamp is when the meal was eaten, in UTC.
 	Timestamp healthlab.Time `json:"timestamp" wire:"offset"`
 	// TimezoneOffset is seconds east of UTC at Timestamp; never null on output.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	// CalendarDate is the local day that the user recorded.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// Name is the name of the meal.

@@ -63,7 +63,7 @@ type Electrocardiogram struct {
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
 	// TimezoneOffset is seconds east of UTC at SessionStart; never null on output.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	flatSource
 	// SourceDeviceModel is null if it is not known.
 	SourceDeviceModel *string `json:"source_device_model"`
@@ -222,7 +222,7 @@ type Body struct {
 	// CalendarDate is the local day of the measurement.
 	CalendarDate healthlab.Date `json:"calendar_date" wire:"opt"`
 	// TimezoneOffset is seconds east of UTC at MeasuredAt; never null on output.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	// Date is midnight UTC of CalendarDate. Deprecated.
 	Date healthlab.Time `json:"date" wire:"out"`
 	// Weight is in kg.

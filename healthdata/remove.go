@@ -71,12 +71,13 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 }
 
 // seriesOfOrigins returns the series that may have samples of a published key: one for each app and device of
-// the source.
+// the source. It reads no chunks: the removal of the same transaction may delete them, and so locks them when it
+// first reads them.
 func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey) (keys []SeriesKey, err error) {
 	apart := in.resource.Movement && in.provider.Class == classStore
 	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
 		keys = nil
-		all, err := v.Series(ctx, SeriesQuery{Resources: []string{key.Resource}, Provider: key.Provider})
+		all, err := v.Series(ctx, SeriesQuery{Resources: []string{key.Resource}, Provider: key.Provider, KeysOnly: true})
 		for i := range all {
 			if k := all[i].Key; k.SourceType == key.SourceType && (apart || k.Part == key.Part) {
 				keys = append(keys, k)

@@ -59,7 +59,7 @@ func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBa
 	var out map[int64]int32
 	err := s.data.View(ctx, in.team, in.user.ID, func(v View) error {
 		out = map[int64]int32{}
-		all, err := v.Series(ctx, SeriesQuery{Resources: []string{batch.Key.Resource}, From: r.From, To: r.To, Provider: batch.Key.Provider})
+		all, err := v.Series(ctx, SeriesQuery{Resources: []string{batch.Key.Resource}, From: r.From, To: r.To, Key: &batch.Key, Whole: true})
 		if err != nil {
 			return err
 		}

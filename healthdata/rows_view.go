@@ -261,23 +261,28 @@ func (o owner) viewedHeads(q *SeriesQuery) []store.Query {
 	return heads
 }
 
-// headers reads the chunk headers of series in the range of q. Series without chunks are left out.
+// headers reads the chunk headers of series in the range of q, or the whole chunks. Series without chunks are left out,
+// unless q is about keys alone.
 func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([]Series, error) {
 	ranged := q.From != 0 || q.To != 0
+	table, decode := headerTable.Name, headerTable.Decoded
+	if q.Whole {
+		table, decode = chunkTable.Name, chunkTable.Decoded
+	}
 	var find []store.Query
 	var whose []int // the index of the head of each query
 	for i, h := range heads {
 		id, end := h.Value.id, store.End(h.Value.id)
 		switch {
-		case h.Value.closed < series.MinTime, ranged && h.Value.closed < q.From:
+		case q.KeysOnly, h.Value.closed < series.MinTime, ranged && h.Value.closed < q.From:
 			continue // no closed chunk is in the range
 		case !ranged:
-			find, whose = append(find, v.byID(headerTable.Name, id, end)), append(whose, i)
+			find, whose = append(find, v.byID(table, id, end)), append(whose, i)
 			continue
 		}
-		before := v.byID(headerTable.Name, id, chunkID(id, q.From)) // the chunk may reach into the range
+		before := v.byID(table, id, chunkID(id, q.From)) // the chunk may reach into the range
 		before.Desc, before.Limit = true, 1
-		find = append(find, before, v.byID(headerTable.Name, chunkID(id, q.From), chunkID(id, max(q.From, q.To))))
+		find = append(find, before, v.byID(table, chunkID(id, q.From), chunkID(id, max(q.From, q.To))))
 		whose = append(whose, i, i)
 	}
 	closed := make([][]store.Row, len(heads))
@@ -300,7 +305,11 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 		if q.Key != nil && s.Key != *q.Key || q.Provider != "" && s.Key.Provider != q.Provider {
 			continue
 		}
-		chunks, err := headerTable.Decoded(closed[i])
+		if q.KeysOnly {
+			out = append(out, s)
+			continue
+		}
+		chunks, err := decode(closed[i])
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,7 @@ type Sample struct {
 	// TimezoneOffset is seconds east of UTC where the sample was measured; never null on output. If an upload
 	// has null, the offset is that of the location of Timestamp, Start or End, unless that is UTC or time.Local.
 	// Otherwise the source states no offset.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	// Type is the sample's type, for resources with types.
 	Type *string `json:"type"`
 	// Unit is the unit of the value. On output it is always the resource's.

@@ -48,7 +48,7 @@ type Sleep struct {
 	// Type is the source's own type, otherwise derived from the time asleep.
 	Type SleepType `json:"type" wire:"opt"`
 	// TimezoneOffset is seconds east of UTC at BedtimeStop; never null on output.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	SessionOffsets
 	// Duration is BedtimeStop minus BedtimeStart.
 	Duration int64 `json:"duration" wire:"opt,tolerant"`
@@ -210,11 +210,11 @@ type SleepCycle struct {
 	// StageStartOffsetSecond and StageEndOffsetSecond are seconds from SessionStart.
 	StageStartOffsetSecond []int64      `json:"stage_start_offset_second" wire:"tolerant"`
 	StageEndOffsetSecond   []int64      `json:"stage_end_offset_second" wire:"tolerant"`
-	StageType              []SleepStage `json:"stage_type"`
+	StageType              []SleepStage `json:"stage_type" wire:"tolerant"`
 	// TimeZone is an IANA identifier, null when the source gives none.
 	TimeZone *string `json:"time_zone"`
 	// TimezoneOffset is seconds east of UTC at SessionEnd; never null on output.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	SessionOffsets
 	flatSource
 }

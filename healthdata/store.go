@@ -402,6 +402,12 @@ type SeriesQuery struct {
 	Provider string
 	// Key keeps one series; nil means any.
 	Key *SeriesKey
+	// KeysOnly returns the keys of the series without their chunks, and ignores From and To. A series whose samples
+	// were all removed may be among them.
+	KeysOnly bool
+	// Whole reads the chunks whole, so that [View].Load needs no read of its own. A transaction that writes to the series
+	// after the view needs KeysOnly or Whole: it locks chunks when it writes them, but not headers that it has read.
+	Whole bool
 }
 
 // Series is a stored series, or the part of one that overlaps a range.

@@ -48,8 +48,8 @@ type moment struct {
 type SessionOffsets struct {
 	// StartTimezoneOffset and EndTimezoneOffset are seconds east of UTC at the start and at
 	// the end of the session; never null on output.
-	StartTimezoneOffset *int `json:"start_timezone_offset" wire:"filled"`
-	EndTimezoneOffset   *int `json:"end_timezone_offset" wire:"filled"`
+	StartTimezoneOffset *int `json:"start_timezone_offset" wire:"filled,tolerant"`
+	EndTimezoneOffset   *int `json:"end_timezone_offset" wire:"filled,tolerant"`
 }
 
 func (o *SessionOffsets) offsets() *SessionOffsets { return o }

@@ -21,7 +21,7 @@ type Workout struct {
 	Head
 	Title *string `json:"title"`
 	// TimezoneOffset is seconds east of UTC at TimeStart; never null on output.
-	TimezoneOffset *int `json:"timezone_offset" wire:"filled"`
+	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	SessionOffsets
 	// AverageHR and MaxHR are in beats per minute.
 	AverageHR *int64 `json:"average_hr" wire:"tolerant"`
@@ -72,7 +72,7 @@ type Map struct {
 // Sport is a kind of sport. The list of slugs is open.
 type Sport struct {
 	// ID differs between environments: never store it. Deprecated.
-	ID   int    `json:"id" wire:"opt"`
+	ID   int    `json:"id" wire:"opt,tolerant"`
 	Name string `json:"name" wire:"opt"`
 	Slug string `json:"slug"`
 }
@@ -141,9 +141,9 @@ func (w *Workout) check(p *healthlab.Problems) {
 // WorkoutStream is the recording of a workout as parallel arrays. Time is Unix seconds; every other array is
 // empty or as long as Time, and its element i belongs to Time[i]. An element is null if nothing was measured.
 type WorkoutStream struct {
-	Time []int64 `json:"time" wire:"points"`
+	Time []int64 `json:"time" wire:"points,tolerant"`
 	// Heartrate is in beats per minute.
-	Heartrate []*int64 `json:"heartrate" wire:"opt,points"`
+	Heartrate []*int64 `json:"heartrate" wire:"opt,points,tolerant"`
 	// Cadence is in revolutions per minute on a bike, in steps per minute on foot.
 	Cadence []*float64 `json:"cadence" wire:"opt,points"`
 	// Altitude is in metres.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
@@ -73,8 +74,11 @@ func (c comparison) matches() bool { return (c.name || c.born) && !c.differs }
 // compareWith compares the fields of a reported patient with those of an order.
 //
 // Names are equal if they have the same letters and digits after [healthlab.FoldText]. The given name matches
-// if it equals the order's, alone or together with the second name. Other second names and suffixes that the
-// order does not have contradict nothing. Of genders, only female and male contradict each other.
+// if it equals the order's, alone or together with the second name. A second name of one letter is an initial: it
+// belongs to the given name only if the order has it as a word. A whole name matches if the order's given and
+// family name, one after the other, have its letters, and a space or another mark wherever it has a space. Other
+// second names and suffixes that the order does not have contradict nothing. Of genders, only female and male
+// contradict each other.
 func (p ReportedPatient) compareWith(of *people.PatientDetails) comparison {
 	if of == nil {
 		return comparison{}
@@ -84,11 +88,11 @@ func (p ReportedPatient) compareWith(of *people.PatientDetails) comparison {
 
 	given, family := plainName(rules.TextOf(of.FirstName)), plainName(rules.TextOf(of.LastName))
 	if whole := nameWords(p.FullName); len(whole) > 0 && given != "" && family != "" {
-		c.name = slices.Equal(whole, nameWords(rules.TextOf(of.FirstName)+" "+rules.TextOf(of.LastName)))
+		c.name = sameWholeName(whole, rules.TextOf(of.FirstName), rules.TextOf(of.LastName))
 		contradict(!c.name)
 	} else {
 		first, last := plainName(p.FirstName), plainName(p.LastName)
-		sameGiven := first == given || first+plainName(p.SecondName) == given
+		sameGiven := first == given || sameGivenNames(first, plainName(p.SecondName), rules.TextOf(of.FirstName))
 		contradict(first != "" && given != "" && !sameGiven)
 		contradict(last != "" && family != "" && last != family)
 		c.name = first != "" && sameGiven && last != "" && last == family
@@ -113,15 +117,29 @@ func partOfDay(text string, day healthlab.Date) bool {
 	return (len(text) == len("YYYY") || len(text) == len("YYYYMM")) && strings.HasPrefix(whole, text)
 }
 
-// plainName returns the letters and digits of a name after [healthlab.FoldText], for comparisons.
+// plainName returns the letters and digits of a name after [healthlab.FoldText], for comparisons. Vowel signs that
+// follow a letter are letters, and apostrophes are none, whatever character writes them.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		if isNameLetter(r) {
 			return r
 		}
 		return -1
 	}, healthlab.FoldText(name))
 }
+
+func isNameLetter(r rune) bool {
+	if unicode.IsDigit(r) {
+		return true
+	}
+	return unicode.In(r, unicode.Letter, unicode.Other_Alphabetic) && !unicode.Is(apostrophes, r)
+}
+
+// apostrophes are the letters of Unicode that are typed as or for an apostrophe: primes, apostrophes, the Hawaiian
+// okina, half rings, the accents that stand alone, and the saltillo.
+var apostrophes = &unicode.RangeTable{R16: []unicode.Range16{
+	{Lo: 0x02b9, Hi: 0x02bf, Stride: 1}, {Lo: 0x02c8, Hi: 0x02c8, Stride: 1}, {Lo: 0x02ca, Hi: 0x02cb, Stride: 1}, {Lo: 0xa78b, Hi: 0xa78c, Stride: 1},
+}}
 
 // nameWords returns the words of a name, each in the form of plainName.
 func nameWords(name string) []string {
@@ -132,6 +150,37 @@ func nameWords(name string) []string {
 		}
 	}
 	return out
+}
+
+func namePieces(name string) []string {
+	return strings.FieldsFunc(healthlab.FoldText(name), func(r rune) bool { return !isNameLetter(r) })
+}
+
+func sameGivenNames(first, second, given string) bool {
+	if utf8.RuneCountInString(second) == 1 { // an initial
+		return slices.Equal(nameWords(given), []string{first, second})
+	}
+	return first+second == plainName(given)
+}
+
+// sameWholeName reports whether the words of a reported whole name are the given and family name of the order. A
+// word may join several pieces of one name of the order, but not of both, and no piece may be divided.
+func sameWholeName(whole []string, given, family string) bool {
+	for _, name := range []string{given, family} {
+		for pieces := namePieces(name); len(pieces) > 0; whole = whole[1:] {
+			if len(whole) == 0 {
+				return false
+			}
+			word := ""
+			for len(pieces) > 0 && len(word) < len(whole[0]) {
+				word, pieces = word+pieces[0], pieces[1:]
+			}
+			if word != whole[0] {
+				return false
+			}
+		}
+	}
+	return len(whole) == 0
 }
 
 // Identifiable reports whether a name and a birth date are reported.

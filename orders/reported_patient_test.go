@@ -10,6 +10,20 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
+// An apostrophe is none of the letters of a name, whatever character writes it, on either side.
+func TestReportedPatient_apostrophesOfEveryKindAreEqual(t *testing.T) {
+	born := healthlab.Date{Year: 1985, Month: 2, Day: 3}
+	kinds := []string{"", " ", "'", "’", "‘", "‛", "`", "´", "ʼ", "ʻ", "ʽ", "ʾ", "ʿ", "ʹ", "ˈ", "ˊ", "ˋ", "′", "＇", "ꞌ", "Ꞌ", "\"", "-", "‐", "\u2011", "–", "\u00ad", "\u00a0"}
+	for _, a := range kinds {
+		for _, b := range kinds {
+			first, last := "Siobhán", "O"+a+"Brien"
+			of := &people.PatientDetails{FirstName: &first, LastName: &last, DOB: born, Gender: people.Female}
+			p := orders.ReportedPatient{FirstName: "SIOBHAN", LastName: "O" + b + "BRIEN", DOB: born}
+			require.True(t, p.SamePerson(of), "%+q %+q", a, b)
+		}
+	}
+}
+
 // Names are compared by their letters and digits; no near spelling and no nickname is equal.
 func TestReportedPatient_contradictsByLettersAndDigitsOfNames(t *testing.T) {
 	born := healthlab.Date{Year: 1985, Month: 2, Day: 3}
@@ -36,6 +50,28 @@ func TestReportedPatient_contradictsByLettersAndDigitsOfNames(t *testing.T) {
 		{"letters that move between the names", "Ana", "Broe", orders.ReportedPatient{FirstName: "Ana B", LastName: "roe"}, true},
 		{"letters that move within the whole name", "Ana", "Broe", orders.ReportedPatient{FullName: "Ana B Roe"}, true},
 		{"the whole name", "José", "de la Cruz", orders.ReportedPatient{FullName: "JOSE DE LA CRUZ"}, false},
+		{"the whole name with a space for a hyphen", "Anne-Marie", "Roe", orders.ReportedPatient{FullName: "ANNE MARIE ROE"}, false},
+		{"the whole name without a hyphen", "Anne-Marie", "Roe", orders.ReportedPatient{FullName: "ANNEMARIE ROE"}, false},
+		{"the whole name with a hyphen for a space", "Ana", "García Márquez", orders.ReportedPatient{FullName: "Ana Garcia-Marquez"}, false},
+		{"the whole name with a space for an apostrophe", "Siobhán", "O’Brien", orders.ReportedPatient{FullName: "SIOBHAN O BRIEN"}, false},
+		{"the whole name without spaces of the family name", "José", "de la Cruz", orders.ReportedPatient{FullName: "JOSE DELACRUZ"}, false},
+		{"the whole name in one word", "Ana", "Roe", orders.ReportedPatient{FullName: "ANAROE"}, true},
+		{"the whole name with a word more", "Ana", "Roe", orders.ReportedPatient{FullName: "ANA ROE POE"}, true},
+		{"the whole name with a word less", "Ana", "Roe Poe", orders.ReportedPatient{FullName: "ANA ROE"}, true},
+		{"the whole name, family name first", "Ana", "Roe", orders.ReportedPatient{FullName: "ROE ANA"}, true},
+		{"the whole name of a twin", "Ana", "Roe", orders.ReportedPatient{FullName: "ANNA ROE"}, true},
+		{"sharp s", "Jörg", "Groß", orders.ReportedPatient{FirstName: "JORG", LastName: "GROSS"}, false},
+		{"capital sharp s", "Jörg", "Groß", orders.ReportedPatient{FirstName: "JÖRG", LastName: "GROẞ"}, false},
+		{"NFD", "Zoë", "Roe", orders.ReportedPatient{FirstName: "Zoe\u0308", LastName: "ROE"}, false},
+		{"dotted I", "İpek", "Roe", orders.ReportedPatient{FirstName: "IPEK", LastName: "ROE"}, false},
+		{"dotless i is a letter of its own", "Işık", "Roe", orders.ReportedPatient{FirstName: "ISIK", LastName: "ROE"}, true},
+		{"double family name against one", "Ana", "García Márquez", orders.ReportedPatient{FirstName: "Ana", LastName: "GARCIA"}, true},
+		{"invisible marks", "Ana", "Roe", orders.ReportedPatient{FirstName: "\ufeffA\u00adna\u200d", LastName: "\u202aRoe\u202c"}, false},
+		{"full width", "Ana", "Roe", orders.ReportedPatient{FirstName: "Ａｎａ", LastName: "Ｒｏｅ"}, false},
+		{"vowel signs", "राम", "Roe", orders.ReportedPatient{FirstName: "रोम", LastName: "Roe"}, true},
+		{"an initial that is the last letter of the name", "Jana", "Roe", orders.ReportedPatient{FirstName: "Jan", SecondName: "A.", LastName: "Roe"}, true},
+		{"an initial", "Jan", "Roe", orders.ReportedPatient{FirstName: "Jan", SecondName: "A.", LastName: "Roe"}, false},
+		{"an initial that the order has", "Jan A.", "Roe", orders.ReportedPatient{FirstName: "Jan", SecondName: "A", LastName: "Roe"}, false},
 		{"the family name alone", "Ana", "Roe", orders.ReportedPatient{LastName: "Roe"}, false},
 		{"another family name alone", "Ana", "Roe", orders.ReportedPatient{LastName: "Poe"}, true},
 		{"nothing", "Ana", "Roe", orders.ReportedPatient{}, false},

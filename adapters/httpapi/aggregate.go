@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -112,49 +111,74 @@ func (w pieceWriter) Write(b []byte) (int, error) {
 	return len(b), w.p.Next()
 }
 
-// accepted chooses the media type of an answer from the Accept headers. It returns the kind with the highest q value,
-// and the first listed on a tie. A range such as */* or application/* matches the first kind that no header excludes
-// with q=0. Without a header it returns the first kind. ok is false if the client accepts none.
+// accepted chooses the media type of an answer from the Accept headers (RFC 9110, section 12.5.1). The q value of a
+// kind is that of the most specific range that includes it. The kind with the highest q value wins, and on a tie the
+// one whose range comes first, then the first kind. Without a header it returns the first kind. ok is false if the
+// client accepts none.
 func accepted(headers []string, kinds ...string) (kind string, ok bool) {
-	list := strings.Join(headers, ",")
-	if strings.TrimSpace(list) == "" {
+	ranges := acceptRanges(headers)
+	if ranges == nil {
 		return kinds[0], true
 	}
-	type item struct {
-		name string
-		q    float64
-	}
-	var items []item
-	excluded := map[string]bool{}
-	for text := range strings.SplitSeq(list, ",") {
-		name, params, err := mime.ParseMediaType(strings.TrimSpace(text))
-		if err != nil {
-			continue
-		}
-		q := 1.0
-		if text, given := params["q"]; given {
-			if q, err = strconv.ParseFloat(text, 64); err != nil || q > 1 {
-				continue
+	best, place := 0.0, 0
+	for _, k := range kinds {
+		specific, at := 0, -1
+		for i := range ranges {
+			if n := ranges[i].includes(k); n > specific {
+				specific, at = n, i
 			}
 		}
-		items = append(items, item{name, q})
-		excluded[name] = q <= 0
-	}
-	best := 0.0
-	for _, x := range items {
-		for _, k := range kinds {
-			prefix, isRange := strings.CutSuffix(x.name, "*")
-			matches := strings.EqualFold(x.name, k) || isRange && !excluded[strings.ToLower(k)] && (prefix == "*/" || strings.HasPrefix(strings.ToLower(k), prefix) && strings.HasSuffix(prefix, "/"))
-			if !matches {
-				continue
-			}
-			if x.q > best {
-				kind, best = k, x.q
-			}
-			break
+		if at >= 0 && (ranges[at].q > best || ranges[at].q == best && best > 0 && at < place) {
+			kind, best, place = k, ranges[at].q, at
 		}
 	}
 	return kind, best > 0
+}
+
+// acceptRange is a media range of an Accept header, such as application/*, in lower case.
+type acceptRange struct {
+	name string
+	q    float64
+}
+
+// acceptRanges returns the media ranges of Accept headers. It returns nil if they have none. A q value that is no
+// number from 0 to 1 counts as 1.
+func acceptRanges(headers []string) []acceptRange {
+	var out []acceptRange
+	for _, text := range wire.ListItems(headers) {
+		name, params, _ := strings.Cut(text, ";")
+		one := acceptRange{strings.ToLower(strings.TrimSpace(name)), 1}
+		if one.name == "" {
+			continue
+		}
+		for param := range strings.SplitSeq(params, ";") {
+			key, value, _ := strings.Cut(param, "=")
+			if !strings.EqualFold(strings.TrimSpace(key), "q") {
+				continue
+			}
+			if q, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil && q >= 0 && q <= 1 {
+				one.q = q
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// includes returns how specific the range is for a media type: 3 for the type itself, 2 for its group, 1 for every
+// type, and 0 if the range does not include it. Some clients write * for */*.
+func (r acceptRange) includes(kind string) int {
+	kind = strings.ToLower(kind)
+	group, _, _ := strings.Cut(kind, "/")
+	switch r.name {
+	case kind:
+		return 3
+	case group + "/*":
+		return 2
+	case "*/*", "*":
+		return 1
+	}
+	return 0
 }
 
 // priorityOperations are a team's preferences between providers.

@@ -165,6 +165,12 @@ func TestAnswers_areCompressedAsAcceptEncodingAsks(t *testing.T) {
 		require.JSONEq(t, plain.Body.String(), string(got))
 	}
 	require.Empty(t, read("/v2/user/"+c.user.String(), "gzip").Header().Get("Content-Encoding"), "a short answer")
+
+	r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+	r.Header = http.Header{"X-Service-Api-Key": {goodKey}, "Accept-Encoding": {"br", "gzip"}}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, "gzip", w.Header().Get("Content-Encoding"), "a list in two lines")
 }
 
 // Bodies are read without their content-encoding. The limit is that of what comes out.

@@ -22,7 +22,8 @@ type Extension struct {
 	// Timeout is the longest duration of the operation; an operation that streams may need a longer one. Default:
 	// Limits.Timeout of the Config.
 	Timeout time.Duration
-	// Handle answers the request. It must call Access.Concerns for every person whose data it reads before it writes,
+	// Handle answers the request. The path of a problem in a healthlab.InvalidError may begin with its place, which is query,
+	// path, header or body. It must call Access.Concerns for every person whose data it reads before it writes,
 	// and must restrict itself to Caller.User if that is set.
 	Handle func(w http.ResponseWriter, r *http.Request, by Access) error
 	// Public answers requests in place of Handle where the caller has no API key, such as one that signs in. They are

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -171,6 +172,46 @@ func TestBody_ofAnotherContentTypeAnswers415(t *testing.T) {
 		require.Equal(t, 415, reply.Status, kind)
 	}
 	require.Zero(t, c.stored())
+}
+
+// Clients and gateways write the content type of JSON in several ways.
+func TestBody_contentTypeOfJSONIsAcceptedAsClientsWriteIt(t *testing.T) {
+	for kind, status := range map[string]int{
+		"APPLICATION/JSON":                                200,
+		"application/json;":                               200,
+		"application/json; charset=UTF-8":                 200,
+		`application/json;charset="utf8"`:                 200,
+		"application/json; charset='utf-8'":               200,
+		"application/json; charset=UTF_8":                 200,
+		"application/json; charset=us-ascii":              200,
+		"application/json; charset=":                      200,
+		"application/json; charset":                       200,
+		"application/json; odata=verbose; charset=utf-8":  200,
+		"application/json; charset=utf-8; charset=utf-8":  200,
+		`application/json; profile="a,b;c"`:               200,
+		"application/json, application/json":              200,
+		"application/vnd.api+json":                        200,
+		"application/ld+json; charset=utf-8":              200,
+		"application/json, text/plain":                    415,
+		"application/json; charset=utf-8; charset=latin1": 415,
+		"application/vnd.api+json; charset=iso-8859-1":    415,
+		"application/json; charset=utf-16":                415,
+		"text/json":                                       415,
+		"image/svg+json":                                  415,
+		"application/jsonx":                               415,
+		"application/x-www-form-urlencoded":               415,
+		"*/*":                                             415,
+	} {
+		t.Run(strings.ReplaceAll(kind, "/", "_"), func(t *testing.T) {
+			c := newFixture(t, nil)
+			req := httptest.NewRequestWithContext(t.Context(), "POST", c.timeseries("heartrate"), strings.NewReader(upload(beats(1)...)))
+			req.Header.Set("x-service-api-key", goodKey)
+			req.Header.Set("Content-Type", kind)
+			answer := httptest.NewRecorder()
+			c.config.handler().ServeHTTP(answer, req)
+			require.Equal(t, status, answer.Code, answer.Body)
+		})
+	}
 }
 
 // refusedItem returns the fields and types of the problems of the only refused item of an answer,
@@ -509,6 +550,89 @@ func TestRemoval_deletesSamplesAndIsIdempotent(t *testing.T) {
 	require.Equal(t, []string{"body.external_ids"}, c.post(c.summary("activity")+"/remove", remove, 422).Locs(t))
 	require.Equal(t, []string{"body.external_ids.1"}, c.post(c.summary("sleep")+"/remove", `{"provider":"acme_band","external_ids":["a",""]}`, 422).Locs(t))
 	c.post(c.summary("heartrate")+"/remove", remove, 404)
+}
+
+// A removal in a series of several chunks deletes chunks that the request has looked up before.
+func TestRemoval_fromALongSeriesDeletesWholeChunks(t *testing.T) {
+	const n = 3000
+	for name, gone := range map[string]func(i int) bool{
+		"one in the middle":   func(i int) bool { return i == n/2 },
+		"every second one":    func(i int) bool { return i%2 == 0 },
+		"a day in the middle": func(i int) bool { return i >= 1000 && i < 2440 },
+		"all but the last":    func(i int) bool { return i < n-1 },
+		"all":                 func(int) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newFixture(t, nil)
+			path, items := c.timeseries("heartrate"), beats(n)
+			c.post(path, upload(items...), 200)
+			var at, left []string
+			for i, item := range items {
+				if gone(i) {
+					at = append(at, strings.Split(item, `"`)[3])
+				} else {
+					left = append(left, item)
+				}
+			}
+			body := `{"provider":"acme_band","source":{"type":"watch"},"timestamps":["` + strings.Join(at, `","`) + `"]}`
+			require.JSONEq(t, fmt.Sprintf(`{"removed":%d}`, len(at)), string(c.post(path+"/remove", body, 200).Body))
+			require.Equal(t, len(left), c.stored())
+			require.JSONEq(t, `{"removed":0}`, string(c.post(path+"/remove", body, 200).Body))
+			require.JSONEq(t, fmt.Sprintf(`{"new":%d,"changed":0,"same":%d,"dropped":0}`, len(at), len(left)), string(c.post(path, upload(items...), 200).Body))
+		})
+	}
+}
+
+// An upload whose offsets come from the fallback zone looks up the stored offsets, in a series of several chunks too.
+func TestUpload_toALongSeriesAfterTheFallbackZoneChanged(t *testing.T) {
+	now := fixtureNow
+	c := newFixture(t, &healthdata.Options{Now: func() time.Time { return now }})
+	path, items := c.timeseries("heartrate"), beats(3000)
+	c.post(path, upload(items...), 200)
+	now = now.Add(time.Minute)
+	c.Send(t, "PATCH", "/v2/user/"+c.user.String(), `{"fallback_time_zone":"Asia/Tokyo"}`).Want(t, 204)
+	others := strings.Split(strings.ReplaceAll(strings.Join(items, "\n"), `"value":60`, `"value":61`), "\n")
+	require.JSONEq(t, `{"new":0,"changed":3000,"same":0,"dropped":0}`, string(c.post(path, upload(others...), 200).Body))
+	require.JSONEq(t, `{"new":0,"changed":1,"same":0,"dropped":0}`, string(c.post(path, upload(items[100]), 200).Body))
+	require.Equal(t, 3000, c.stored())
+}
+
+// Clients whose numbers are all floating point write whole numbers as 3600.0, in every field of an upload.
+func TestUploads_acceptWholeNumbersWithAFraction(t *testing.T) {
+	var check func(t *testing.T, of reflect.Type, seen map[reflect.Type]bool)
+	check = func(t *testing.T, of reflect.Type, seen map[reflect.Type]bool) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || seen[of] || of.PkgPath() != reflect.TypeFor[healthdata.Sample]().PkgPath() {
+			return
+		}
+		seen[of] = true
+		for i := range of.NumField() {
+			f := of.Field(i)
+			words := strings.Split(f.Tag.Get("wire"), ",")
+			if f.Tag.Get("json") == "-" || !f.IsExported() || slices.Contains(words, "out") {
+				continue
+			}
+			number := f.Type
+			for number.Kind() == reflect.Pointer || number.Kind() == reflect.Slice {
+				number = number.Elem()
+			}
+			if number.Kind() == reflect.Int || number.Kind() == reflect.Int64 {
+				require.Contains(t, words, "tolerant", f.Name)
+			}
+			check(t, f.Type, seen)
+		}
+	}
+	for _, v := range []any{
+		healthdata.Sample{}, healthdata.Activity{}, healthdata.Sleep{}, healthdata.SleepCycle{}, healthdata.Body{}, healthdata.Workout{}, healthdata.Profile{},
+		healthdata.Meal{}, healthdata.MenstrualCycle{}, healthdata.Electrocardiogram{}, healthdata.WorkoutStream{},
+	} {
+		t.Run(reflect.TypeOf(v).Name(), func(t *testing.T) { check(t, reflect.TypeOf(v), map[reflect.Type]bool{}) })
+	}
+	c := newFixture(t, nil)
+	c.post(c.timeseries("heartrate"), upload(`{"timestamp":"2026-03-01T07:00:00Z","unit":"bpm","value":60,"timezone_offset":3600.0}`), 200)
+	require.Contains(t, string(c.get(c.timeseries("heartrate/grouped"+year), 200).Body), `"timezone_offset":3600`)
 }
 
 // A device that an upload names is there to be read, by its id in the data.

@@ -312,6 +312,59 @@ func TestReportUpload_invalidFormIsRefusedByField(t *testing.T) {
 	require.NotContains(t, l.logs.Take(), "Qz7Marker")
 }
 
+// The name of a file decides nothing, so a form is read however a client writes it.
+func TestReportUpload_nameOfTheFileDecidesNothing(t *testing.T) {
+	const part = `form-data; name="file"; `
+	for name, disposition := range map[string]string{
+		"none":                       `form-data; name="file"`,
+		"empty":                      part + `filename=""`,
+		"no value":                   part + `filename=`,
+		"letters beyond ASCII":       part + `filename="naïve.pdf"`,
+		"NFD":                        part + "filename=\"nai\u0308ve.pdf\"",
+		"emoji":                      part + `filename="😀.pdf"`,
+		"Latin-1":                    part + "filename=\"na\xefve.pdf\"",
+		"direction mark":             part + "filename=\"r\u202egnp.pdf\"",
+		"path":                       part + `filename="../../etc/passwd"`,
+		"path of Windows":            part + `filename="C:\Users\r.pdf"`,
+		"RFC 5987":                   part + `filename*=UTF-8''na%C3%AFve%20%F0%9F%98%80.pdf`,
+		"both":                       part + `filename="r.pdf"; filename*=utf-8'en'r.pdf`,
+		"RFC 5987 in no encoding":    part + `filename*=UTF-8''%zz.pdf`,
+		"RFC 2231 in pieces":         part + `filename*0*=UTF-8''lab%20; filename*1*=re%C3%BC.pdf`,
+		"quotes as %22":              part + `filename="a%22b.pdf"`,
+		"quotes with a backslash":    part + `filename="a\"b.pdf"`,
+		"quotes as they are":         part + `filename="a"b".pdf"`,
+		"semicolon":                  part + `filename="a;b.pdf"`,
+		"no quotes":                  part + `filename=r.pdf`,
+		"no quotes and a space":      part + `filename=my report.pdf`,
+		"no quotes and other letter": part + `filename=naïve.pdf`,
+		"twice":                      part + `filename="r.pdf"; filename="s.pdf"`,
+		"before the name":            `form-data; filename=my report.pdf; name="file"`,
+		"before the name, in quotes": `Form-Data; FILENAME="a"b"; NAME=file`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, nil)
+			l.Lenient = true // the contract check cannot parse these forms
+			kind, body := form(l.whose(), file("application/pdf", reportText))
+			const written = `form-data; name="file"; filename="Qz7Marker9xW.pdf"`
+			require.Contains(t, string(body), written)
+			l.sendForm(kind, bytes.Replace(body, []byte(written), []byte(disposition), 1)).Want(t, 200)
+		})
+	}
+	for name, disposition := range map[string]string{
+		"another part":       `form-data; name=other; filename=my report.pdf`,
+		"no name":            `form-data; filename=my report.pdf`,
+		"in the file's name": `form-data; filename="name=file" x`,
+		"an attachment":      `attachment; name=file; filename=my report.pdf`,
+		"quote without end":  `form-data; filename="a; name=file`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, nil)
+			kind, body := form(l.whose(), file("application/pdf", reportText))
+			l.sendForm(kind, bytes.Replace(body, []byte(`form-data; name="file"; filename="Qz7Marker9xW.pdf"`), []byte(disposition), 1)).Want(t, 422)
+		})
+	}
+}
+
 func (l *lab) handler() http.Handler { return l.config.handler() }
 
 func (l *lab) sendTo(target string, fields ...field) *contract.Reply {

@@ -78,7 +78,14 @@ func Compress(h http.Handler) http.Handler {
 	if err != nil {
 		panic("httpapi: " + err.Error()) // the options are constants
 	}
-	return wrap(h)
+	compressed := wrap(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The wrapper reads one line of the header. Several are one list (RFC 9110, section 5.2).
+		if lines := r.Header.Values("Accept-Encoding"); len(lines) > 1 {
+			r.Header.Set("Accept-Encoding", strings.Join(lines, ", "))
+		}
+		compressed.ServeHTTP(w, r)
+	})
 }
 
 // RequestID returns the id of the request whose context this is: that of the header

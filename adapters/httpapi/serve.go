@@ -47,6 +47,7 @@ func (a api) handler(op *server.Operation, begin call) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		settings := &wire.Settings{
 			MaxBody: limit, IgnoreUnknown: a.IgnoreUnknown || op.IgnoreUnknown, IgnoreReadOnly: a.Compat != nil, NullBody: a.Compat != nil,
+			Placed: begin.extension != nil,
 		}
 		if reshaped {
 			held := &compat.Answer{ResponseWriter: w}

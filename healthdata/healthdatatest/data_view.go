@@ -168,6 +168,14 @@ func seriesRanges(t dataT) {
 				}
 			})
 		}
+		keys, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, From: t0 - 10, To: t0, KeysOnly: true})
+		require.NoError(t, err)
+		require.Equal(t, []healthdata.Series{{Key: Steps}}, keys)
+		whole, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, From: t0, To: t0 + 1, Whole: true})
+		require.NoError(t, err)
+		headers, err := v.Series(t.Context(), healthdata.SeriesQuery{Resources: []string{"steps"}, From: t0, To: t0 + 1})
+		require.NoError(t, err)
+		require.Equal(t, headers, whole)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -122,11 +123,16 @@ func (o *output) skip(name string) {
 	count(&o.rep.Skipped, name, 1)
 }
 
-// printable shortens and cleans a text of a file for a report or a short text field.
+// printable shortens and cleans a text of a file for a report or a short text field. Characters that would change how
+// the text around them is shown are replaced or dropped: control characters, breaks of lines, and those that turn the
+// direction of writing. The marks of a direction (U+200E, U+200F, U+061C) stay.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		switch {
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 			return '?'
+		case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
+			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(name, "?"))

@@ -1,6 +1,7 @@
 package fileimport
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,4 +57,24 @@ func FuzzReadTime(f *testing.F) {
 		require.True(t, again.Equal(at))
 		require.True(t, zoned || at.Location() == time.UTC)
 	})
+}
+
+// Names in a file and texts of it are shown to people, so nothing in them changes how the text around them is shown.
+func TestPrintable_hasNoCharacterThatChangesTheTextAround(t *testing.T) {
+	for text, want := range map[string]string{
+		"morning.gpx":                      "morning.gpx",
+		"na\u00efve \U0001f600.gpx":        "na\u00efve \U0001f600.gpx",
+		"nai\u0308ve.gpx":                  "nai\u0308ve.gpx",
+		"\U0001f468\u200d\U0001f469.gpx":   "\U0001f468\u200d\U0001f469.gpx",
+		"a\x1b[31m\n.gpx":                  "a?[31m?.gpx",
+		"a\u0085b\u2028c\u2029.gpx":        "a?b?c?.gpx",
+		"r\u202exg\u202c.gpx":              "rxg.gpx",
+		"\u2067abc\u2069.gpx":              "abc.gpx",
+		"\u05d0\u200f.gpx":                 "\u05d0\u200f.gpx",
+		"na\xefve.gpx":                     "na?ve.gpx",
+		strings.Repeat("\u00e9", 150):      strings.Repeat("\u00e9", 100),
+		"a" + strings.Repeat("\u00e9", 99): "a" + strings.Repeat("\u00e9", 99),
+	} {
+		require.Equal(t, want, printable(text), "%+q", text)
+	}
 }

@@ -97,6 +97,9 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, by httpapi.Access)
 		return fmt.Errorf("import file: %w", err)
 	}
 	by.Concerns(user)
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), "/"); strings.EqualFold(strings.TrimSpace(kind), "multipart") {
+		return healthlab.Problems{{Path: []any{"header", "content-type"}, Code: "form", Msg: "must not be that of a form: send the file itself as the body, with curl by --data-binary @FILE"}}.Err()
+	}
 	file, err := by.Body(r)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -82,7 +81,7 @@ func (in *In) read() ([]byte, *Fault) {
 		return nil, tooLarge(in.settings.MaxBody)
 	}
 	kind := in.r.Header.Get("Content-Type")
-	if kind != "" && !isJSON(kind) {
+	if kind != "" && !isJSON(in.r.Header.Values("Content-Type")) {
 		return nil, unsupported("the body must be application/json in UTF-8")
 	}
 	data, fault := in.drain()
@@ -101,7 +100,9 @@ func (in *In) read() ([]byte, *Fault) {
 
 // ReadBody reads the whole body of a request that has settings.
 func ReadBody(r *http.Request) ([]byte, error) {
-	data, fault := From(r).drain()
+	in := From(r)
+	in.settings.body = true
+	data, fault := in.drain()
 	if fault != nil {
 		return nil, fault
 	}
@@ -143,14 +144,43 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-func isJSON(contentType string) bool {
-	kind, params, err := mime.ParseMediaType(contentType)
-	if err != nil || kind != "application/json" {
-		return false
-	}
-	charset, ok := params["charset"]
-	return !ok || slices.Contains([]string{"utf-8", "utf8", "us-ascii", "ascii"}, strings.ToLower(charset)) // ASCII is part of UTF-8
+// ListItems returns the elements of the lines of a header that has a list. A comma in quotes is part of an element.
+func ListItems(lines []string) []string {
+	quoted, escaped := false, false
+	return strings.FieldsFunc(strings.Join(lines, ","), func(r rune) bool {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && r == '\\':
+			escaped = true
+		case r == '"':
+			quoted = !quoted
+		}
+		return r == ',' && !quoted
+	})
 }
+
+// isJSON reports whether a Content-Type is application/json or a type in that format (+json), in UTF-8 or ASCII, which is
+// part of UTF-8. It passes over parameters other than charset. A header that comes twice must agree.
+func isJSON(contentType []string) bool {
+	for _, one := range ListItems(contentType) {
+		kind, params, _ := strings.Cut(strings.ToLower(one), ";")
+		kind = strings.TrimSpace(kind)
+		if kind != "application/json" && !(strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")) {
+			return false
+		}
+		for param := range strings.SplitSeq(params, ";") {
+			name, charset, _ := strings.Cut(param, "=")
+			if strings.TrimSpace(name) == "charset" && !slices.Contains(charsets, strings.Trim(charset, ` \t"'`)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// charsets are the charsets of a JSON body, in lower case and as clients spell them. An empty one is not given.
+var charsets = []string{"", "utf-8", "utf8", "utf_8", "us-ascii", "ascii"}
 
 func bodyOf(r *http.Request) io.ReadCloser {
 	if r.Body == nil {

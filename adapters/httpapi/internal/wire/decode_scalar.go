@@ -218,8 +218,8 @@ func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	return true
 }
 
-// noPlace matches offsets that do not state a local time (RFC 3339, section 4.3): Z and -00:00.
-var noPlace = regexp.MustCompile(`(?:[Zz]|-00(?::?00)?)\s*(?:\[.*\]\s*)?$`)
+// noPlace matches offsets that do not state a local time (RFC 3339, section 4.3): Z, -00:00, and UTC and GMT alone.
+var noPlace = regexp.MustCompile(`(?:[Zz]|UTC|GMT|-00(?::?00)?)\s*(?:\[.*\]\s*)?$`)
 
 // timeZone returns the zone in the field time_zone of the body; nil if there is none.
 func (d *decoder) timeZone() *time.Location {

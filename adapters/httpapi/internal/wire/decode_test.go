@@ -273,7 +273,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A field with the rule offset keeps the offset that was written; Z and -00:00 are no place.
+// A field with the rule offset keeps the offset that was written; Z, -00:00, and UTC and GMT alone are no place.
 func TestDecode_ruleOffsetKeepsTheWrittenOffset(t *testing.T) {
 	type body struct {
 		TimeZone string         `json:"time_zone,omitempty"`
@@ -283,7 +283,7 @@ func TestDecode_ruleOffsetKeepsTheWrittenOffset(t *testing.T) {
 	at := time.Date(2026, 3, 1, 15, 30, 0, 0, time.UTC)
 	for text, want := range map[string]int{
 		`2026-03-02T00:30:00+09:00`: 9 * 3600, `2026-03-02T00:30:00\u002b09:00`: 9 * 3600, `2026-03-01T09:45:00.000-05:45`: -(5*3600 + 45*60),
-		`2026-03-01T15:30:00+00:00`: 0,
+		`2026-03-01T15:30:00+00:00`: 0, `2026-03-01T15:30:00GMT+0`: 0, `2026-03-02T00:30:00 UTC+9`: 9 * 3600, `2026-03-01T09:45:00−05:45`: -(5*3600 + 45*60),
 	} {
 		var b body
 		require.Empty(t, wire.Decode([]byte(`{"kept":"`+text+`","plain":"`+text+`"}`), &b, wire.Options{}))
@@ -293,7 +293,7 @@ func TestDecode_ruleOffsetKeepsTheWrittenOffset(t *testing.T) {
 		require.True(t, b.Kept.Equal(at), text)
 		require.Equal(t, healthlab.At(at), b.Plain, text)
 	}
-	for _, text := range []string{`2026-03-01T15:30:00Z`, `2026-03-01t15:30:00z`, `2026-03-01T15:30:00-00:00`, `2026-03-02T00:30:00`} {
+	for _, text := range []string{`2026-03-01T15:30:00Z`, `2026-03-01t15:30:00z`, `2026-03-01T15:30:00-00:00`, `2026-03-01T15:30:00UTC`, `2026-03-01 15:30:00 GMT`, `2026-03-01T15:30:00Z[Asia/Tokyo]`, `2026-03-02T00:30:00`} {
 		var b body
 		require.Empty(t, wire.Decode([]byte(`{"time_zone":"Asia/Tokyo","kept":"`+text+`","plain":"`+text+`"}`), &b, wire.Options{}))
 		require.Equal(t, healthlab.At(at), b.Kept, text)

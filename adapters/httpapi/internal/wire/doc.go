@@ -40,7 +40,7 @@
 //	           in what we write, a list or map may be null
 //	notnull    null is refused (pointers, Opt, json.RawMessage, any)
 //	tolerant   an integer may be written as 78.0
-//	offset     a date and time keeps its written offset, if not Z, as its location
+//	offset     a date and time keeps its written offset, if not Z, UTC or GMT, as its location
 //	items      the elements of a list are items of an upload; see [In.Items]
 //	points     the elements of a list are values of points of an upload: one with problems is left zero,
 //	           and Unparsed names its position and the list

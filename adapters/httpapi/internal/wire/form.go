@@ -69,7 +69,7 @@ func (in *In) Form(part func(p *Part) error) bool {
 		if err != nil {
 			declared = ""
 		}
-		err = part(&Part{Name: p.FormName(), Type: strings.ToLower(declared), r: p})
+		err = part(&Part{Name: partName(p), Type: strings.ToLower(declared), r: p})
 		if err == nil {
 			_, err = io.Copy(io.Discard, p)
 		}
@@ -78,6 +78,34 @@ func (in *In) Form(part func(p *Part) error) bool {
 			return false
 		}
 	}
+}
+
+// partName returns the name of the field of a part. The name of a file decides nothing, and some clients write it so
+// that the header cannot be parsed: without quotes, with quotes inside, or twice.
+func partName(p *multipart.Part) string {
+	if name := p.FormName(); name != "" {
+		return name
+	}
+	kind, rest, _ := strings.Cut(p.Header.Get("Content-Disposition"), ";")
+	if !strings.EqualFold(strings.TrimSpace(kind), "form-data") {
+		return ""
+	}
+	for rest != "" {
+		key, value, _ := strings.Cut(strings.TrimLeft(rest, "; \t"), "=")
+		value = strings.TrimLeft(value, " \t")
+		end := ";"
+		if quoted, ok := strings.CutPrefix(value, `"`); ok {
+			value, end = quoted, `"`
+		}
+		value, rest, _ = strings.Cut(value, end)
+		if strings.EqualFold(strings.TrimSpace(key), "name") {
+			return strings.TrimSpace(value)
+		}
+		if end == `"` {
+			_, rest, _ = strings.Cut(rest, ";")
+		}
+	}
+	return ""
 }
 
 // formEnds reports why a form ended early. fault is the error of reading the body; it is nil if the form itself is

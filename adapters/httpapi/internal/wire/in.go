@@ -39,6 +39,8 @@ type Settings struct {
 	// Own is the user to whom the caller is bound; zero if it is not bound. Other users in a body
 	// become users that do not exist.
 	Own healthlab.UserID
+	// Placed accepts problems of the handler whose path begins with its place: query, path, header or body.
+	Placed bool
 
 	names map[string]string // name → place, of all that the handler has read
 	body  bool              // a body was read
@@ -166,8 +168,11 @@ func (in *In) used(place, name string) {
 }
 
 // Place returns the path of a problem as the request names it. It prefixes path, query or header if the handler read
-// the name there, else body, or query if no body was read.
+// the name there, else body, or query if no body was read. With Placed, a path that begins with its place stays.
 func (s *Settings) Place(path []any) []any {
+	if s != nil && s.Placed && len(path) > 0 && slices.Contains([]any{"query", "path", "header", "body"}, path[0]) {
+		return path
+	}
 	place := "query"
 	if s == nil || s.body {
 		place = "body"
