@@ -171,7 +171,7 @@ func isJSON(contentType []string) bool {
 		}
 		for param := range strings.SplitSeq(params, ";") {
 			name, charset, _ := strings.Cut(param, "=")
-			if strings.TrimSpace(name) == "charset" && !slices.Contains(charsets, strings.Trim(charset, ` \t"'`)) {
+			if strings.TrimSpace(name) == "charset" && !slices.Contains(charsets, strings.Trim(charset, " \t\"'")) {
 				return false
 			}
 		}
