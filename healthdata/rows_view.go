@@ -261,13 +261,12 @@ func (o owner) viewedHeads(q *SeriesQuery) []store.Query {
 	return heads
 }
 
-// headers reads the chunk headers of series in the range of q, or the whole chunks. Series without chunks are left out,
-// unless q is about keys alone.
-func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([]Series, error) {
+// closedRows reads the rows of the closed chunks of each head in the range of q, with their samples if q.Whole.
+func (v *rowView) closedRows(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([][]store.Row, error) {
 	ranged := q.From != 0 || q.To != 0
-	table, decode := headerTable.Name, headerTable.Decoded
+	table := headerTable.Name
 	if q.Whole {
-		table, decode = chunkTable.Name, chunkTable.Decoded
+		table = chunkTable.Name
 	}
 	var find []store.Query
 	var whose []int // the index of the head of each query
@@ -286,14 +285,29 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 		whose = append(whose, i, i)
 	}
 	closed := make([][]store.Row, len(heads))
-	if len(find) > 0 {
-		got, err := v.ask(ctx, find...)
-		if err != nil {
-			return nil, err
-		}
-		for n, i := range whose {
-			closed[i] = append(closed[i], got[n]...)
-		}
+	if len(find) == 0 {
+		return closed, nil
+	}
+	got, err := v.ask(ctx, find...)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range whose {
+		closed[i] = append(closed[i], got[n]...)
+	}
+	return closed, nil
+}
+
+// headers reads the chunk headers of series in the range of q, or the whole chunks. Series without chunks are left out,
+// unless q is about keys alone.
+func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([]Series, error) {
+	closed, err := v.closedRows(ctx, q, heads)
+	if err != nil {
+		return nil, err
+	}
+	decode := headerTable.Decoded
+	if q.Whole {
+		decode = chunkTable.Decoded
 	}
 	out := []Series{}
 	for i, h := range heads {
@@ -321,7 +335,7 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 		}
 		for _, e := range chunks {
 			c := &e.Value
-			if ranged && !c.Overlaps(q.From, q.To) {
+			if (q.From != 0 || q.To != 0) && !c.Overlaps(q.From, q.To) {
 				continue
 			}
 			v.loaded[s.Key][c.Start] = *c
