@@ -150,7 +150,10 @@ func measureUploads(t *testing.T, binary, path, body string) {
 		if status != 503 {
 			continue
 		}
-		status, _, counts := send(users[i])
+		var counts healthdata.Counts
+		for tries := 0; status == 503 && tries < 10; tries++ { // each ends later in the body, as one machine is slower than another
+			status, _, counts = send(users[i])
+		}
 		require.Equal(t, 200, status)
 		require.NotZero(t, counts.Same, "it goes on where it ended")
 	}
