@@ -245,24 +245,6 @@ func columnOf(cols []column, x0, x1, h float64) (int, float64) {
 	return best, bestCost / max(h, 1e-9)
 }
 
-// crossedSheets returns the pictures on which at least two rows, and a quarter of them, have a unit in which the analyte is
-// not measured: the picture is slanted, and names stand beside the values of the lines above or below.
-func (d *document) crossedSheets() map[int]bool {
-	rows, foreign, out := map[int]int{}, map[int]int{}, map[int]bool{}
-	for i := range d.rows {
-		r := &d.rows[i]
-		page := r.p.line.page
-		rows[page]++
-		if r.foreignUnit && d.pages[page].Image {
-			foreign[page]++
-		}
-	}
-	for page, n := range foreign {
-		out[page] = n >= 2 && n*4 >= rows[page]
-	}
-	return out
-}
-
 // valueAmongRanges reports whether the value of a row on a picture stands where most rows of the page have their
 // range, and no other row has its value. The value of such a row was not read, and a part of a range or of the
 // row beside it was taken for it.

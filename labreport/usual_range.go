@@ -164,22 +164,31 @@ func (d *document) misplaced(r *row) (rangeSize, int) {
 	return sizeOf(r.bounds, usual)
 }
 
-// shiftedSheets returns the pages on which at least two rows, and a quarter of the rows with numbers, have lost
-// or moved decimal points.
 func (d *document) shiftedSheets() map[int]bool {
-	numbers, shifted, out := map[int]int{}, map[int]int{}, map[int]bool{}
+	return d.sheetsWithMany(func(r *row) bool { size, _ := d.misplaced(r); return size != usualSize },
+		func(r *row) bool { return valueShape(r.value, d.g.decimals) == number1 })
+}
+
+func (d *document) crossedSheets() map[int]bool {
+	// An analyte beside a unit in which it is not measured: on a slanted picture, names stand beside other lines.
+	return d.sheetsWithMany(func(r *row) bool { return r.foreignUnit }, func(r *row) bool { return d.pages[r.p.line.page].Image })
+}
+
+// sheetsWithMany returns the pages on which at least two rows, and a quarter of the rows that count, are suspect.
+func (d *document) sheetsWithMany(suspect, counts func(r *row) bool) map[int]bool {
+	rows, found, out := map[int]int{}, map[int]int{}, map[int]bool{}
 	for i := range d.rows {
 		r := &d.rows[i]
-		page := r.p.line.page
-		if valueShape(r.value, d.g.decimals) == number1 {
-			numbers[page]++
+		if !counts(r) {
+			continue
 		}
-		if size, _ := d.misplaced(r); size != usualSize {
-			shifted[page]++
+		rows[r.p.line.page]++
+		if suspect(r) {
+			found[r.p.line.page]++
 		}
 	}
-	for page, n := range shifted {
-		out[page] = n >= 2 && n*4 >= numbers[page]
+	for page, n := range found {
+		out[page] = n >= 2 && n*4 >= rows[page]
 	}
 	return out
 }

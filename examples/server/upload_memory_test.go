@@ -151,7 +151,7 @@ func measureUploads(t *testing.T, binary, path, body string) {
 			continue
 		}
 		var counts healthdata.Counts
-		for tries := 0; status == 503 && tries < 10; tries++ { // each ends later in the body, as one machine is slower than another
+		for tries := 0; status == 503 && tries < 10; tries++ { // as a client does; each goes on where the last one ended
 			status, _, counts = send(users[i])
 		}
 		require.Equal(t, 200, status)

@@ -71,12 +71,7 @@ func calm(g *image.Gray) {
 // deviation returns how far most of the paper of an evened picture is darker than its most
 // common brightness.
 func deviation(g *image.Gray) int {
-	var hist [256]int
-	for y := range g.Rect.Dy() {
-		for _, v := range g.Pix[y*g.Stride : y*g.Stride+g.Rect.Dx()] {
-			hist[v]++
-		}
-	}
+	hist := histogram(g)
 	paper := 128
 	for v := 128; v < 255; v++ { // 255 is also what was too bright
 		if hist[v] > hist[paper] {

@@ -7,12 +7,7 @@ import (
 
 // darkenPrint inverts a picture with light print on a dark ground, such as a screen in its dark mode.
 func darkenPrint(g *image.Gray) {
-	var hist [256]int
-	for y := range g.Rect.Dy() {
-		for _, v := range g.Pix[y*g.Stride : y*g.Stride+g.Rect.Dx()] {
-			hist[v]++
-		}
-	}
+	hist := histogram(g)
 	all := g.Rect.Dx() * g.Rect.Dy()
 	ground, below := 0, hist[0]
 	for below*2 < all {

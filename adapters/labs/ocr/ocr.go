@@ -257,18 +257,18 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 	return page, nil
 }
 
-// With words in at least this number and less confidence than legible, a page does not stand upright: then nearly all
-// words of the open set are below 0.45, and those of upright pages above 0.8.
+// A page does not stand upright if its first reading has at least fewWords words, and a mean confidence below legible. Of eight
+// pictures of the open set the mean was at least 0.84 upright, and at most 0.44 turned.
 const (
+	fewWords = 8
 	legible  = 0.6
-	anyWords = 8
 )
 
 // upright prepares a page and reads it once. A page that is not legible is turned by quarters; if none of them is
 // legible, it stays as it is.
 func (e *Engine) upright(ctx context.Context, g *image.Gray) (*prepared, []labreport.Word, error) {
 	p, words, err := e.readTurned(ctx, g, 1)
-	if err != nil || confidence(words) >= legible || len(words) < anyWords {
+	if err != nil || confidence(words) >= legible || len(words) < fewWords {
 		return p, words, err
 	}
 	for _, orientation := range []int{6, 8, 3} {
@@ -361,7 +361,8 @@ func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Wo
 		ways = triesGrainy
 	}
 	for i, t := range ways {
-		words, err := first, error(nil)
+		words := first
+		var err error
 		if i > 0 {
 			words, err = e.attempt(ctx, p, t, langs)
 		}

@@ -97,12 +97,12 @@ func warp(g *image.Gray, w, h int, from func(point) point) *image.Gray {
 	w, h = max(w, 1), max(h, 1)
 	out := image.NewGray(image.Rect(0, 0, w, h))
 	gw, gh := g.Rect.Dx(), g.Rect.Dy()
-	const one = 256 // a pixel, in parts of one
+	const bits, one = 8, 1 << 8 // places are in parts of a pixel
 	for y := range h {
 		for x := range w {
 			q := from(point{float64(x) + 0.5, float64(y) + 0.5})
 			qx, qy := int(math.Floor(q.x*one))-one/2, int(math.Floor(q.y*one))-one/2
-			x0, y0 := qx>>8, qy>>8
+			x0, y0 := qx>>bits, qy>>bits
 			if x0 < -1 || y0 < -1 || x0 > gw-1 || y0 > gh-1 {
 				out.Pix[y*out.Stride+x] = 255
 				continue

@@ -245,13 +245,22 @@ func quadArea(c [4]point) float64 {
 	return a / 2
 }
 
+// histogram counts how often each brightness occurs.
+func histogram(g *image.Gray) (count [256]int) {
+	for y := range g.Rect.Dy() {
+		for _, v := range g.Pix[y*g.Stride : y*g.Stride+g.Rect.Dx()] {
+			count[v]++
+		}
+	}
+	return count
+}
+
 // otsu finds the brightness that best divides the dark from the bright (Otsu 1979).
 func otsu(g *image.Gray) uint8 {
-	var hist [256]int
+	hist := histogram(g)
 	total := 0.0
-	for _, v := range g.Pix {
-		hist[v]++
-		total += float64(v)
+	for v, c := range hist {
+		total += float64(v * c)
 	}
 	sumLow, nLow, best, at := 0.0, 0, 0.0, 128
 	for v, c := range hist {
