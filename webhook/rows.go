@@ -74,9 +74,8 @@ type eventRow struct {
 	body    []byte        // nil after it was deleted
 }
 
-// eventDoc is the stored document of an eventRow without the body.
+// eventDoc is the stored document of an eventRow without the body, and without what the row has in other columns.
 type eventDoc struct {
-	ID    uuid.UUID
 	Type  string
 	Key   string `json:",omitempty"`
 	At    time.Time
@@ -101,7 +100,7 @@ var eventRows = store.Table[eventRow]{
 		return r
 	},
 	Encode: func(e *eventRow) ([]byte, error) {
-		doc, err := store.JSON(&eventDoc{e.ID, e.Type, e.Key, e.At, e.Trace, e.keep})
+		doc, err := store.JSON(&eventDoc{e.Type, e.Key, e.At, e.Trace, e.keep})
 		if err != nil || e.body == nil {
 			return doc, err
 		}
@@ -115,7 +114,7 @@ var eventRows = store.Table[eventRow]{
 		}
 		*e = eventRow{
 			Event: healthlab.Event{
-				ID: d.ID, Type: d.Type, Team: r.Team, User: r.User, Key: d.Key, Seq: store.ParseInt(r.ID[len(Lane{}):]), At: d.At, Trace: d.Trace,
+				ID: store.ParseUUID(r.Index[0]), Type: d.Type, Team: r.Team, User: r.User, Key: d.Key, Seq: store.ParseInt(r.ID[len(Lane{}):]), At: d.At, Trace: d.Trace,
 			},
 			written: r.Due.Add(-d.Keep), keep: d.Keep,
 		}

@@ -3,6 +3,7 @@ package pull
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -15,7 +16,20 @@ import (
 )
 
 // taskTable has the tasks; those of a user are sorted by provider, resource and kind.
-var taskTable = store.Table[Task]{Name: "pull_task", Row: func(t *Task) store.Row { return store.Row{Key: taskKey(t.Key)} }}
+var taskTable = store.Table[Task]{
+	Name: "pull_task",
+	Row:  func(t *Task) store.Row { return store.Row{Key: taskKey(t.Key)} },
+	Decode: func(r store.Row, t *Task) error {
+		if err := json.Unmarshal(r.Doc, t); err != nil {
+			return err
+		}
+		t.Team, t.User = r.Team, r.User
+		provider, rest, _ := store.CutText(r.ID[len(r.User.UUID):])
+		resource, kind, _ := store.CutText(rest)
+		t.Provider, t.Resource, t.Kind = provider, resource, TaskKind(kind)
+		return nil
+	},
+}
 
 func taskKey(k Key) store.Key {
 	return store.Key{Team: k.Team, User: k.User, ID: refID(k.Ref) + store.Text(k.Resource) + string(k.Kind)}

@@ -82,7 +82,7 @@ func (k Key) LogValue() slog.Value {
 
 // Task is a fetch of one resource with its progress. Instants are in UTC; the zero time means never.
 type Task struct {
-	Key
+	Key `json:"-"` // the key of its row has it
 	// Linked is when the connection was linked for which the task was planned.
 	Linked time.Time `json:",omitzero"`
 	// Client is the id of the team's own OAuth client of the connection; empty for that of the deployment.

@@ -31,12 +31,13 @@ const (
 // always is later than all due times of lines.
 var always = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// lineDoc is the document of a line.
+// lineDoc is the document of a line. The team is in the key of the row.
 type lineDoc struct {
 	Entry
-	Seq  int64  `json:",omitempty"`
-	Prev []byte `json:",omitempty"`
-	Hash []byte `json:",omitempty"`
+	Team struct{} `json:",omitzero"` // omits that of the entry
+	Seq  int64    `json:",omitempty"`
+	Prev []byte   `json:",omitempty"`
+	Hash []byte   `json:",omitempty"`
 }
 
 var lineTable = store.Table[lineRow]{
@@ -66,6 +67,7 @@ var lineTable = store.Table[lineRow]{
 			return err
 		}
 		*l = lineRow{r.ID, Line{Entry: d.Entry, Seq: d.Seq}}
+		l.Team = r.Team
 		copy(l.Prev[:], d.Prev)
 		copy(l.Hash[:], d.Hash)
 		return nil
