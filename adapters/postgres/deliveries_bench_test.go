@@ -1,0 +1,173 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/adapters/postgres"
+	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest"
+	"github.com/healthlab-dev/healthlab/adapters/stores"
+	"github.com/healthlab-dev/healthlab/webhook"
+)
+
+// BenchmarkDeliveries compares the delivery of 2,000 events of 2,000 persons, by turns, with a loop that signs and posts
+// as many bodies and stores nothing, and with the delivery to a team one of whose two endpoints never answers. The bars
+// are 0.5 and 0.9 of the throughput.
+func BenchmarkDeliveries(b *testing.B) {
+	const events, senders = 2000, 64
+	in := newBenchReceiver(b)
+	alone, beside := newBenchTeam(b, in), newBenchTeam(b, in)
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	b.Cleanup(func() {
+		hanging.CloseClientConnections()
+		hanging.Close()
+	})
+	beside.register(b, hanging.URL)
+	var took [3]time.Duration
+	turns := 0
+	for ; b.Loop(); turns++ {
+		took[0] += alone.deliver(b, in, events)
+		took[1] += in.post(b, events, senders)
+		took[2] += beside.deliver(b, in, events)
+	}
+	b.ReportMetric(float64(took[1])/float64(took[0]), "of-bare")
+	b.ReportMetric(float64(took[0])/float64(took[2]), "beside-hanging")
+	b.ReportMetric(float64(turns*events)/took[0].Seconds(), "events/s")
+}
+
+// benchReceiver counts the requests that it accepts.
+type benchReceiver struct {
+	*httptest.Server
+	got  atomic.Int64
+	most atomic.Int64
+	all  chan struct{}
+}
+
+func newBenchReceiver(b *testing.B) *benchReceiver {
+	in := &benchReceiver{all: make(chan struct{}, 1)}
+	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if in.got.Add(1) == in.most.Load() {
+			in.all <- struct{}{}
+		}
+	}))
+	b.Cleanup(in.Close)
+	return in
+}
+
+// expect begins a turn of n requests.
+func (in *benchReceiver) expect(n int) {
+	in.got.Store(0)
+	in.most.Store(int64(n))
+}
+
+// post signs and sends n bodies, and returns the time until the last was accepted.
+func (in *benchReceiver) post(b *testing.B, n, senders int) time.Duration {
+	in.expect(n)
+	secret, err := webhook.GenerateSecret(bytes.NewReader(make([]byte, 64)))
+	require.NoError(b, err)
+	client := http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}
+	defer client.CloseIdleConnections()
+	body := benchBody(0)
+	var group sync.WaitGroup
+	var next atomic.Int64
+	begun := time.Now()
+	for range senders {
+		group.Go(func() {
+			for next.Add(1) <= int64(n) {
+				id, at := uuid.NewString(), time.Now()
+				r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, in.URL, bytes.NewReader(body))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				r.Header.Set("Webhook-Id", id)
+				r.Header.Set("Webhook-Timestamp", strconv.FormatInt(at.Unix(), 10))
+				r.Header.Set("Webhook-Signature", webhook.Sign(secret, id, at, body))
+				answer, err := client.Do(r)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, answer.Body)
+				_ = answer.Body.Close()
+			}
+		})
+	}
+	group.Wait()
+	<-in.all
+	return time.Since(begun)
+}
+
+// benchBody returns the data of an event, of the size of an uploaded sample's.
+func benchBody(n int) []byte {
+	return fmt.Appendf(nil, `{"n":%d,"data":%q}`, n, bytes.Repeat([]byte("x"), 400))
+}
+
+// benchTeam is a team on a database of its own.
+type benchTeam struct {
+	team    healthlab.TeamID
+	outbox  webhook.Outbox
+	service *webhook.Service
+	sender  func() *webhook.Dispatcher
+}
+
+func newBenchTeam(b *testing.B, in *benchReceiver) *benchTeam {
+	server, err := pgtest.Start(b.Context(), pgtest.Durable)
+	require.NoError(b, err)
+	b.Cleanup(server.Remove)
+	engine, err := postgres.Open(b.Context(), pgtest.Connect(b, server.URL("postgres")), stores.Tables(), nil)
+	require.NoError(b, err)
+	s := stores.New(engine, &stores.Options{Events: stores.Outbox})
+	to := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback()})
+	t := &benchTeam{team: anyTeam(), outbox: s.Outbox()}
+	t.service, err = webhook.NewService(eventTypes(), s.Webhooks(), to, secretSealer(), &webhook.ServiceOptions{Guard: loopback()})
+	require.NoError(b, err)
+	t.sender = func() *webhook.Dispatcher {
+		d, err := webhook.NewDispatcher(eventTypes(), s.Webhooks(), to, secretSealer(), &webhook.Options{Drain: time.Millisecond})
+		require.NoError(b, err)
+		return d
+	}
+	t.register(b, in.URL)
+	return t
+}
+
+func (t *benchTeam) register(b *testing.B, url string) {
+	_, err := t.service.Create(b.Context(), t.team, webhook.NewEndpoint{URL: url})
+	require.NoError(b, err)
+}
+
+// deliver writes n events, then delivers them, and returns the time until the last was accepted.
+func (t *benchTeam) deliver(b *testing.B, in *benchReceiver, n int) time.Duration {
+	in.expect(n)
+	all := make([]healthlab.Event, n)
+	for i := range all {
+		all[i] = healthlab.Event{ID: uuid.Must(uuid.NewV7()), Type: orderedType, Team: t.team, Key: strconv.Itoa(i), At: time.Now(), Data: benchBody(i)}
+	}
+	require.NoError(b, t.outbox.Append(b.Context(), all))
+	ctx, stop := context.WithCancel(b.Context())
+	ended, sender := make(chan error, 1), t.sender()
+	begun := time.Now()
+	go func() { ended <- sender.Run(ctx) }()
+	<-in.all
+	took := time.Since(begun)
+	stop()
+	require.NoError(b, <-ended)
+	return took
+}
