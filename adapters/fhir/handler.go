@@ -92,15 +92,16 @@ func Handler(c Config) (http.Handler, error) {
 		}
 		_ = write(w, http.StatusOK, s.capability())
 	})
-	serve := func(e httpapi.Extension, patterns ...string) {
-		e.Refuse = s.refuse
-		h := httpapi.Extend(c.API, e)[0]
-		for _, p := range patterns {
-			mux.Handle(p, h)
+	var extensions []httpapi.Extension
+	var patterns [][]string
+	serve := func(e httpapi.Extension, at ...string) {
+		if e.Refuse == nil {
+			e.Refuse = s.refuse
 		}
+		extensions, patterns = append(extensions, e), append(patterns, at)
 	}
 	if c.Tokens != nil {
-		mux.Handle("POST /auth/token", httpapi.Extend(c.API, httpapi.Extension{ID: "fhir_token", Public: s.token, Refuse: refuseToken})[0])
+		serve(httpapi.Extension{ID: "fhir_token", Public: s.token, Refuse: refuseToken}, "POST /auth/token")
 		mux.HandleFunc("GET /.well-known/smart-configuration", s.smartConfiguration)
 	}
 	kinds := s.kinds()
@@ -126,6 +127,11 @@ func Handler(c Config) (http.Handler, error) {
 		serve(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
 		serve(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
+	}
+	for i, h := range httpapi.Extend(c.API, extensions...) { // at once: the rate limits count all of them together
+		for _, p := range patterns[i] {
+			mux.Handle(p, h)
+		}
 	}
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "no such resource type or operation; /metadata lists those that there are"})

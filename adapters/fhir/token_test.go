@@ -176,3 +176,21 @@ func TestTokens_areLimitedByAddress(t *testing.T) {
 		require.Equal(t, 200, status)
 	}
 }
+
+// The rate limit of a team counts its requests of all operations together.
+func TestHandler_countsRequestsOfAllOperationsForTheRateLimit(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c.config.API.Limits = httpapi.Limits{TeamRate: 1, TeamBurst: 3, Now: func() time.Time { return at }}
+	get, _ := c.tokens()
+	token := get("system/*.read")
+	for _, path := range []string{"/Patient", "/Observation", "/Device"} {
+		status, _, _ := c.bear(token, path)
+		require.NotEqual(t, 429, status, path)
+	}
+	for _, path := range []string{"/Patient", "/Observation", "/Device", "/Patient/none"} {
+		status, _, _ := c.bear(token, path)
+		require.Equal(t, 429, status, path)
+	}
+}
