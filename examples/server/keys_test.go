@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -137,18 +138,32 @@ func answerTo(p *program, path string) (int, string) {
 // keptFiles returns the names of the files in a folder, and fails if one has a planted value.
 func keptFiles(t *testing.T, folder string) (names []string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+	eachFile(t, folder, func(path string) error {
+		content, err := os.ReadFile(path)
+		if err != nil {
 			return err
 		}
-		content, err := os.ReadFile(path)
 		for i, mark := range planted {
 			require.False(t, bytes.Contains(content, []byte(mark)) || strings.Contains(path, mark), "value %d is in a file", i)
 		}
 		names = append(names, path)
+		return nil
+	})
+	return names
+}
+
+// eachFile calls do for each file in a folder. A running server may remove files and folders meanwhile.
+func eachFile(t *testing.T, folder string, do func(path string) error) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			err = do(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		return err
 	}))
-	return names
 }
 
 func notesOf(user string) string {
