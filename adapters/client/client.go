@@ -1,8 +1,8 @@
-// Package client is a Go client of the HTTP service: users, uploads, reads, queries, lab orders
-// and webhook endpoints. It needs the standard library alone.
+// Package client is a Go client of the HTTP service: users, uploads, reads, queries, lab orders and webhook
+// endpoints. It needs only the standard library.
 //
-// The names to know are [New], [Client.CreateUser], [Client.UploadSamples], [Client.CreateOrder]
-// and [Error]. [Client.Do] calls operations without a method. A nil pointer is null or absent.
+// The names to know are [New], [Client.CreateUser], [Client.UploadSamples], [Client.CreateOrder] and [Error].
+// [Client.Do] calls operations without a method. A nil pointer is null or absent.
 package client
 
 import (
@@ -21,12 +21,12 @@ type Options struct {
 	// HTTP sends the requests. Default: a client with a timeout of one minute for each attempt.
 	// Redirects are not followed, because they would carry the keys to another host.
 	HTTP *http.Client
-	// ManagementKey opens the operations under /v1/org: teams, API keys, webhook endpoints.
+	// ManagementKey gives access to the operations under /v1/org: teams, API keys, webhook endpoints.
 	ManagementKey string
 	// KeyHeader and ManagementKeyHeader name the headers of the keys. Default: x-service-api-key and
 	// x-management-key.
 	KeyHeader, ManagementKeyHeader string
-	// Retries is how often a request is repeated at most. Default 3; negative: never.
+	// Retries is the largest number of times that a request is repeated. Default 3; negative: never.
 	Retries int
 	// MaxWait is the longest wait before a repeat; a longer Retry-After ends the call with its
 	// error. Default 30 seconds.
@@ -68,12 +68,12 @@ type Request struct {
 // Problem is a fault of one field of a request, such as body.data.0.unit.
 type Problem = rest.Problem
 
-// Error is an answer of 300 or above. Its texts have no values of the request.
+// Error is an answer with status 300 or above. Its texts contain no values of the request.
 type Error struct {
 	// Status is the HTTP status. Type is the stable error type of the contract; empty for 422.
 	Status        int
 	Type, Message string
-	// Problems are all faults of a request that is not valid (422).
+	// Problems lists all problems of an invalid request (422).
 	Problems []Problem
 	// RequestID is the id under which the service logs the request.
 	RequestID string
@@ -90,10 +90,9 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Do calls an operation. It repeats GET, HEAD, PUT, DELETE and requests with an idempotency key if
-// no answer arrives, or one with 429, 502, 503 or 504, after the answer's Retry-After or a growing
-// wait. A repeated DELETE can answer 404. The error is an [*Error], or that of the connection or
-// the context.
+// Do calls an operation. It repeats GET, HEAD, PUT, DELETE and requests with an idempotency key if no answer
+// arrives, or if the status is 429, 502, 503 or 504. It waits for the time in Retry-After, or for growing times. A
+// repeated DELETE may answer 404. The error is an [*Error], or the error of the connection or the context.
 func (c *Client) Do(ctx context.Context, r Request) error {
 	fault, err := c.sender.Send(ctx, rest.Request(r))
 	if fault != nil {

@@ -18,7 +18,7 @@ func call[T any](ctx context.Context, c *Client, r Request, path ...string) (ans
 	return answer, err
 }
 
-// pages returns the items of all pages. next names the parameter that a page's cursor is sent as.
+// pages returns the items of all pages. next is the name of the parameter that takes the cursor of a page.
 func pages[P, T any](ctx context.Context, c *Client, q url.Values, next string, items func(P) ([]T, *string), path ...string) iter.Seq2[T, error] {
 	return rest.Pages(func(cursor *string) ([]T, *string, error) {
 		page, err := call[P](ctx, c, Request{Method: "GET", Query: rest.PageQuery(q, next, cursor)}, path...)
@@ -57,7 +57,7 @@ func (c *Client) DeleteUser(ctx context.Context, id string) error {
 	return c.Do(ctx, Request{Method: "DELETE", Path: rest.At("v2", "user", id)})
 }
 
-// Connect connects a source that data is uploaded for, such as manual for the team's own data.
+// Connect connects a source whose data the team uploads, such as manual for the team's own data.
 func (c *Client) Connect(ctx context.Context, userID, provider string) error {
 	return c.Do(ctx, Request{Method: "POST", Path: rest.At("v2", "link", "provider", "manual", provider), Body: api.Connect{UserID: userID}})
 }
@@ -88,8 +88,8 @@ func Summaries[T any](ctx context.Context, c *Client, userID, resource string, f
 	return rest.List[T](answer[resource])
 }
 
-// Samples returns samples in groups of one source; a group can go on in a later one. The filter
-// has start_date, and if wanted end_date, time_zone and provider.
+// Samples returns samples in groups. All samples of a group have one source, and several groups may have the same
+// source. The filter requires start_date, and may have end_date, time_zone and provider.
 func (c *Client) Samples(ctx context.Context, userID, resource string, filter url.Values) iter.Seq2[Group, error] {
 	return pages(ctx, c, filter, "next_cursor", func(p api.SamplePage) (list []Group, next *string) {
 		for _, provider := range slices.Sorted(maps.Keys(p.Groups)) {
@@ -104,7 +104,7 @@ func (c *Client) Query(ctx context.Context, userID string, q QueryRequest) (Quer
 	return call[QueryAnswer](ctx, c, Request{Method: "POST", Body: q}, "aggregate", "v1", "user", userID, "query")
 }
 
-// CreateWebhook adds an endpoint that the service sends a team's events to.
+// CreateWebhook adds an endpoint to which the service sends a team's events.
 func (c *Client) CreateWebhook(ctx context.Context, orgID, teamID, environment string, w NewWebhook) (Webhook, error) {
 	return call[Webhook](ctx, c, Request{Method: "POST", Body: w}, "v1", "org", orgID, "team", teamID, environment, "webhook")
 }
@@ -116,7 +116,7 @@ func (c *Client) Webhooks(ctx context.Context, orgID, teamID, environment string
 	}, "v1", "org", orgID, "team", teamID, environment, "webhook")
 }
 
-// LabTests returns the tests that can be ordered. The filter has the contract's parameters.
+// LabTests returns the tests that can be ordered. The filter takes the parameters in the contract.
 func (c *Client) LabTests(ctx context.Context, filter url.Values) iter.Seq2[LabTest, error] {
 	return pages(ctx, c, filter, "next_cursor", func(p api.LabTestsPage) ([]LabTest, *string) { return p.Data, p.NextCursor }, "v3", "lab_test")
 }
@@ -133,7 +133,7 @@ func (c *Client) Order(ctx context.Context, id string) (Order, error) {
 	return call[Order](ctx, c, Request{Method: "GET"}, "v3", "order", id)
 }
 
-// Orders returns orders. The filter has the contract's parameters, such as user_id and status.
+// Orders returns orders. The filter takes the parameters in the contract, such as user_id and status.
 func (c *Client) Orders(ctx context.Context, filter url.Values) iter.Seq2[Order, error] {
 	return pages(ctx, c, filter, "page", func(p api.OrdersPage) ([]Order, *string) {
 		return p.Orders, rest.Following(p.Page+1, len(p.Orders) > 0 && p.Page*p.Size < p.Total)

@@ -23,8 +23,8 @@ type apiKey struct {
 	Used    time.Time `json:"last_used_at"`
 }
 
-// keysTeam returns the team whose keys a page or a form is about: that of the field team, else the
-// console's own; and the path of the API keys of its region below the organisation.
+// keysTeam returns the team whose keys a page or form is about, and the API path of its keys. It is the team in the
+// form field team, or else the console's own.
 func (s *Console) keysTeam(r *http.Request, on *session) (t team, path string, err error) {
 	id := r.FormValue("team")
 	if id == "" {
@@ -48,13 +48,13 @@ func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, 
 	var data struct {
 		Teams    []team `json:"teams"`
 		Team     string
-		Chosen   team     // whose keys are shown
+		Chosen   team     // team whose keys are shown
 		Keys     []apiKey `json:"api_keys"`
 		Made     *apiKey
 		Settings []setting
 		Scopes   []string
 		Now      time.Time
-		Saved    bool // the settings
+		Saved    bool // the settings were saved
 	}
 	data.Team, data.Made, data.Now, data.Saved = s.Team, made, s.Now(), r.FormValue("saved") != ""
 	c, err := s.contract(r)

@@ -15,28 +15,28 @@ type point struct {
 	value float64
 }
 
-// line is a named row of points in time order.
+// line is a named series of points in time order.
 type line struct {
 	name      string
 	points    []point
-	low, high []float64     // the lowest and highest value behind each point; nil if there are none
+	low, high []float64     // lowest and highest value at each point; nil if there are none
 	step      bool          // draw levels that hold until the next point
 	dots      bool          // draw a dot at each point, too
-	bars      time.Duration // draw a bar of this length of time from 0 to each point, instead of a line
-	notes     []string      // what the table of values shows for each point; nil for its number
+	bars      time.Duration // length of time of the bars that are drawn from 0 to each point, instead of a line
+	notes     []string      // text in the table for each point; nil shows its number
 	colour    int
 }
 
 // panel is one plot of a chart with its own scale.
 type panel struct {
 	title  string
-	unit   string // of the values; "" where there is none
+	unit   string // unit of the values; "" for none
 	lines  []line
 	bands  []band      // areas below the lines
 	ranges []reference // reference ranges
-	labels []string    // names of the levels 0, 1, …, whose stretches are drawn as bars; nil for numbers
-	spans  []span      // coloured stretches of time instead of lines
-	stack  bool        // bars of the lines stand on each other
+	labels []string    // names of the levels 0, 1, …, whose intervals are drawn as bars; nil for numbers
+	spans  []span      // coloured intervals of time instead of lines
+	stack  bool        // draw the bars of the lines on top of each other
 }
 
 // band is the area between two lines with the same times.
@@ -46,14 +46,14 @@ type band struct {
 	class        string
 }
 
-// reference is a reference range from an instant to another; zero instants are the ends of the
-// chart, and nil ends are open.
+// reference is a reference range that holds between two instants. A zero instant is the end of the chart, and a nil
+// limit of the range is open.
 type reference struct {
 	from, to  time.Time
 	low, high *float64
 }
 
-// span is a stretch of time.
+// span is an interval of time.
 type span struct {
 	name     string
 	from, to time.Time
@@ -67,8 +67,8 @@ func (p *panel) heading() string {
 	return p.title + " (" + p.unit + ")"
 }
 
-// chart is a drawing of panels above one time axis. Heights are in pixels, and places along the
-// time axis in percent of its width, so that texts keep their size on every screen.
+// chart is a drawing of panels above one time axis. Heights are in pixels. Positions along the time axis are in
+// percent of its width, so that texts keep their size on every screen.
 type chart struct {
 	Title, Summary string
 	Panels         []drawnPanel
@@ -77,7 +77,7 @@ type chart struct {
 	// Columns and Rows are the values as a table.
 	Columns []string
 	Rows    []valueRow
-	Every   int // a row is one of so many; 1 if all are there
+	Every   int // the table shows every n-th instant; 1 if it shows all
 }
 
 // valueRow holds the values of one instant.
@@ -115,16 +115,16 @@ type drawn struct {
 	Dots              []box
 }
 
-// Geometry of a drawing.
+// Measures of a drawing.
 const (
-	plotWidth    = 1000.0 // of the paths, which are stretched to the width of the plot
+	plotWidth    = 1000.0 // width of the paths, which are stretched to the plot
 	panelHeight  = 170.0
 	stripHeight  = 16.0
 	stagesHeight = 120.0
 	barHeight    = 16.0
-	chartInset   = 8.0 // between the ends of the plot and the first and last time, of plotWidth
+	chartInset   = 8.0 // margin before the first and after the last time, in units of plotWidth
 	chartColumns = 720
-	mostRows     = 1500 // of the table of values
+	mostRows     = 1500 // largest number of rows of the table
 )
 
 // colours is the number of colours of the style sheet.
@@ -185,7 +185,7 @@ func draw(title string, panels ...panel) *chart {
 	if len(c.Legend) == 1 && len(c.Panels) == 1 {
 		c.Legend[0].Path = ""
 	}
-	if n := len(kept[0].lines); n > 0 && kept[0].lines[0].bars > 0 { // times are below the middle of their bars
+	if n := len(kept[0].lines); n > 0 && kept[0].lines[0].bars > 0 { // labels belong below the middle of the bars
 		length := kept[0].lines[0].bars
 		c.Times = timeTicks(from, to.Add(-length), func(t time.Time) float64 { return x(t.Add(length / 2)) })
 	} else {
@@ -203,13 +203,13 @@ func (c *chart) list(panels []panel, x func(time.Time) float64) {
 		line  *line
 	}
 	var columns []column
-	drawn := 0 // panels with lines
+	drawn := 0 // number of panels with lines
 	for i := range panels {
 		if len(panels[i].lines) > 0 {
 			drawn++
 		}
 	}
-	middle := time.Duration(0) // of bars
+	middle := time.Duration(0) // half of the length of a bar
 	instants := map[time.Time]bool{}
 	whole := true // all instants are midnights
 	for i := range panels {
@@ -315,16 +315,16 @@ func shortNumber(v float64) string {
 
 func percentOf(x float64) string { return strconv.FormatFloat(100*x/plotWidth, 'f', 2, 64) }
 
-// Left and Wide are the place and the width of a rectangle in percent.
+// Left returns the position of a rectangle in percent of the width.
 func (b box) Left() string { return percentOf(b.X) }
 
-// Wide is the width of a rectangle in percent.
+// Wide returns the width of a rectangle in percent of the width of the chart.
 func (b box) Wide() string { return percentOf(b.Width) }
 
-// Left is the place of a time in percent.
+// Left returns the position of a time in percent of the width.
 func (t tick) Left() string { return percentOf(t.At) }
 
-// draw returns the drawing of a panel with a description.
+// draw returns the drawing of a panel, and a text that describes it.
 func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 	d := drawnPanel{Title: p.heading()}
 	if p.spans != nil {
@@ -461,7 +461,7 @@ func (l *line) spread() band {
 	return b
 }
 
-// reach extends the scale of a panel beyond its reference ranges.
+// reach returns the scale of a panel, extended so that it includes the reference ranges.
 func (p *panel) reach(low, high float64) (float64, float64) {
 	least, bounded := low, false
 	for _, r := range p.ranges {
@@ -488,18 +488,19 @@ func widen(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// stages returns a bar for each stretch of a line of levels. Class st and the level colours it.
+// stages returns a bar for each interval in which a line stays on one level. The CSS class st and the level select
+// its colour.
 func stages(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	for i := 1; i < len(l.points); i++ {
 		a, b := l.points[i-1], l.points[i]
-		if a.value == b.value { // neither is a gap
+		if a.value == b.value { // the same level; gaps are NaN and never equal
 			list = append(list, box{x(a.at), y(a.value) - barHeight/2, max(x(b.at)-x(a.at), 1), barHeight, fmt.Sprintf("st%.0f", a.value)})
 		}
 	}
 	return list
 }
 
-// dots returns the dots of a line: at each point, or only at points between two gaps.
+// dots returns the dots of a line: at every point, or only at points between two gaps, which no line would show.
 func dots(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	gap := func(i int) bool { return i < 0 || i >= len(l.points) || math.IsNaN(l.points[i].value) }
 	for i, v := range l.points {
@@ -538,11 +539,11 @@ func (b *band) path(x func(time.Time) float64, y func(float64) float64) string {
 
 func class(colour int) string { return fmt.Sprintf("s%d", colour%colours) }
 
-// extent returns the lowest and highest value of a panel, and the number of its values. Bars reach
-// from 0.
+// extent returns the lowest and highest value of a panel, and the number of its values. With bars, the range
+// includes 0.
 func (p *panel) extent() (low, high float64, count int) {
 	low, high = math.Inf(1), math.Inf(-1)
-	on := map[time.Time]float64{} // the heights of stacked bars
+	on := map[time.Time]float64{} // heights of stacked bars by time
 	for _, l := range p.lines {
 		for i, v := range l.points {
 			if math.IsNaN(v.value) {
@@ -595,7 +596,7 @@ func numberTicks(low, high float64) []float64 {
 	}
 }
 
-// timeSteps are the distances of times below a chart.
+// timeSteps lists the possible intervals between the times below a chart.
 var timeSteps = []time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour,
 	12 * time.Hour, day, 2 * day, 4 * day, 7 * day, 14 * day, 30 * day, 60 * day, 91 * day, 182 * day, 365 * day, 5 * 365 * day,
@@ -632,8 +633,8 @@ func timeTicks(from, to time.Time, x func(time.Time) float64) (list []tick) {
 	return list
 }
 
-// linePath returns the SVG path of a line. Of the points in one column it keeps the first, the
-// lowest, the highest and the last, so the path is bounded by the width of the drawing.
+// linePath returns the SVG path of a line. Of the points in one pixel column it keeps the first, the lowest, the
+// highest and the last, which limits the length of the path.
 func linePath(l line, x func(time.Time) float64, y func(float64) float64) string {
 	var b strings.Builder
 	open := false

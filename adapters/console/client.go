@@ -49,8 +49,8 @@ func (s *Console) post(r *http.Request, path string, in, out any) error {
 }
 
 func (s *Console) teamKeys(r *http.Request, kind string) http.Header {
-	// The session's management key makes the API check its role for personal data, and name its holder in the access
-	// log.
+	// With the session's management key, the API checks the role for personal data, and names the key's holder in the
+	// access log.
 	on, _ := r.Context().Value(sessionKey{}).(*session)
 	return http.Header{s.KeyHeader: {s.TeamKey}, managementHeader: {on.key}, "Accept": {kind}}
 }
@@ -73,7 +73,7 @@ func (s *Console) call(r *http.Request, method, path string, q url.Values, heade
 	return nil
 }
 
-// send returns a 2xx answer of the API; any other is an error.
+// send returns a 2xx answer of the API. Another status is an apiError.
 func (s *Console) send(r *http.Request, method, path string, q url.Values, header http.Header, in any) (*answer, error) {
 	var body bytes.Buffer
 	if in != nil {
@@ -82,7 +82,7 @@ func (s *Console) send(r *http.Request, method, path string, q url.Values, heade
 		}
 	}
 	req, err := http.NewRequestWithContext(r.Context(), method, path, &body)
-	if err != nil { // an id of the page's address is no part of a path; the error has its text
+	if err != nil { // an id in the page's address is not valid in a path; the error says so
 		return nil, &apiError{Status: http.StatusNotFound, Message: "page not found"}
 	}
 	req.URL.RawQuery = q.Encode()
@@ -118,7 +118,8 @@ func passOn(w http.ResponseWriter, a *answer, name string) error {
 	return err
 }
 
-// optional returns nil for the error of a read that found nothing, or that the host does not serve.
+// optional returns nil for the error of an API read that found nothing, or that the host does not serve; other
+// errors unchanged.
 func (*Console) optional(err error) error {
 	var failed *apiError
 	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusNotImplemented) {
@@ -147,7 +148,7 @@ func message(body []byte) string {
 	var problems []string
 	if json.Unmarshal(body, &many) == nil {
 		for _, d := range many.Detail {
-			var names []string // without the part of the request that holds them
+			var names []string // path of the problem without its first element, such as body
 			for i, name := range d.Loc {
 				if i > 0 || len(d.Loc) == 1 {
 					names = append(names, fmt.Sprint(name))

@@ -33,7 +33,7 @@ type Config struct {
 	TeamKey string
 	// KeyHeader is the header of TeamKey. Default: x-service-api-key.
 	KeyHeader string
-	// Path is where the console is mounted. Default: /console.
+	// Path is the path below which the console is served. Default: /console.
 	Path string
 	// Secure marks the session cookie as Secure. Set it if callers use HTTPS.
 	Secure bool
@@ -47,7 +47,7 @@ type Config struct {
 type Console struct {
 	Config
 	mux      *http.ServeMux
-	handler  http.Handler // mux, for requests of its own origin
+	handler  http.Handler // mux behind a check that requests come from the console's origin
 	pages    map[string]*template.Template
 	sessions sessions
 
@@ -154,8 +154,8 @@ func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // pageHandler answers a signed-in request.
 type pageHandler func(http.ResponseWriter, *http.Request, *session) error
 
-// signedIn redirects requests without a session to the sign-in page, also when the API refuses the session's key. It
-// checks the CSRF token of forms.
+// signedIn calls h for requests with a session. Without one, or if the API refuses the session's key, it redirects
+// to the sign-in page. It checks the CSRF token of forms.
 func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		on := s.sessions.find(r)
@@ -171,7 +171,7 @@ func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 		who, err := s.checkKey(r, on.key)
 		var failed *apiError
 		if errors.As(err, &failed) && (failed.Status == http.StatusUnauthorized || failed.Status == http.StatusNotFound) {
-			s.sessions.remove(r) // the key was taken away since
+			s.sessions.remove(r) // the key was revoked
 			http.Redirect(w, r, s.Path+"/sign-in", http.StatusSeeOther)
 			return
 		}
@@ -205,7 +205,8 @@ func holderOf(r *http.Request) *holder {
 	return new(holder)
 }
 
-// entry is an entry of the navigation. Pages of persons need an admin, as the API does.
+// entry is an entry of the navigation, with the role that it requires. Pages of persons require an admin, as in the
+// API.
 type entry struct{ Path, Title, role string }
 
 var entries = []entry{
@@ -216,14 +217,14 @@ var entries = []entry{
 // view holds the values of every page.
 type view struct {
 	Path, Title, Section, CSRF, Environment string
-	Back                                    string // the page that a form was on; "" if that is unknown
+	Back                                    string // the page that contained the form; "" if unknown
 	SignedIn                                bool
 	Holder                                  *holder
 	Entries                                 []entry
 	Data                                    any
 }
 
-// render renders a page completely before it sends anything.
+// render renders a page to memory, so that a failure can still become an error page, and sends it.
 func (s *Console) render(w http.ResponseWriter, r *http.Request, on *session, status int, page, title string, data any) {
 	v := view{Path: s.Path, Title: title, Environment: s.Environment, Data: data}
 	v.Section, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, s.Path), "/"), "/")
@@ -265,11 +266,11 @@ var functions = template.FuncMap{
 	"moment": func(t time.Time) template.HTML { return timeElement(t, "2006-01-02 15:04:05 UTC") },
 	"words":  words,
 	"round":  func(v *float64) string { return fmt.Sprintf("%.0f", *v) },
-	// last is the last part of a status.
+	// last returns the last part of a status, after the last dot.
 	"last":     func(status string) string { return words(status[strings.LastIndexByte(status, '.')+1:]) },
 	"add":      func(a, b int) int { return a + b },
 	"duration": func(seconds int) string { return fmt.Sprintf("%d:%02d\u00a0h", seconds/3600, seconds/60%60) },
-	// day is the date at the head of a time.
+	// day returns the date at the beginning of a time.
 	"day": func(text string) string { return text[:min(len(text), len(time.DateOnly))] },
 	"count": func(n int, one, many string) string {
 		if n == 1 {
@@ -279,7 +280,7 @@ var functions = template.FuncMap{
 	},
 }
 
-// timeElement returns a time in a form that HTML reads, "" for the zero time.
+// timeElement returns a time as an HTML element; "" for the zero time.
 func timeElement(t time.Time, layout string) template.HTML {
 	if t.IsZero() {
 		return ""

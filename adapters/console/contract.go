@@ -65,7 +65,7 @@ type parameter struct {
 	Value       string
 }
 
-// contract reads the contract once.
+// contract returns the API contract. It reads it at the first call.
 func (s *Console) contract(r *http.Request) (*contract, error) {
 	s.contractMu.Lock()
 	defer s.contractMu.Unlock()
@@ -126,11 +126,11 @@ func (c *contract) interpretations() []string {
 	return slices.DeleteFunc(slices.Clone(c.enum("/v3/orders", "get", "interpretation")), func(v string) bool { return v == "unknown" })
 }
 
-// document is an operation below a path that answers with a PDF file.
+// document is an operation that answers with a PDF file.
 type document struct{ Path, Name string }
 
-// documents returns the operations below a path that answer with a PDF file, in the order of their
-// paths. Their names are the objects of their summaries.
+// documents returns the operations below a path that answer with a PDF file, sorted by path. Name is the summary of
+// the operation without its verb.
 func (c *contract) documents(below string) (list []document) {
 	for path, methods := range c.Paths {
 		rest, ok := strings.CutPrefix(path, below)

@@ -38,7 +38,7 @@ type criticalEntry struct {
 	Reason string    `json:"reason"`
 }
 
-// Waits reports whether a person is still to acknowledge the result.
+// Waits reports whether nobody has acknowledged the result yet.
 func (c *criticalResult) Waits() bool { return c.Status == "open" || c.Status == "escalated" }
 
 func (s *Console) criticalResults(w http.ResponseWriter, r *http.Request, on *session) error {
@@ -61,7 +61,7 @@ func (s *Console) criticalResult(w http.ResponseWriter, r *http.Request, on *ses
 	return s.show(w, r, on, "criticalresult", "Critical result", &data)
 }
 
-// acknowledge records who was told about a critical result, with the value that the person repeated.
+// acknowledge records which person was told about a critical result, and the value that the person repeated.
 func (s *Console) acknowledge(w http.ResponseWriter, r *http.Request, _ *session) error {
 	id := url.PathEscape(r.PathValue("id"))
 	back := map[string]string{"value": r.PostFormValue("value")}

@@ -28,7 +28,7 @@ func (s *Console) lifecycles(r *http.Request) ([]lifecycle, error) {
 	return out.Lifecycles, err
 }
 
-// diagram is a lifecycle with the way of one order, in the units of the SVG.
+// diagram is a drawing of a lifecycle with the path of one order, in the units of the SVG.
 type diagram struct {
 	Height  float64
 	Columns []tick
@@ -44,15 +44,15 @@ type node struct {
 
 type arrow struct{ Path, Class string }
 
-// Geometry of a diagram of 910 units in width with four columns.
+// Measures of a diagram of four columns that is 910 units wide.
 const (
 	nodeWidth, nodeHeight = 194.0, 30.0
 	columnWidth, rowStep  = 228.0, 40.0
 	diagramTop            = 34.0
 )
 
-// draw returns the diagram of the statuses that an order had, in order. It shows the arrows
-// that the order took and those that lead on from its last status.
+// draw returns the diagram of the statuses that an order had, in order. It shows the arrows that the order took and
+// those that start at its last status.
 func (l *lifecycle) draw(had []string) *diagram {
 	if len(had) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (l *lifecycle) draw(had []string) *diagram {
 	return d
 }
 
-// between returns the path of an arrow between two nodes.
+// between returns the SVG path of an arrow between two nodes.
 func between(a, b node, from, to int) string {
 	y, z := a.Y+nodeHeight/2, b.Y+nodeHeight/2
 	right := a.X + nodeWidth

@@ -11,11 +11,11 @@ import (
 // endpointPage is an endpoint with the forms that change it.
 type endpointPage struct {
 	Endpoint    endpoint
-	Types       string // one a line
+	Types       string // one event type per line
 	Rate        string
-	Headers     string // one a line
+	Headers     string // one header per line
 	Sensitive   []string
-	Secret      string // shown on demand
+	Secret      string // empty unless requested
 	Saved, Made bool
 	Sent        *testResult
 	EventTypes  []string
@@ -37,7 +37,7 @@ func (s *Console) endpoint(w http.ResponseWriter, r *http.Request, on *session) 
 	return s.showEndpoint(w, r, on, endpointPage{Saved: r.FormValue("saved") != "", Made: r.FormValue("made") != ""})
 }
 
-// showEndpoint shows an endpoint with the result of a form.
+// showEndpoint shows the page of an endpoint. data holds the result of a form on it.
 func (s *Console) showEndpoint(w http.ResponseWriter, r *http.Request, on *session, data endpointPage) error {
 	if err := s.manage(r, on, http.MethodGet, s.endpointPath(r), nil, nil, &data.Endpoint); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (s *Console) showEndpoint(w http.ResponseWriter, r *http.Request, on *sessi
 	return s.show(w, r, on, "endpoint", "Webhook endpoint", data)
 }
 
-// endpointForm reads the fields of an endpoint.
+// endpointForm returns the fields of an endpoint in a form, as the API expects them.
 func endpointForm(r *http.Request) (map[string]any, error) {
 	in := map[string]any{"url": strings.TrimSpace(r.PostFormValue("url")), "description": r.PostFormValue("description"), "rate_limit": nil, "filter_types": nil}
 	if text := strings.TrimSpace(r.PostFormValue("rate_limit")); text != "" {
@@ -99,7 +99,7 @@ func (s *Console) makeEndpoint(w http.ResponseWriter, r *http.Request, on *sessi
 	return nil
 }
 
-// changeEndpoint sends the fields of an endpoint.
+// changeEndpoint changes an endpoint to the fields in a form.
 func (s *Console) changeEndpoint(w http.ResponseWriter, r *http.Request, on *session) error {
 	in, err := endpointForm(r)
 	if err != nil {

@@ -37,7 +37,7 @@ type attempt struct {
 	Response  string    `json:"response"`
 }
 
-// minuteForm is the form of times in a form.
+// minuteForm is the layout of times in HTML forms.
 const minuteForm = "2006-01-02T15:04"
 
 func (s *Console) webhooks() string { return s.teamPath() + "/webhook" }

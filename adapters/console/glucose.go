@@ -13,15 +13,15 @@ import (
 // profileDays is the largest number of days of a glucose profile.
 const profileDays = 90
 
-// glucoseProfile is the ambulatory glucose profile of some days, as the API gives it: all days laid over one day.
+// glucoseProfile is the ambulatory glucose profile of some days: the readings of all days by time of day.
 type glucoseProfile struct {
 	Chart         *chart
 	Bands         []profileBand
-	In            *profileBand // the target
+	In            *profileBand // share of readings in the target range
 	Mean, GMI, CV string
 	Unit          string
-	Days          int // with readings
-	Asked         int // the days that end with the last day of the page
+	Days          int // number of days with readings
+	Asked         int // number of requested days, which end with the last day of the page
 }
 
 // profileBand is the share of the readings in a band.
@@ -29,7 +29,7 @@ type profileBand struct {
 	Name, Ends, Percent string
 }
 
-// profileAnswer is the profile in the API.
+// profileAnswer is the API's answer with a glucose profile.
 type profileAnswer struct {
 	Days  int      `json:"days_with_readings"`
 	Mean  *float64 `json:"mean"`
@@ -111,7 +111,7 @@ func tenths(v *float64) string {
 	return fmt.Sprintf("%.1f", *v)
 }
 
-// ends writes the ends of a band.
+// ends returns the limits of a band as text.
 func ends(digits string, low, high *float64) string {
 	switch {
 	case low == nil && high == nil:

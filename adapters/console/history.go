@@ -5,11 +5,12 @@ import (
 	"net/url"
 )
 
-// historyOf is the progress of the historical pulls of a source: finished resources, and days of all of them.
+// historyOf is the progress of the historical pulls of a source: the number of finished resources, and of fetched
+// days.
 type historyOf struct {
 	Ended, Resources int
-	Days             int // of the longest
-	Fetched          int // of Days, by the days of all
+	Days             int // days of the longest history
+	Fetched          int // fetched days of all resources, scaled to Days
 }
 
 // addHistories adds the progress of the historical pull to each source of a person.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// homeWindow is the time of the numbers of deliveries.
+// homeWindow is the period whose deliveries the home page counts.
 const homeWindow = 10 * time.Minute
 
 // homePage holds the waiting work and running state that the role of the session may see.
@@ -29,26 +29,26 @@ type homePage struct {
 	Results, Reports, Behind string
 	Endpoints                []endpointHealth
 	Rate                     string // of all endpoints
-	Failing                  int    // endpoints
-	Undelivered              string // messages of all endpoints whose latest attempt failed
+	Failing                  int    // number of endpoints
+	Undelivered              string // number of messages whose latest attempt failed, over all endpoints
 	At                       time.Time
 	Statuses, Freshness      []share
 	Samples, Attempts        *chart
 	More                     bool // the team has more users than Counted
-	Counted                  int  // users whose samples and newest data are counted
+	Counted                  int  // number of users whose samples and newest data are counted
 }
 
 // homeUsers is the largest number of users in the counts of the home page.
 const homeUsers = 500
 
-// share is a part of a whole as a bar.
+// share is a part of a whole, drawn as a bar.
 type share struct {
 	Name, Link string
 	Count      int
 	Percent    string
 }
 
-// shares fills in the lengths of bars: the longest has the whole width.
+// shares sets the lengths of bars. The longest bar gets the whole width.
 func shares(list []share) []share {
 	most := 1
 	for _, one := range list {
@@ -103,7 +103,7 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 	return s.show(w, r, on, "home", "Home", data)
 }
 
-// pictures reads what came on the last days, how new the data of people is, and the orders.
+// pictures reads what the home page draws: the data of the last days, the age of users' newest data, and the orders.
 func (s *Console) pictures(r *http.Request, data *homePage) error {
 	for _, status := range slices.Sorted(maps.Keys(data.Orders.ByStatus)) {
 		data.Statuses = append(data.Statuses, share{Name: words(status), Link: "orders?" + url.Values{"status": {status}}.Encode(), Count: data.Orders.ByStatus[status]})
@@ -191,7 +191,7 @@ func attemptChart(list []endpointHealth, now time.Time) *chart {
 	return draw("delivery attempts an hour", panel{title: "delivery attempts an hour (UTC)", lines: []line{succeeded, failed}, stack: true})
 }
 
-// count returns the total of a list, and "–" if the host does not serve it.
+// count returns the number of items of a list; "–" if the host does not serve the list.
 func (s *Console) count(r *http.Request, path string, q url.Values) (string, error) {
 	var page struct {
 		Total int `json:"total"`
@@ -229,10 +229,10 @@ func (s *Console) pullsBehind(r *http.Request) (string, error) {
 type endpointHealth struct {
 	endpoint
 	PerMinute string
-	Failing   string // messages whose latest attempt failed
+	Failing   string // number of messages whose latest attempt failed
 	perMinute float64
 	failing   int
-	more      bool // there may be more than failing
+	more      bool // there may be more than failing says
 	attempts  []attempt
 }
 
@@ -265,7 +265,7 @@ func (s *Console) deliveries(r *http.Request, on *session) (list []endpointHealt
 				n++
 			}
 		}
-		if n == len(tried.Data) && tried.Next != "" { // the log is longer: the rate is that of its newest page
+		if n == len(tried.Data) && tried.Next != "" { // older attempts are on further pages: the rate covers the newest page
 			window = max(now.Sub(tried.Data[n-1].At), time.Second)
 		}
 		rate := float64(n) / window.Minutes()

@@ -31,7 +31,7 @@ type historyResult struct {
 	Laboratory     string   `json:"laboratory"`
 }
 
-// Day returns the day of the collection, else that of the report; "" if both are unknown.
+// Day returns the day of collection, or else the day of the report; "" if both are unknown.
 func (h *historyResult) Day() string { return cmp.Or(h.Collected, h.ReportedOn) }
 
 // Title returns the name of the analyte, or else of the result.
@@ -42,7 +42,7 @@ func (h *historyResult) Outside() bool {
 	return h.Interpretation == "abnormal" || h.Interpretation == "critical"
 }
 
-// Text returns the result in the unit of its analyte, else as it was reported.
+// Text returns the result in the unit of its analyte, or as reported if it has no analyte.
 func (h *historyResult) Text() string {
 	switch {
 	case h.Value != nil:
@@ -53,7 +53,7 @@ func (h *historyResult) Text() string {
 	return strings.TrimSpace(h.Reported + " " + h.ReportedUnit)
 }
 
-// Bounds returns the reference range in the unit of the result, else as it was reported.
+// Bounds returns the reference range in the unit of the result, or as reported.
 func (h *historyResult) Bounds() string {
 	switch {
 	case h.Low != nil && h.High != nil:
@@ -90,7 +90,7 @@ type markerTrend struct {
 // maxLabResults is the largest number of results on a page.
 const maxLabResults = 1000
 
-// labHistory reads the results of a person, newest first. more reports that there are others.
+// labHistory reads the results of a person, newest first. more reports that the person has further results.
 func (s *Console) labHistory(r *http.Request, id string) (list []historyResult, more bool, err error) {
 	q := url.Values{"limit": {"250"}}
 	for len(list) < maxLabResults {
@@ -115,7 +115,7 @@ func (s *Console) labs(w http.ResponseWriter, r *http.Request, on *session) erro
 		personPage
 		Markers   []*markerTrend
 		Chosen    []string
-		Results   []historyResult // of the range, the newest first
+		Results   []historyResult // results within the range, newest first
 		Resource  string
 		Resources []string
 		More      bool
@@ -191,8 +191,8 @@ func (m *markerTrend) Title() string {
 	return m.Name + " (" + m.Unit + ")"
 }
 
-// chosenMarkers returns the markers selected in the form. Without a selection it returns three numeric ones: those
-// outside of their range first, then those with the most results.
+// chosenMarkers returns the markers that the form selects. Without a selection it returns three numeric ones: first
+// those with a result outside of its range, then those with the most results.
 func chosenMarkers(form []string, markers []*markerTrend) (list []string) {
 	if len(form) > 0 {
 		return form
@@ -211,8 +211,7 @@ func chosenMarkers(form []string, markers []*markerTrend) (list []string) {
 	return list
 }
 
-// trends returns the results by analyte and unit, in the order of their names. The results have the
-// newest first.
+// trends groups results by analyte and unit, sorted by name. list must be sorted with the newest result first.
 func trends(list []historyResult) (out []*markerTrend) {
 	byKey := map[string]*markerTrend{}
 	for i := len(list) - 1; i >= 0; i-- {

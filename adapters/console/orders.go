@@ -185,7 +185,7 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 	}
 	var failed *apiError
 	if err := s.get(r, "/v3/order/"+id+"/result", nil, &data); err != nil && (!errors.As(err, &failed) || failed.Status >= 500) {
-		return err // an order without results answers 4xx
+		return err // the API answers 4xx for an order without results
 	}
 	return s.show(w, r, on, "order", "Order "+data.Order.ID, data)
 }

@@ -79,7 +79,7 @@ func (s *Console) suggestUsers(w http.ResponseWriter, r *http.Request, _ *sessio
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// userID returns the id of the user that a person typed: a user id, or the team's own id.
+// userID returns the id of a user that someone entered as a user id or as the team's own id (client_user_id).
 func (s *Console) userID(r *http.Request, text string) (string, error) {
 	var found user
 	var failed *apiError
@@ -100,7 +100,8 @@ func (s *Console) userID(r *http.Request, text string) (string, error) {
 	return found.ID, err
 }
 
-// ofUser leads from the team's own id in an address to the user's page.
+// ofUser wraps the handler of a user's page. If the address has the team's own id of the user, it redirects to the
+// address with the user id.
 func (s *Console) ofUser(h pageHandler) pageHandler {
 	return func(w http.ResponseWriter, r *http.Request, on *session) error {
 		given := r.PathValue("id")
@@ -187,7 +188,7 @@ func (p *personPage) choose(form string, all []resource) (resource, error) {
 	return all[at], nil
 }
 
-// preset is a length of a range that a person chooses with a click.
+// preset is a length of the range of days that the page offers as a link.
 type preset struct {
 	name string
 	days int
@@ -236,7 +237,7 @@ func (p *personPage) endOn(r *http.Request, days rangeOf, date string, presets [
 	}
 }
 
-// source is a connection of a person with the state of its pulls.
+// source is a connection of a person, with the state of its pulls.
 type source struct {
 	Name    string    `json:"name"`
 	Slug    string    `json:"slug"`
@@ -380,7 +381,7 @@ func (s *Console) latest(r *http.Request, res resource, newest time.Time) (time.
 		return newest, nil
 	}
 	at := newest.UTC().Truncate(day)
-	days := rangeOf{at.AddDate(0, 0, -1), at.AddDate(0, 0, 1)} // no clock is more than a day away
+	days := rangeOf{at.AddDate(0, 0, -1), at.AddDate(0, 0, 1)} // no time zone is more than a day away
 	got, err := s.ask(r, userPath(r), days, "all", map[string]any{"select": []any{
 		map[string]any{"func": "newest", "arg": map[string]any{"index": "timeseries"}}, map[string]any{"func": "count", "arg": res.arg(res.fields[0])},
 	}})

@@ -34,10 +34,10 @@ type resultTable struct {
 // resultColumn is a column of a result. Unit may be empty.
 type resultColumn struct {
 	name, Title, Unit string
-	bars              bool // sums and counts are drawn as bars
+	bars              bool // draw bars: the column is a sum or a count
 }
 
-// query runs a query on a user's data. It sends the body as it was typed.
+// query runs a query on a user's data. It sends the body exactly as the person has typed it.
 func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		User, Text, Problem string
@@ -149,7 +149,7 @@ func (s *Console) asCurl(r *http.Request, path, text, options string) string {
 
 func (s *Console) asGo(r *http.Request, path, text string) string {
 	var body bytes.Buffer
-	_ = json.Compact(&body, []byte(text)) // the text is JSON, and the API took it
+	_ = json.Compact(&body, []byte(text)) // the API has accepted the text, so it is JSON
 	return fmt.Sprintf(goProgram, strconv.Quote(body.String()), strconv.Quote(s.address(r)+path), strconv.Quote(s.KeyHeader))
 }
 
@@ -187,7 +187,7 @@ type selection struct {
 	Source      string `json:"source"`
 	ValueMacro  string `json:"value_macro"`
 	DateTrunc   any    `json:"date_trunc"`
-	column, tbl string // of a selection that names a column of a table
+	column, tbl string // if the selection names a column of a table
 }
 
 // UnmarshalJSON also reads the table and the column of {"TABLE":"COLUMN"}, and of a timeseries.
@@ -210,7 +210,7 @@ func (s *selection) UnmarshalJSON(b []byte) error {
 // columnOf returns the table and column of an expression; "" if it names none.
 func columnOf(all map[string]json.RawMessage) (tbl, column string) {
 	text := func(name string) (out string) {
-		_ = json.Unmarshal(all[name], &out) // anything else is no name
+		_ = json.Unmarshal(all[name], &out) // another type names no column
 		return out
 	}
 	if name := text("timeseries"); name != "" {
@@ -224,8 +224,8 @@ func columnOf(all map[string]json.RawMessage) (tbl, column string) {
 	return tbl, column
 }
 
-// questions returns the columns of the results of a query, in the order of the query, with titles and units. It returns
-// none for text that it cannot parse.
+// questions returns the columns of the results of a query with titles and units, in the order of the query. It
+// returns nil for text that it cannot parse.
 func (q *querySchema) questions(text string) (out [][]resultColumn) {
 	var in struct {
 		Queries []struct {
@@ -271,7 +271,7 @@ func (q *querySchema) columns(s selection) []resultColumn {
 	}
 	of := s.column
 	if of == "value" {
-		of = s.tbl // of a timeseries
+		of = s.tbl // a timeseries
 	}
 	one := resultColumn{Title: words(label + " " + of), Unit: unit, bars: s.Func == "sum" || s.Func == "count"}
 	var list []resultColumn
@@ -297,8 +297,8 @@ func (q *querySchema) unit(tbl, column string) string {
 	return ""
 }
 
-// tableOf converts columns to rows, in the order of the known columns, with a chart if the index holds times. It omits
-// a column that repeats the index.
+// tableOf converts the columns of a result to rows. Columns that known names come first, in that order. If the index
+// holds times, it adds a chart. It omits a column that repeats the index.
 func tableOf(columns table, known []resultColumn) resultTable {
 	index := columns["index"]
 	doubled := func(name string) bool {
@@ -385,7 +385,7 @@ func shortestStep(lines []line) (step time.Duration) {
 	return step
 }
 
-// cellText formats a value of a result: numbers with at most six digits behind the point.
+// cellText formats a value of a result. Numbers have at most six digits after the point.
 func cellText(v any) string {
 	switch x := v.(type) {
 	case float64:

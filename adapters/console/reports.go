@@ -34,7 +34,7 @@ type reviewedJob struct {
 	Data        *draft       `json:"data"` // what clients see; nil until the job is completed
 }
 
-// correction is a change of a reviewer. Result counts from 0; nil for the metadata and at the end.
+// correction is a change that a reviewer has made. Result is the number of the result from 0; nil for the metadata.
 type correction struct {
 	Action string            `json:"action"`
 	Result *int              `json:"result"`
@@ -130,12 +130,12 @@ type loincMatch struct {
 	Name string `json:"loinc_name"`
 }
 
-// field is a field of a form with the place of its text.
+// field is a field of a form, with the place on the page where its text was read.
 type field struct {
 	Options            []loincMatch
 	Name, Label, Value string
 	Confidence         string
-	Unsure             bool // the reviewer should look
+	Unsure             bool // the reviewer should check it
 	Page               int
 	Mark               string
 }
@@ -172,7 +172,7 @@ type markedBox struct {
 	Mark string
 }
 
-// reportRow is a result of a draft. Number counts from 0, Row from 1.
+// reportRow is a result of a draft. Number is its index from 0, and Row its displayed number from 1.
 type reportRow struct {
 	Number, Row int
 	Fields      []field
@@ -291,7 +291,7 @@ func (s *Console) decideReport(w http.ResponseWriter, r *http.Request, on *sessi
 	return nil
 }
 
-// corrections returns the changes of a form against a draft.
+// corrections returns the differences between the fields of a form and a draft.
 func corrections(form url.Values, d *draft) []map[string]any {
 	list := []map[string]any{}
 	if d == nil {

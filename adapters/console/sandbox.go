@@ -126,7 +126,7 @@ func (s *Console) makePerson(w http.ResponseWriter, r *http.Request, _ *session)
 	return nil
 }
 
-// pushData stores one sample of a person, as an app of theirs would.
+// pushData stores one sample of a person, as an app of that person would.
 func (s *Console) pushData(w http.ResponseWriter, r *http.Request, _ *session) error {
 	if err := s.onlySandbox(); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (s *Console) orderKit(r *http.Request, user, test string) (string, error) {
 	return placed.Order.ID, err
 }
 
-// holdResult lets the sandbox's laboratory send a result that matches no order for sure.
+// holdResult makes the sandbox's laboratory send a result that cannot be matched to an order with certainty.
 func (s *Console) holdResult(w http.ResponseWriter, r *http.Request, _ *session) error {
 	if err := s.onlySandbox(); err != nil {
 		return err
@@ -226,6 +226,6 @@ func (s *Console) refresh(w http.ResponseWriter, r *http.Request, _ *session) er
 	if err := s.post(r, "/v2/user/refresh/"+userPath(r), nil, nil); err != nil {
 		return err
 	}
-	http.Redirect(w, r, s.Path+"/users/"+userPath(r), http.StatusSeeOther) //nolint:gosec // the path begins with that of the console
+	http.Redirect(w, r, s.Path+"/users/"+userPath(r), http.StatusSeeOther) //nolint:gosec // the path is the console's
 	return nil
 }

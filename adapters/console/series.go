@@ -20,7 +20,7 @@ func (t table) text(column string, row int) string {
 	return fmt.Sprint(t[column][row])
 }
 
-// number returns a cell, NaN for null and text.
+// number returns the number in a cell; NaN for null and text.
 func (t table) number(column string, row int) float64 {
 	if row < len(t[column]) {
 		if v, ok := t[column][row].(float64); ok {
@@ -30,7 +30,7 @@ func (t table) number(column string, row int) float64 {
 	return math.NaN()
 }
 
-// floating is the layout of times on the person's clock.
+// floating is the layout of local times without an offset.
 const floating = "2006-01-02T15:04:05"
 
 // queryColumn and queryTables are the schema of the query language as the API publishes it.
@@ -60,8 +60,8 @@ func (s *Console) schema(r *http.Request) (querySchema, error) {
 // resource is a timeseries that a chart shows.
 type resource struct {
 	name   string
-	fields []queryColumn // the columns of numbers, other than the duration
-	sum    bool          // values add up: a chart has bars of sums; else it has lines of means
+	fields []queryColumn // numeric columns without the duration
+	sum    bool          // draw bars of sums instead of lines of means
 }
 
 // resources returns the timeseries with numeric values.
@@ -80,7 +80,7 @@ func (q *querySchema) resources() (list []resource) {
 	return list
 }
 
-// bucket is a step of a chart.
+// bucket is a step of a chart's time axis, such as an hour.
 type bucket struct {
 	Name, Unit string
 	Value      int
@@ -123,20 +123,20 @@ func bucketOf(name string, days, most int) (bucket, error) {
 	return buckets[len(buckets)-1], nil
 }
 
-// series is a resource of a person in steps.
+// series holds the values of a resource of a person, by steps of time.
 type series struct {
 	lines   []line // one for each source and field
-	winners []span // the source that the merge used
+	winners []span // intervals with the source whose values the merge used
 	sources []string
 }
 
-// rangeOf is a range of days of a person's calendar, both included.
+// rangeOf is a range of days of a person's calendar, including both ends.
 type rangeOf struct{ from, to time.Time }
 
 func (d rangeOf) days() int { return int(d.to.Sub(d.from)/day) + 1 }
 
-// parseRange reads the days of a form. The default last day is the day of the newest data, or today without data. The
-// default first day is a number of days before the last one.
+// parseRange reads the first and last day in a form. The default last day is the day of the newest data, or today
+// without data. The default first day is days before the last one.
 func (s *Console) parseRange(r *http.Request, newest time.Time, days int) (out rangeOf, err error) {
 	if out.to = newest.UTC().Truncate(day); newest.IsZero() {
 		out.to = s.Now().UTC().Truncate(day)
@@ -158,7 +158,7 @@ func (s *Console) parseRange(r *http.Request, newest time.Time, days int) (out r
 	return out, nil
 }
 
-// series reads a resource in steps: of each source, and of the merged sources.
+// series reads a resource by steps of time: the values of each source, and of the merged sources.
 func (s *Console) series(r *http.Request, id string, res resource, days rangeOf, step bucket) (*series, error) {
 	all, err := s.steps(r, id, res, days, step, "all")
 	if err != nil {
@@ -292,7 +292,7 @@ func sourceName(t table, row int) string {
 	return t.text("group_key.1", row) + " · " + cmp.Or(t.text("group_key.2", row), "unknown")
 }
 
-// winners returns the intervals in which the merge used one source. Of several sources in a step the first is returned.
+// winners returns the intervals in which the merge used one source. If it used several in a step, the first counts.
 func winners(t table, res resource, step bucket, colour func(string) int) (list []span) {
 	for i := range t["index"] {
 		at, err := time.Parse(floating, t.text("index", i))

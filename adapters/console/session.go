@@ -17,7 +17,7 @@ const (
 
 // session is one signed-in browser. It is immutable.
 type session struct {
-	key, csrf string // the management key, and the token of forms
+	key, csrf string // management key, and CSRF token
 	ends      time.Time
 }
 
@@ -50,7 +50,8 @@ const (
 	maxLinks = 100
 )
 
-// sessions are kept in memory by the value of their cookie, links by the end of their address.
+// sessions holds the sessions by the value of their cookie, and the links by the last part of their address, in
+// memory.
 type sessions struct {
 	now   func() time.Time
 	mu    *sync.Mutex
@@ -76,7 +77,7 @@ func (s sessions) find(r *http.Request) *session {
 	return on
 }
 
-// add returns the id of a new session, and "" if there are too many.
+// add starts a session and returns its id; "" if there are too many sessions.
 func (s sessions) add(key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	s.enter(w, r, r.PostFormValue("key"), "/")
 }
 
-// enter starts a session with a key and opens a page.
+// enter starts a session with a management key, and redirects to a page.
 func (s *Console) enter(w http.ResponseWriter, r *http.Request, key, page string) {
 	_, err := s.checkKey(r, key)
 	var refused *apiError
@@ -132,9 +133,9 @@ func (s *Console) enter(w http.ResponseWriter, r *http.Request, key, page string
 	http.Redirect(w, r, s.Path+page, http.StatusSeeOther)
 }
 
-// Link returns the path of a page that signs one person in with a management key, on the press
-// of a button, and opens the page at a path below Config.Path, such as "/users". The path works
-// once, within an hour, in this process. Link returns "" if 100 paths wait to be used.
+// Link returns the path of a page with a button that signs in whoever presses it, with a management key, and opens
+// the page at a path below Config.Path, such as "/users". The path works once, within an hour, in this process. Link
+// returns "" if 100 links are still unused.
 func (s *Console) Link(key, page string) string {
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// setting is a setting of the team as controls of a form.
+// setting is a setting of the team with the controls of its form.
 type setting struct {
 	Name, Description string
 	Kind              string // switch, select, number, text, lines, object, rows or history
 	Options           []string
 	Value             string
-	Raw               string // the value as JSON, for settings of several fields
-	// Fields lists the fields of an object, and Rows those of each row, with an empty row at the end.
+	Raw               string // value as JSON, for a setting with several fields
+	// Fields holds the inputs of an object, and Rows those of each row of a list, with an empty row at the end.
 	Fields []settingField
 	Rows   [][]settingField
-	schema contractSchema // of an object, or of a row
+	schema contractSchema // schema of an object, or of a row
 }
 
 // settingField is one input of a setting.
@@ -35,7 +35,7 @@ type settingField struct {
 // Has reports whether an option is selected.
 func (f settingField) Has(option string) bool { return slices.Contains(f.Values, option) }
 
-// settings reads the settings of the team, with inputs and descriptions of the contract.
+// settings reads the settings of the team. The contract provides the kind of each input and its description.
 func (s *Console) settings(r *http.Request, on *session, c *contract) (list []setting, err error) {
 	var values map[string]json.RawMessage
 	if err := s.optional(s.manage(r, on, http.MethodGet, s.teamPath()+"/settings", nil, nil, &values)); err != nil {
@@ -94,7 +94,7 @@ func (o *setting) fill(value json.RawMessage) error {
 		for i, row := range append(rows, nil) {
 			fields := o.fields(fmt.Sprintf("set.%s.%d", o.Name, i), row)
 			for k := range fields {
-				if i < len(rows) { // the blank row has the descriptions
+				if i < len(rows) { // all but the blank row, which only has the descriptions
 					fields[k].Description = ""
 				}
 			}
@@ -138,7 +138,7 @@ func (o *setting) fields(key string, values map[string]json.RawMessage) (list []
 			if f.Kind, f.Options = "lines", schema.Items.OpenEnum; len(f.Options) > 0 {
 				f.Kind = "checks"
 			}
-			_ = json.Unmarshal(values[name], &f.Values) // a value that the API sends, or none
+			_ = json.Unmarshal(values[name], &f.Values) // absent, or a list that the API sends
 			f.Value = strings.Join(f.Values, "\n")
 		}
 		var text any
@@ -150,7 +150,7 @@ func (o *setting) fields(key string, values map[string]json.RawMessage) (list []
 	return list
 }
 
-// history is how far back the history of a provider is fetched.
+// history is the setting of how far back the data of a provider is fetched.
 type history struct {
 	Default   historyDays            `json:"default"`
 	Overrides map[string]historyDays `json:"resource_overrides,omitempty"`
@@ -184,7 +184,7 @@ func (o *setting) fillHistory(value json.RawMessage) error {
 	return nil
 }
 
-// value returns the setting in a form as the API expects it; nil for the default.
+// value returns the value of the setting in a form, as the API expects it; nil to reset it to the default.
 func (o *setting) value(r *http.Request) (any, error) {
 	text := unixLines(r.PostFormValue("set." + o.Name))
 	switch {
@@ -202,7 +202,7 @@ func (o *setting) value(r *http.Request) (any, error) {
 			}
 		}
 		if list == nil {
-			return nil, nil //nolint:nilnil // null goes back to the default
+			return nil, nil //nolint:nilnil // null resets to the default
 		}
 		return list, nil
 	case o.Kind == "history":
@@ -210,7 +210,7 @@ func (o *setting) value(r *http.Request) (any, error) {
 	case o.Kind == "switch":
 		return text == "true", nil
 	case strings.TrimSpace(text) == "":
-		return nil, nil //nolint:nilnil // null goes back to the default
+		return nil, nil //nolint:nilnil // null resets to the default
 	case o.Kind == "number":
 		return wholeNumber(o.Name, text)
 	case o.Kind == "lines":
@@ -219,7 +219,7 @@ func (o *setting) value(r *http.Request) (any, error) {
 	return text, nil
 }
 
-// wholeNumber reads the number of a field.
+// wholeNumber parses the whole number in a form field. Its error names the field.
 func wholeNumber(name, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
@@ -278,16 +278,16 @@ func (o *setting) object(r *http.Request, key string) (any, error) {
 		filled = true
 	}
 	if !filled {
-		return nil, nil //nolint:nilnil // null goes back to the default
+		return nil, nil //nolint:nilnil // null resets to the default
 	}
 	return out, nil
 }
 
-// histories returns the rows of providers. A removed provider is nil.
+// histories returns the settings in the rows of providers. A removed provider has the value nil.
 func (o *setting) histories(r *http.Request) (any, error) {
 	out := map[string]any{}
 	var was map[string]history
-	_ = json.Unmarshal([]byte(r.PostFormValue("was."+o.Name)), &was) // what the page had
+	_ = json.Unmarshal([]byte(r.PostFormValue("was."+o.Name)), &was) // the providers that the page showed
 	for slug := range was {
 		out[slug] = nil
 	}
@@ -368,7 +368,7 @@ func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *ses
 
 // plain returns a value as JSON without null and empty members, for comparison.
 func plain(v any) string {
-	b, _ := json.Marshal(v) // values of forms and of JSON
+	b, _ := json.Marshal(v) // values that always encode
 	var read any
 	_ = json.Unmarshal(b, &read)
 	b, _ = json.Marshal(dropEmpty(read))

@@ -46,7 +46,7 @@ func (s *Console) sleep(w http.ResponseWriter, r *http.Request, on *session) err
 	}
 	latest := data.newest("sleep")
 	if !latest.IsZero() {
-		latest = latest.Add(day) // on the person's clock it may be the next day
+		latest = latest.Add(day) // in the person's time zone it may already be the next day
 	}
 	days, err := s.parseRange(r, latest, 14)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Console) sleep(w http.ResponseWriter, r *http.Request, on *session) err
 	return s.show(w, r, on, "sleep", data.title(), data)
 }
 
-// heartRate returns the heart rate of a stretch of the person's clock by minute and source.
+// heartRate returns the heart rate between two local times of a person, by minute and source.
 func (s *Console) heartRate(r *http.Request, from, to time.Time) ([]line, error) {
 	rate := resource{name: "heartrate", fields: []queryColumn{{Name: "value"}}}
 	found, err := s.series(r, userPath(r), rate, rangeOf{from.Truncate(day), to.Truncate(day)}, buckets[0])

@@ -57,7 +57,7 @@ func (s *Console) workouts(w http.ResponseWriter, r *http.Request, on *session) 
 	}
 	latest := data.newest("workouts")
 	if !latest.IsZero() {
-		latest = latest.Add(day) // on the person's clock it may be the next day
+		latest = latest.Add(day) // in the person's time zone it may already be the next day
 	}
 	days, err := s.parseRange(r, latest, 30)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Console) workouts(w http.ResponseWriter, r *http.Request, on *session) 
 		return panel{title: title, unit: unit, lines: []line{l}}
 	}
 	data.Chart = draw("recording", of("heart rate", "bpm", 0, rec.Rate), of("speed", "m/s", 2, rec.Speed), of("altitude", "m", 1, rec.Altitude), of("power", "W", 3, rec.Power))
-	if data.Chart == nil { // no recording
+	if data.Chart == nil { // the workout has no recording
 		rate, err := s.heartRate(r, data.Workout.Start.UTC().Add(offset), data.Workout.End.UTC().Add(offset))
 		if err != nil {
 			return err
@@ -107,8 +107,8 @@ func (s *Console) workouts(w http.ResponseWriter, r *http.Request, on *session) 
 	return s.show(w, r, on, "workouts", data.title(), data)
 }
 
-// route returns the outline of a route as an SVG path within 240 by 240, north up; "" if there
-// are fewer than two places.
+// route returns the outline of a route as an SVG path within 240 by 240, north up; "" if there are fewer than two
+// positions.
 func route(lat, lng []*float64) string {
 	type place struct{ x, y float64 }
 	var places []place

@@ -55,8 +55,8 @@ func (s Services) summaries() (list []file) {
 	return list
 }
 
-// windows calls yield with queries that together return all records of a resource: one per month, because a recording
-// may have a megabyte, and one each for data before 2000 and after 2099.
+// windows calls yield with queries that together return all records of a resource: one per month from 2000 to 2099,
+// and one each for data before and after. They are small, because a recording may have a megabyte.
 func windows(r *healthdata.Resource) func(yield func(healthdata.RecordQuery) bool) {
 	return func(yield func(healthdata.RecordQuery) bool) {
 		const most = time.Microsecond
@@ -106,14 +106,14 @@ func writeRecords(ctx context.Context, v healthdata.View, q healthdata.RecordQue
 type Sample struct {
 	Provider   string `json:"provider" parquet:"provider,dict"`
 	SourceType string `json:"source_type" parquet:"source_type,dict"`
-	// Part is the type or the workout that belongs to the identity of the sample.
+	// Part is the type or the workout of the sample, if these belong to its identity.
 	Part string    `json:"part,omitempty" parquet:"part,dict,optional"`
 	At   time.Time `json:"at" parquet:"at,timestamp(microsecond)"`
 	// End is the end of an interval.
 	End *time.Time `json:"end,omitempty" parquet:"end,optional,timestamp(microsecond)"`
-	// Value is the number; of blood pressure the systolic one, of a text nothing.
+	// Value is the number; the systolic value of a blood pressure; zero for a text.
 	Value float64 `json:"value" parquet:"value"`
-	// Diastolic is set for blood pressure.
+	// Diastolic is the diastolic value of a blood pressure.
 	Diastolic    float64 `json:"diastolic,omitempty" parquet:"diastolic,optional"`
 	Unit         string  `json:"unit" parquet:"unit,dict"`
 	Offset       int32   `json:"utc_offset" parquet:"utc_offset"`
@@ -163,7 +163,7 @@ func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 	var add func([]Sample) error
 	var end func() error
 	if form == "parquet" {
-		// Rows of a group wait in memory.
+		// The rows of a group are held in memory.
 		const groupRows = 1 << 16
 		table := pq.NewGenericWriter[Sample](w, pq.Compression(&pq.Zstd), pq.MaxRowsPerRowGroup(groupRows))
 		add = func(rows []Sample) error { _, err := table.Write(rows); return err }
@@ -201,7 +201,7 @@ func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 // loadChunks is how many chunks of a series are loaded at a time.
 const loadChunks = 64
 
-// writeSeries calls add with the samples of a series, some at a time.
+// writeSeries calls add with the samples of a series, in parts.
 func writeSeries(ctx context.Context, v healthdata.View, r *healthdata.Resource, s *healthdata.Series, add func([]Sample) error) error {
 	var scan series.Scanner
 	var rows []Sample

@@ -1,14 +1,14 @@
-// Package exportfiles writes what the packages of healthlab keep about a person as the files of
-// an export.
+// Package exportfiles writes the data that the packages of healthlab store about a person, as the files of an
+// export.
 //
-//	exports, err := personexport.New(store.PersonExports(), files, health, exportfiles.Sources(exportfiles.Services{Health: health}), nil)
+//	exports, err := personexport.New(store.PersonExports(), files, health,
+//		exportfiles.Sources(exportfiles.Services{Health: health}), nil)
 //
-// The folders are person, summaries, samples, query_results, orders, documents, lab_reports and
-// access. JSON files have one document, NDJSON files one on each line, Parquet files the samples
-// of the NDJSON file of that name. Files are written from pages and blocks: memory does not grow
-// with the amount of data, but for single documents.
+// The folders are person, summaries, samples, query_results, orders, documents, lab_reports and access. A JSON file
+// has one document, an NDJSON file one on each line. A Parquet file has the samples of the NDJSON file with the same
+// name. Files are written page by page: memory does not grow with the amount of data, except for single documents.
 //
-// Left out are secrets of connections, and copies: bodies of events, answers of idempotency keys.
+// Secrets of connections are left out, and so are copies: bodies of events, and answers stored for idempotency keys.
 //
 // Names to know: [Sources], [Services].
 package exportfiles
@@ -138,7 +138,7 @@ type insuranceLine struct {
 func (s Services) insurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 	out := lines{w: json.NewEncoder(w)}
 	for _, primary := range []bool{true, false} {
-		// Each record is valid until the next one: from the newest back.
+		// Each record is valid until the next one begins, so the loop goes back in time from the newest.
 		for at := (time.Time{}); ; {
 			c, err := s.Orders.People().InsuranceAt(ctx, team, user, primary, at)
 			if errors.Is(err, healthlab.NotFound) {
@@ -160,7 +160,7 @@ func (s Services) insurance(ctx context.Context, team healthlab.TeamID, user hea
 	return out.end()
 }
 
-// lines writes NDJSON.
+// lines writes values as NDJSON.
 type lines struct {
 	w *json.Encoder
 	n int
@@ -198,7 +198,7 @@ func (s Services) accessLog(ctx context.Context, team healthlab.TeamID, user hea
 	}
 }
 
-// queryFiles are the results of continuous queries, by the slug of the query.
+// queryFiles is the folder of the results of continuous queries. Files are named after the slug of the query.
 type queryFiles struct{ queries *continuous.Service }
 
 // Files implements [personexport.Source].
@@ -218,7 +218,7 @@ func (f queryFiles) Files(ctx context.Context, team healthlab.TeamID, _ healthla
 	}
 }
 
-// jsonFile is the end of the name of a JSON file.
+// jsonFile is the suffix of the name of a JSON file.
 const jsonFile = ".json"
 
 // Write implements [personexport.Source].

@@ -51,7 +51,7 @@ func eachOrder(ctx context.Context, of *orders.Service, team healthlab.TeamID, u
 }
 
 func removed(err error) error {
-	// A part that was deleted meanwhile makes the export list again. NotFound would omit the whole file.
+	// If a part was deleted meanwhile, the list must be read again. NotFound would omit the whole file.
 	if errors.Is(err, healthlab.NotFound) {
 		return fmt.Errorf("%w: data of the person was deleted while its export file was written; start the export again", healthlab.Unavailable)
 	}

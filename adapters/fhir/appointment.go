@@ -27,13 +27,13 @@ type participant struct {
 	Status string    `json:"status"`
 }
 
-// visitStatus are the statuses of appointments that are published.
+// visitStatus maps the statuses of appointments that are published to FHIR's.
 var visitStatus = map[appointment.Status]string{
 	appointment.VisitPending: "pending", appointment.VisitReserved: "pending", appointment.VisitConfirmed: "booked",
 	appointment.VisitInProgress: "arrived", appointment.VisitCompleted: "fulfilled", appointment.VisitCancelled: "cancelled",
 }
 
-// appointments are the visits of an order.
+// appointments returns the appointments of an order.
 func (s *server) appointments(_ context.Context, r *orders.Record) (out []match, err error) {
 	for i := range r.Visits {
 		v := &r.Visits[i].Appointment

@@ -55,7 +55,7 @@ type searchParam struct {
 	Type string `json:"type"`
 }
 
-// capabilityDate is when what the statement says last changed.
+// capabilityDate is the day on which the capability statement last changed.
 const capabilityDate = "2026-11-29"
 
 var paramTypes = map[string]string{
@@ -63,7 +63,7 @@ var paramTypes = map[string]string{
 	"interval": "token", "identifier": "token",
 }
 
-// capability says what this server can do.
+// capability returns the CapabilityStatement: which resources and operations this server supports.
 func (s *server) capability() capabilityStatement {
 	out := capabilityStatement{
 		ResourceType: "CapabilityStatement", Status: "active", Date: capabilityDate, Kind: "instance", FHIRVersion: "4.0.1",

@@ -69,16 +69,16 @@ func (s *server) coverageOf(c *people.Coverage) match {
 	return match{resource: out, status: out.Status, updated: updated}
 }
 
-// mayRead is Forbidden unless the team may read insurance records.
+// mayRead returns Forbidden unless the team may read insurance records.
 func (s *server) mayRead(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	_, err := s.Orders.People().LatestInsurance(ctx, team, user, true, time.Time{})
 	if k := healthlab.KindOf(err); k == healthlab.NotFound || k == healthlab.Unimplemented {
 		return nil
 	}
-	return err //nolint:wrapcheck // says which feature is off
+	return err //nolint:wrapcheck // names the feature that is off
 }
 
-// coverage reads an insurance record by its id, and notes the access.
+// coverage reads an insurance record by its id, and adds its person to the access log entry.
 func (s *server) coverage(ctx context.Context, by caller, id string) (people.Coverage, error) {
 	u, ok := parseUUID(id)
 	if !ok {
@@ -107,7 +107,7 @@ func (s *server) readCoverage(ctx context.Context, by caller, id string) (resour
 	return s.coverageOf(&c).resource, nil
 }
 
-// coverages are the newest records of a user, and those that orders are billed to.
+// coverages passes on a user's newest insurance records, and those to which orders are billed.
 func (s *server) coverages(ctx context.Context, u *healthdata.User, _ *query, use func([]match) error) error {
 	list, err := s.insurance(ctx, u)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *server) coverages(ctx context.Context, u *healthdata.User, _ *query, us
 	return use(out)
 }
 
-// payors are the organizations that coverages of a user name; none where the team may not read insurance.
+// payors passes on the organizations that a user's insurance records name; none if the team may not read insurance.
 func (s *server) payors(ctx context.Context, u *healthdata.User, _ *query, use func([]match) error) error {
 	list, err := s.insurance(ctx, u)
 	if err != nil && healthlab.KindOf(err) != healthlab.Forbidden {
@@ -133,7 +133,7 @@ func (s *server) payors(ctx context.Context, u *healthdata.User, _ *query, use f
 	return use(out)
 }
 
-// insurance reads the insurance records of a user. Forbidden unless the team may read them.
+// insurance reads the insurance records of a user. It returns Forbidden unless the team may read them.
 func (s *server) insurance(ctx context.Context, u *healthdata.User) (out []people.Coverage, err error) {
 	if err := s.mayRead(ctx, u.Team, u.ID); err != nil {
 		return nil, err

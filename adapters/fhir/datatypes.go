@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// The code systems and extensions.
+// Code systems and extensions.
 const (
 	loinc             = "http://loinc.org"
 	ucumSystem        = "http://unitsofmeasure.org"
@@ -31,7 +31,7 @@ const (
 	usCore            = "http://hl7.org/fhir/us/core/StructureDefinition/us-core-"
 )
 
-// head is what every resource begins with.
+// head holds the elements with which every resource begins.
 type head struct {
 	ResourceType string `json:"resourceType"`
 	ID           string `json:"id"`
@@ -40,7 +40,7 @@ type head struct {
 
 func (h *head) start() *head { return h }
 
-// resource is a pointer to one of the structs of this package.
+// resource is a pointer to one of the FHIR resources that this package defines.
 type resource interface{ start() *head }
 
 type meta struct {
@@ -49,7 +49,7 @@ type meta struct {
 	Profile     []string `json:"profile,omitempty"`
 }
 
-// seal sets the version of a resource, which follows from its content, and returns its JSON.
+// seal sets the version of a resource to a digest of its content, and returns its JSON.
 func seal(r resource) ([]byte, error) {
 	h := r.start()
 	h.Meta.VersionID = ""
@@ -59,7 +59,7 @@ func seal(r resource) ([]byte, error) {
 	}
 	sum := sha256.Sum256(b)
 	h.Meta.VersionID = hex.EncodeToString(sum[:8])
-	// Only the type and the id are before the metadata, and the version is its first element.
+	// Before the metadata there are only the type and the id, and the version is the first element of the metadata.
 	const begin = `"meta":{`
 	at := bytes.Index(b, []byte(begin)) + len(begin)
 	version := `"versionId":"` + h.Meta.VersionID + `"`
@@ -74,7 +74,7 @@ type extension struct {
 	ValueCode string `json:"valueCode,omitempty"`
 }
 
-// element has the extensions of a primitive element.
+// element holds the extensions of a primitive element, such as the reason why its value is absent.
 type element struct {
 	Extension []extension `json:"extension,omitempty"`
 }
@@ -138,7 +138,7 @@ type annotation struct {
 	Text string `json:"text"`
 }
 
-// span is a stretch of time, the end exclusive; zero for none.
+// span is a period of time whose end is exclusive; the zero value means no time.
 type span struct{ from, to time.Time }
 
 func daySpan(d healthlab.Date) span {
@@ -148,8 +148,8 @@ func daySpan(d healthlab.Date) span {
 
 func instant(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
-// dateTime writes a time as precisely as a laboratory said it, and returns the stretch that it means. FHIR
-// knows no time without minutes, so that one said to the hour is written as its day.
+// dateTime writes a time with the precision that a laboratory reported, and returns the period that it covers. FHIR
+// has no time without minutes, so a time that is known to the hour is written as its day.
 func dateTime(t labresult.TimestampWithOffset) (string, span) {
 	at := t.Timestamp.In(time.FixedZone("", t.TimezoneOffset))
 	y, m, d := at.Date()

@@ -1,6 +1,6 @@
-// Package fhir serves the data of a team as FHIR R4, read only, by the profiles of US Core 5.0.1: Patient,
-// Observation, Device and Consent, and with a laboratory DiagnosticReport, ServiceRequest, Specimen,
-// Appointment, Provenance, Coverage, Organization, Practitioner and DocumentReference.
+// Package fhir serves the data of a team as FHIR R4, read only, with the profiles of US Core 5.0.1: Patient,
+// Observation, Device and Consent, and with a laboratory DiagnosticReport, ServiceRequest, Specimen, Appointment,
+// Provenance, Coverage, Organization, Practitioner and DocumentReference.
 //
 //	h, err := fhir.Handler(fhir.Config{
 //		API: s.API(), URL: "https://api.example.com/fhir/r4",
@@ -11,22 +11,22 @@
 // Config.Exports adds bulk exports ($export) and the Group of the team, and Config.Tokens the tokens of SMART
 // backend services (package smart). Package fhirlab connects a laboratory that speaks FHIR.
 //
-// Requests are authenticated, limited and recorded as those of adapters/httpapi ([httpapi.Extend]). A
-// caller that is bound to one user reads that user alone.
+// Requests are authenticated, limited and recorded like those of adapters/httpapi ([httpapi.Extend]). A caller that
+// may act for one user only reads the data of that user only.
 //
 // # Values
 //
-// An observation of a device is the mean or the sum of a day or an hour on the clock of the person, over the
-// sources that package aggregate merges, rounded to three decimal places; or, by request, a day of numbers by
-// the minute. Laboratory results have the numbers and units of the laboratory; a unit has a UCUM code only
-// where the text of the laboratory says which. What is missing is left out, or has a data-absent-reason where
-// the profile requires the element.
+// An Observation of a device is the mean or the sum of a day or an hour, in the person's time zone, over the sources
+// that package aggregate merges, rounded to three decimal places. On request it is a day of values, one for each
+// minute. Laboratory results have the numbers and units of the laboratory. A unit has a UCUM code only if the
+// laboratory's text for it is known. A missing element is left out, or has a data-absent-reason where the profile
+// requires the element.
 //
 // # Ids and versions
 //
-// Ids follow from what a resource is about, and the version from its content, so that two processes give
-// the same. Patient, Device and observations of devices have no time of the last update: nothing stored
-// says it.
+// The id of a resource is derived from its subject, and its version from its content, so that two processes give the
+// same. Patient, Device and observations of devices have no lastUpdated, because the store does not record that
+// time.
 package fhir
 
 // Files in the order of reading: each uses those before it.

@@ -32,12 +32,12 @@ type documentContext struct {
 	Related []reference `json:"related"`
 }
 
-// document is a kind of documents of an order.
+// document is a kind of document that an order can have.
 type document struct {
 	kind  documents.DocumentKind
-	key   string // in ids
+	key   string // used in ids
 	title string
-	loinc *coding // its type; nil for one that LOINC has no code for
+	loinc *coding // type of the document; nil if LOINC has no code for it
 	print func(*documents.Service, context.Context, healthlab.TeamID, orders.OrderID) ([]byte, error)
 }
 
@@ -50,8 +50,8 @@ var documentKinds = []document{
 
 const pdfType = "application/pdf"
 
-// documents are those that an order has at this moment. Labels are none of them: they need a time of
-// collection.
+// documents returns the documents that an order has now. It leaves out labels, because a label can only be printed
+// with a time of collection.
 func (s *server) documents(ctx context.Context, r *orders.Record) (out []match, err error) {
 	list, err := s.Documents.List(ctx, r.TeamID, r.ID)
 	if err != nil {
@@ -94,7 +94,7 @@ type binaryResource struct {
 	Data         []byte `json:"data"`
 }
 
-// binary answers the content of a document: as a PDF file, or as a Binary where the request accepts FHIR.
+// binary answers with the content of a document: as a Binary if the request accepts FHIR, else as a PDF file.
 func (s *server) binary(w http.ResponseWriter, r *http.Request, by caller) error {
 	may, err := s.may(r)
 	if err != nil {

@@ -19,25 +19,25 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// streamTime is the longest that $everything may take.
+// streamTime is the longest duration of $everything.
 const streamTime = time.Hour
 
-// everythingParams are those of $everything.
+// everythingParams lists the parameters of $everything.
 var everythingParams = []string{"start", "end", "_since", "_type", "_count", "_after", "interval", "_format", "_pretty"}
 
-// selection is which resources of a person are sent.
+// selection says which resources of a person are sent.
 type selection struct {
 	query
 	types []string
-	// filters are searches of which one must find a resource; none find all.
+	// filters are searches. A resource is sent only if at least one finds it; without filters all are sent.
 	filters []*query
 	place   place
 }
 
-// place is where a page of $everything begins.
+// place is the position at which a page of $everything begins.
 type place struct {
-	n    int    // how many resources come before
-	last string // the last of them, such as Patient/1
+	n    int    // number of resources before the page
+	last string // the last of these, such as Patient/1
 }
 
 // readSelection reads the parameters of $everything.
@@ -59,7 +59,7 @@ func (s *server) readSelection(text string, handling handling) (*selection, []he
 	return out, problems
 }
 
-// take reads one parameter, and returns what is wrong with it.
+// take reads one parameter, and returns what is wrong with its value; "" if nothing is.
 func (l *selection) take(s *server, k *kind, name, value string) string {
 	switch name {
 	case "start", "end":
@@ -98,15 +98,15 @@ func (l *selection) hasType(name string) bool {
 }
 
 func (l *selection) keeps(m *match) bool {
-	// A resource without a time is sent whatever the bounds of dates, and one without a time of its last change
-	// whatever _since.
+	// Bounds of dates do not exclude a resource without a time, nor does _since one without a time of its last
+	// change.
 	return (m.updated.IsZero() || !m.updated.Before(l.since)) &&
 		(len(l.filters) == 0 || slices.ContainsFunc(l.filters, func(q *query) bool { return q.keeps(m) })) &&
 		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyHolds(either, m.when) }))
 }
 
-// everything answers all that the team has of a person, as a stream: what is kept in memory does not grow
-// with it.
+// everything answers with all resources that the team has of a person. It streams them, so that its memory does not
+// grow with their number.
 func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) error {
 	if !acceptsJSON(r, r.URL.Query()) {
 		return refuseFormat(w)
@@ -153,7 +153,7 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 	at := s.URL + "/Patient/" + u.ID.String() + "/$everything"
 	for i := range links {
 		values := l.values
-		if links[i].URL != "" { // the place of the next page
+		if links[i].URL != "" { // the link to the next page names its position
 			values = maps.Clone(values)
 			values.Set("_after", links[i].URL)
 		}
@@ -172,10 +172,11 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 	return nil
 }
 
-// errPageFull ends the reading of a person.
+// errPageFull stops the reading of a person's resources when the page is complete.
 var errPageFull = errors.New("the page is full")
 
-// find returns the place of a page as it is by now. Where its last resource is no more, the number counts.
+// find returns the position of a page in the person's current resources. It looks for the last resource before the
+// page; if that resource no longer exists, it uses the number of resources before the page.
 func (s *server) find(ctx context.Context, u *healthdata.User, l *selection) (place, error) {
 	n := 0
 	err := s.person(ctx, u, l, func(k string, res resource) error {
@@ -190,8 +191,8 @@ func (s *server) find(ctx context.Context, u *healthdata.User, l *selection) (pl
 	return l.place, err
 }
 
-// writeEntries writes the begin of a bundle and its entries, and returns its links: the one to itself, and that to
-// the next page, which has the place of that page alone.
+// writeEntries writes the beginning of a bundle and its entries. It returns the bundle's links: to itself, and,
+// unless this page is the last, to the next page, as the position at which that begins.
 func (s *server) writeEntries(ctx context.Context, out *bufio.Writer, u *healthdata.User, l *selection) ([]link, error) {
 	_, _ = out.WriteString(`{"resourceType":"Bundle","type":"searchset","entry":[`)
 	links, last, n, sent := []link{{Relation: "self"}}, "", 0, 0
@@ -234,8 +235,8 @@ func encode(w io.Writer, v any) error {
 	return nil
 }
 
-// person uses the resources of a person that a selection has: the Patient first. Insurance records are left out
-// where the team may not read them.
+// person passes on the selected resources of a person, the Patient first. It leaves out insurance records if the
+// team may not read them.
 func (s *server) person(ctx context.Context, u *healthdata.User, l *selection, use func(kind string, r resource) error) error {
 	if l.hasType("Patient") {
 		p, err := s.patientOf(ctx, u)
@@ -255,7 +256,7 @@ func (s *server) person(ctx context.Context, u *healthdata.User, l *selection, u
 			kinds = append(kinds, k)
 		}
 	}
-	labs := map[string]bool{} // orders share them
+	labs := map[string]bool{} // laboratories that were sent, because orders share them
 	return s.each(ctx, u, &l.query, kinds, func(k *kind, list []match) error {
 		for i := range list {
 			m := &list[i]

@@ -20,11 +20,12 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// Bulk exports. A kick-off keeps who is exported and by which parameters; the resources of a file are read
-// when the file is downloaded, so that nothing of a person is kept twice, and what is erased is in no file.
+// Bulk exports. The kick-off request stores only the ids of the exported persons and the parameters. The resources
+// of a file are read when the file is downloaded, so that no data of a person is stored twice, and no file contains
+// erased data.
 
-// BlobStore keeps the records of exports: ids and parameters, no values of a person. labreport.BlobStore is the
-// same.
+// BlobStore stores the records of exports: ids and parameters, no values of a person. A labreport.BlobStore
+// implements it.
 type BlobStore interface {
 	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
 	// Get returns the content; the caller closes it.
@@ -33,22 +34,22 @@ type BlobStore interface {
 }
 
 const (
-	// shard is how many persons a file is about.
+	// shard is the number of persons of a file.
 	shard = 500
-	// exportKept is how long an export can be downloaded.
+	// exportKept is how long an export can be downloaded after its kick-off.
 	exportKept = 7 * 24 * time.Hour
-	// exportsKept is how many exports of a team are kept: the oldest one makes room.
+	// exportsKept is the largest number of exports of a team. A new export replaces the oldest.
 	exportsKept = 20
 	ndjson      = "application/fhir+ndjson"
-	// deletedType is the type in addresses of files of Patients who were deleted, and removedType that of files of
-	// other resources.
+	// deletedType stands in place of a resource type in the addresses of files that list deleted Patients, and
+	// removedType in those of files that list other resources which no longer exist.
 	deletedType = "Deleted"
 	removedType = "Removed"
 )
 
 var exportParams = []string{"_outputFormat", "_since", "_type", "_typeFilter", "interval"}
 
-// export is a record of an export.
+// export is the stored record of an export.
 type export struct {
 	ID      uuid.UUID
 	At      time.Time
@@ -57,8 +58,8 @@ type export struct {
 	Types   []string
 	By      interval
 	Filters []string         `json:",omitempty"` // searches: of a type that has some, what none of them finds is left out
-	Key     uuid.UUID        // of the client who began it; zero if the key has no id
-	Bound   healthlab.UserID // of a caller who is bound to one user
+	Key     uuid.UUID        // API key of the client who began it; zero if the key has no id
+	Bound   healthlab.UserID // the user of a caller that may act for one user only
 	Persons []uuid.UUID
 	Deleted []uuid.UUID
 }
@@ -67,7 +68,7 @@ func exportKey(team healthlab.TeamID, id string) string {
 	return "fhir-exports/" + team.String() + "/" + id
 }
 
-// keep stores a value as a record of a team.
+// keep stores a value as a record of a team, encoded as JSON.
 func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v a
 	return nil
 }
 
-// kept reads a record of a team; NotFound if there is none.
+// kept reads a record of a team into v. It returns NotFound if there is none.
 func (s *server) kept(ctx context.Context, team healthlab.TeamID, id string, v any) error {
 	r, err := s.Exports.Get(ctx, team, healthlab.UserID{}, exportKey(team, id))
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *server) kept(ctx context.Context, team healthlab.TeamID, id string, v a
 	return nil
 }
 
-// kickOff begins an export of the persons of a team. The path of a Group must name the one of the team.
+// kickOff begins an export of the persons of a team. A Group in the path must be the team's.
 func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) error {
 	if id := r.PathValue("id"); id != "" && !isGroup(by, id) {
 		return refuseUnknown(w, "Group")
@@ -167,7 +168,7 @@ func (s *server) readExport(params string, handling handling) (l *selection, fil
 			}
 		}
 	}
-	// Of a type with a filter that does not count everything is sent.
+	// Without its ignored filter, all resources of a type are sent.
 	filters = slices.DeleteFunc(filters, func(one string) bool { return slices.Contains(ignored, typeOf(one)) })
 	if l.interval == sampled {
 		problems = append(problems, parameterProblem("interval", "must be day or hour"))
@@ -175,13 +176,13 @@ func (s *server) readExport(params string, handling handling) (l *selection, fil
 	return l, filters, problems
 }
 
-// list notes the persons of an export.
+// list sets the persons of an export: the users of the team, or the one user for whom the caller may act.
 func (s *server) list(ctx context.Context, by caller, x *export) error {
 	if !by.User.IsZero() {
 		x.Persons = []uuid.UUID{by.User.UUID}
 		return nil
 	}
-	const tries = 5 // a deletion moves the pages behind it
+	const tries = 5 // a deletion during the reading moves users to earlier pages
 	for try := 0; ; try++ {
 		seen := map[uuid.UUID]bool{}
 		x.Persons = nil
@@ -224,7 +225,7 @@ func (s *server) list(ctx context.Context, by caller, x *export) error {
 	return nil
 }
 
-// makeRoom adds an export to the list of the team, and deletes those that are over.
+// makeRoom adds an export to the team's list of exports, and deletes those that are too old or too many.
 func (s *server) makeRoom(ctx context.Context, team healthlab.TeamID, x *export) error {
 	type entry struct {
 		ID uuid.UUID
@@ -244,7 +245,7 @@ func (s *server) makeRoom(ctx context.Context, team healthlab.TeamID, x *export)
 	return s.keep(ctx, team, "list", all)
 }
 
-// exportOf reads an export that the caller may see: the one who began it; NotFound for all others.
+// exportOf reads an export. It returns NotFound unless the caller is the one who began it.
 func (s *server) exportOf(ctx context.Context, by caller, id string) (*export, error) {
 	if _, ok := parseUUID(id); !ok {
 		return nil, healthlab.NotFound
@@ -277,7 +278,7 @@ type manifestFile struct {
 	URL  string `json:"url"`
 }
 
-// exportStatus answers the manifest of an export.
+// exportStatus answers with the manifest of an export: the addresses of its files.
 func (s *server) exportStatus(w http.ResponseWriter, r *http.Request, by caller) error {
 	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
 	if errors.Is(err, healthlab.NotFound) {
@@ -324,7 +325,7 @@ func (s *server) exportStatus(w http.ResponseWriter, r *http.Request, by caller)
 	return nil
 }
 
-// deleteExport ends an export.
+// deleteExport deletes the record of an export.
 func (s *server) deleteExport(w http.ResponseWriter, r *http.Request, by caller) error {
 	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
 	if errors.Is(err, healthlab.NotFound) {
@@ -340,8 +341,8 @@ func (s *server) deleteExport(w http.ResponseWriter, r *http.Request, by caller)
 	return nil
 }
 
-// exportFile answers the resources of one type of the persons of one shard. A person who was deleted since the
-// kick-off is in no file.
+// exportFile answers with the resources of one type of the persons of one file. It leaves out persons who were
+// deleted since the kick-off.
 func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) error {
 	may, err := s.may(r)
 	if err != nil {
@@ -394,7 +395,7 @@ func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) e
 func (s *server) writeShard(ctx context.Context, out *bufio.Writer, team healthlab.TeamID, x *export, name string, ids []uuid.UUID) error {
 	l := &selection{types: []string{name}}
 	l.since, l.interval, l.filters = x.Since, x.By, s.filtered(x, name)
-	labs := map[string]bool{} // persons share them
+	labs := map[string]bool{} // laboratories that were written, because persons share them
 	for _, id := range ids {
 		u, err := s.Health.User(ctx, team, healthlab.UserID{UUID: id})
 		if healthlab.KindOf(err) == healthlab.NotFound {
@@ -425,7 +426,7 @@ func (s *server) writeShard(ctx context.Context, out *bufio.Writer, team healthl
 	return nil
 }
 
-// writeDeleted writes a bundle for each person who was deleted.
+// writeDeleted writes a bundle for each deleted person. The bundle deletes the Patient.
 func writeDeleted(out *bufio.Writer, ids []uuid.UUID) error {
 	for _, id := range ids {
 		if err := writeDeletions(out, []string{"Patient/" + id.String()}); err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// deletionsAtOnce is how many entries a bundle of deletions has at most.
+// deletionsAtOnce is the largest number of entries of a bundle of deletions.
 const deletionsAtOnce = 100
 
-// writeDeletions writes transactions that delete resources, such as Observation/1.
+// writeDeletions writes bundles of type transaction that delete resources. A resource is named as in Observation/1.
 func writeDeletions(out *bufio.Writer, resources []string) error {
 	for part := range slices.Chunk(resources, deletionsAtOnce) {
 		var entries []any
@@ -44,11 +44,11 @@ func (x *export) hasType(name string) bool {
 	return len(x.Types) == 0 || slices.Contains(x.Types, name)
 }
 
-// errFound ends a search for deletions.
+// errFound stops a search for deletions at the first one.
 var errFound = errors.New("there is one")
 
-// removedShards are the numbers of the files of which something was removed since the time that the export names. They
-// are looked up when the manifest is read, so that a removal that began before the export and ended after it counts.
+// removedShards returns the numbers of the files whose persons have removed data since x.Since. It is called when
+// the manifest is read, so that it includes a removal that began before the export and ended after it.
 func (s *server) removedShards(ctx context.Context, team healthlab.TeamID, x *export) (out []int, err error) {
 	if x.Since.IsZero() {
 		return nil, nil
@@ -85,7 +85,7 @@ func (s *server) removedShards(ctx context.Context, team healthlab.TeamID, x *ex
 	return out, nil
 }
 
-// writeRemoved writes the deletions of what persons have no more.
+// writeRemoved writes bundles that delete the resources which persons no longer have.
 func (s *server) writeRemoved(ctx context.Context, out *bufio.Writer, team healthlab.TeamID, x *export, of rights, ids []uuid.UUID) error {
 	if x.Since.IsZero() {
 		return nil
@@ -108,8 +108,8 @@ func (s *server) writeRemoved(ctx context.Context, out *bufio.Writer, team healt
 	return nil
 }
 
-// removed uses what a person has no more: observations of days of which data was removed, and reports that were
-// withdrawn. Of a person who was deleted there is nothing: the Patient is.
+// removed passes on the resources that a person no longer has: observations of days whose data was removed, and
+// reports that were withdrawn. For a deleted person it passes on nothing, because another file deletes the Patient.
 func (s *server) removed(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, x *export, use func(resource string) error) error {
 	days, err := s.Health.RemovedDays(ctx, team, user, x.Since)
 	if healthlab.KindOf(err) == healthlab.NotFound {
@@ -149,12 +149,12 @@ func (s *server) removed(ctx context.Context, team healthlab.TeamID, user health
 	return nil
 }
 
-// reportKinds are the types of which a resource is made of the report of an order as a whole.
+// reportKinds lists the types of the resources that are made from the report of an order as a whole.
 var reportKinds = []string{"DiagnosticReport", "Provenance", "DocumentReference"}
 
 func (x *export) reports() bool { return slices.ContainsFunc(reportKinds, x.hasType) }
 
-// withdrawn uses the orders whose report the laboratory has taken back.
+// withdrawn passes on the orders whose report the laboratory has withdrawn.
 func (s *server) withdrawn(ctx context.Context, q orders.Query, use func(*orders.Record)) error {
 	const size = 100
 	q.Size = size
@@ -170,7 +170,7 @@ func (s *server) withdrawn(ctx context.Context, q orders.Query, use func(*orders
 			}
 			r, err := s.Orders.Record(ctx, q.Team, o.ID)
 			if healthlab.KindOf(err) == healthlab.NotFound {
-				continue // deleted since it was listed
+				continue // the order was deleted after it was listed
 			}
 			if err != nil {
 				return fmt.Errorf("read order: %w", err)
@@ -185,7 +185,7 @@ func (s *server) withdrawn(ctx context.Context, q orders.Query, use func(*orders
 	}
 }
 
-// of reports whether a measurement is made of data of a source type.
+// of reports whether a measurement uses data of a source type.
 func (m *measurement) of(source healthdata.SourceType) bool {
 	sensor := strings.Contains(sensors, "'"+string(source)+"'")
 	switch m.key {
@@ -199,7 +199,8 @@ func (m *measurement) of(source healthdata.SourceType) bool {
 	return true
 }
 
-// removedObservations uses the observations that days had before data of them was removed, and have no more.
+// removedObservations passes on the observations that days had before some of their data was removed, and no longer
+// have.
 func (s *server) removedObservations(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, by interval, removed []healthdata.RemovedDay,
 	use func(resource string) error,
 ) error {
@@ -242,7 +243,7 @@ func (s *server) removedObservations(ctx context.Context, team healthlab.TeamID,
 	return nil
 }
 
-// observationIDs are those that a day or its hours would have.
+// observationIDs returns the ids that the observations of a day, or of the given hours of it, would have.
 func observationIDs(user healthlab.UserID, m *measurement, by interval, day healthlab.Date, hours uint32) (out []string) {
 	if by == byDay {
 		return []string{measurementID{user, m, by, day, 0}.String()}
@@ -255,7 +256,7 @@ func observationIDs(user healthlab.UserID, m *measurement, by interval, day heal
 	return out
 }
 
-// idsOfDays are the ids of the observations that there are.
+// idsOfDays returns the ids of the existing observations of some days.
 func (s *server) idsOfDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, m *measurement, by interval, first, last healthlab.Date) (map[string]bool, error) {
 	out := map[string]bool{}
 	all, err := s.measured(ctx, team, user, []*measurement{m}, by, first, last)

@@ -11,14 +11,14 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// jsonTypes are the media types and the values of _format that mean JSON.
+// jsonTypes lists the media types and the values of _format that mean JSON.
 var jsonTypes = []string{"json", "text/json", "application/json", "application/fhir+json"}
 
-// versions are the values of the parameter fhirVersion that are served.
+// versions lists the supported values of the media type parameter fhirVersion.
 var versions = []string{"4.0", "4.0.1"}
 
-// acceptsJSON reports whether a request takes JSON of FHIR R4: by _format, which wins, else by the header Accept. Neither
-// means that it does.
+// acceptsJSON reports whether a request accepts JSON of FHIR R4. The parameter _format decides; without it the
+// header Accept does. A request with neither accepts it.
 func acceptsJSON(r *http.Request, values url.Values) bool {
 	if formats := values["_format"]; len(formats) > 0 {
 		return !slices.ContainsFunc(formats, func(f string) bool { return !isJSON(plus(f), jsonTypes) })
@@ -31,7 +31,7 @@ func acceptsJSON(r *http.Request, values url.Values) bool {
 	return slices.ContainsFunc(strings.Split(text, ","), func(one string) bool { return isJSON(one, accepted) })
 }
 
-// isJSON reports whether a media type with parameters is one of a list, in a version that is served.
+// isJSON reports whether a media type is one of a list, and its parameter fhirVersion, if any, is supported.
 func isJSON(text string, list []string) bool {
 	name, params, err := mime.ParseMediaType(text)
 	if err != nil || !slices.Contains(list, name) {

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// group is the persons of a team. It lists no members: an export has them.
+// group is the Group of all persons of a team. It does not list its members; an export of the Group returns them.
 type group struct {
 	head
 	Identifier []identifier `json:"identifier"`
@@ -19,11 +19,12 @@ type group struct {
 }
 
 func (s *server) groupKind() kind {
-	// It is not one of kinds, because no Group belongs to a person or is in an export.
+	// Group is not in the list of kinds, because no Group belongs to a person or is exported.
 	return kind{name: "Group", scopes: everyScope, params: []string{"_id", "identifier"}, read: s.readGroup, search: s.searchGroups}
 }
 
-// isGroup reports whether an id is that of the Group of a caller, and notes the access to any other one.
+// isGroup reports whether an id is that of the Group of the caller's team. For any other id, the access log records
+// that the caller has tried to read it.
 func isGroup(by caller, id string) bool {
 	if id == by.Team.String() {
 		return true
@@ -32,8 +33,8 @@ func isGroup(by caller, id string) bool {
 	return false
 }
 
-// readGroup reads the Group of a caller: the persons whom an export by this caller has. NotFound for every id
-// but that of the caller's team.
+// readGroup reads the Group of the caller's team: the persons whom an export by this caller would contain. It
+// returns NotFound for every other id.
 func (s *server) readGroup(ctx context.Context, by caller, id string) (resource, error) {
 	if !isGroup(by, id) {
 		return nil, healthlab.NotFound
@@ -48,7 +49,7 @@ func (s *server) readGroup(ctx context.Context, by caller, id string) (resource,
 	}, nil
 }
 
-// searchGroups finds the Group of a caller.
+// searchGroups finds the Group of the caller's team.
 func (s *server) searchGroups(ctx context.Context, by caller, q *query) (found, error) {
 	own := by.Team.String()
 	for _, id := range q.ids {

@@ -24,26 +24,25 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
-// Config is what a mount consists of.
+// Config holds the services and settings of a FHIR server.
 type Config struct {
-	// API says who calls, what is recorded and what is limited. Its Authenticate is required.
+	// API is the configuration that authenticates, records and limits requests. Its Authenticate is required.
 	API httpapi.Config
-	// URL is where the handler is mounted, without a slash at the end: https://api.example.com/fhir/r4.
-	// Required.
+	// URL is the address of the handler, without a slash at the end: https://api.example.com/fhir/r4. Required.
 	URL string
-	// Health and Aggregate are required.
+	// Health and Aggregate provide users and health data. Required.
 	Health    *healthdata.Service
 	Aggregate *aggregate.Service
-	// Orders stands behind laboratory resources and names. Nil: there are none.
+	// Orders provides laboratory resources, and the names of patients. Nil: there are no such resources and names.
 	Orders *orders.Service
-	// Continuous stands behind the rows of continuous queries that a [Reader] gives. The handler does not use it.
+	// Continuous provides the rows of continuous queries for [Reader.Rows]. [Handler] does not use it.
 	Continuous *continuous.Service
-	// Documents stands behind DocumentReference and Binary. Nil: there are none.
+	// Documents provides DocumentReference and Binary. Nil: there are no such resources.
 	Documents *documents.Service
-	// Exports keeps the records of bulk exports. Nil: there are none, and no Group.
+	// Exports stores the records of bulk exports. Nil: there are no exports and no Group.
 	Exports BlobStore
-	// Tokens gives and reads tokens of SMART backend services, at /auth/token. Its TokenURL is URL/auth/token.
-	// Nil: API keys alone are accepted.
+	// Tokens issues and checks tokens of SMART backend services, at /auth/token. Its TokenURL must be URL +
+	// "/auth/token". Nil: only API keys are accepted.
 	Tokens *smart.Server
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -54,11 +53,11 @@ type Config struct {
 // server answers requests.
 type server struct{ Config }
 
-// caller is who calls.
+// caller is the authenticated caller of a request.
 type caller = httpapi.Access
 
-// Handler serves FHIR at the paths below Config.URL, such as /metadata and /Patient/{id}. It is safe for
-// concurrent use. Invalid lists what is missing in c or wrong.
+// Handler serves FHIR at the paths below Config.URL, such as /metadata and /Patient/{id}. It is safe for concurrent
+// use. It returns Invalid, with the names of the missing or wrong fields of c.
 func Handler(c Config) (http.Handler, error) {
 	base, err := url.Parse(c.URL)
 	var missing []string
@@ -114,7 +113,7 @@ func Handler(c Config) (http.Handler, error) {
 		name := strings.ToLower(k.name)
 		serve(httpapi.Extension{ID: "fhir_read_" + name, Scopes: k.scopes, Handle: reads}, "GET /"+k.name+"/{id}")
 		serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /"+k.name, "POST /"+k.name+"/_search")
-		if slices.Contains(k.params, "patient") { // the compartment of a Patient
+		if slices.Contains(k.params, "patient") { // also serve /Patient/{id}/Observation
 			serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /Patient/{patient}/"+k.name)
 		}
 	}
@@ -142,7 +141,7 @@ func Handler(c Config) (http.Handler, error) {
 	return mux, nil
 }
 
-// refuse writes the answer to an error; to one of authentication, how to sign in.
+// refuse writes the answer to an error. The answer to an authentication error says how to authenticate.
 func (s *server) refuse(w http.ResponseWriter, f httpapi.Refusal) error {
 	if f.Status == http.StatusUnauthorized && s.Tokens != nil {
 		f.Msg += ", or a token that has not ended, as Authorization: Bearer TOKEN"
@@ -191,7 +190,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 	return write(w, http.StatusOK, json.RawMessage(b))
 }
 
-// formLimit bounds the form of a search.
+// formLimit is the largest form of a search by POST, in bytes.
 const formLimit = 64 << 10
 
 func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *kind) error {

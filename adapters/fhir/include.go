@@ -11,7 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// includes are the parameters that _include follows, by type: each with the element that has the references.
+// includes lists the search parameters that _include may follow, by resource type, each with the element that
+// contains the references.
 var includes = map[string]map[string]string{
 	"Observation":       {"patient": "subject", "subject": "subject", "based-on": "basedOn", "specimen": "specimen", "performer": "performer"},
 	"DiagnosticReport":  {"patient": "subject", "subject": "subject", "based-on": "basedOn", "specimen": "specimen", "performer": "performer", "result": "result"},
@@ -25,12 +26,12 @@ var includes = map[string]map[string]string{
 	"Consent":           {"patient": "patient"},
 }
 
-// provenanceOf is the one value of _revinclude, which the targets of a Provenance take.
+// provenanceOf is the only supported value of _revinclude. It adds each Provenance that refers to a match.
 const provenanceOf = "Provenance:target"
 
 func (k *kind) isTarget() bool { return k.name == "DiagnosticReport" || k.name == "Observation" }
 
-// setInclude reads _include or _revinclude, and returns what is wrong with it.
+// setInclude reads _include or _revinclude, and returns what is wrong with the value; "" if nothing is.
 func (q *query) setInclude(name, value string, k *kind) string {
 	if name == "_revinclude" {
 		q.provenance = true
@@ -53,10 +54,10 @@ func (q *query) setInclude(name, value string, k *kind) string {
 	return ""
 }
 
-// include is what _include follows: the references of an element, to one type where it is named.
+// include is a value of _include: it follows the references of an element, unless only is empty only to that type.
 type include struct{ element, only string }
 
-// references are those in a part of a resource, such as Patient/1.
+// references appends the references in a part of a resource, such as Patient/1, to out.
 func references(v any, out []string) []string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -74,8 +75,8 @@ func references(v any, out []string) []string {
 	return out
 }
 
-// included returns the resources that the matches of a page refer to, and those that refer to them, as the query asks for, by
-// type and id. What the caller may not read is left out.
+// included returns the resources to which the matches of a page refer, and those that refer to matches, as far as
+// the query asks for them, sorted by type and id. It leaves out what the caller may not read.
 func (s *server) included(ctx context.Context, by caller, may rights, q *query, page []match) ([]resource, error) {
 	if len(q.includes) == 0 && !q.provenance {
 		return nil, nil
@@ -135,7 +136,7 @@ func (p *provenanceResource) isAbout(seen map[string]bool) bool {
 	return slices.ContainsFunc(p.Target, func(r reference) bool { return seen[r.Reference] })
 }
 
-// referred are the references of a resource that the query follows.
+// referred returns the references of a resource that the query follows.
 func (q *query) referred(r resource) (out []string, err error) {
 	if len(q.includes) == 0 {
 		return nil, nil
@@ -158,11 +159,11 @@ func (q *query) referred(r resource) (out []string, err error) {
 	return out, nil
 }
 
-// ordersHeld reads resources, those of an order at once.
+// ordersHeld reads resources by id. When it reads one of an order, it keeps all of that type and order.
 type ordersHeld struct {
 	s   *server
 	by  caller
-	all map[string][]match // by type and order
+	all map[string][]match // key: type and order
 }
 
 func (h *ordersHeld) read(ctx context.Context, k *kind, id string) (resource, error) {

@@ -17,17 +17,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// kind is a type of resources.
+// kind is a resource type that is served, with the functions that read it.
 type kind struct {
 	name     string
 	scopes   organisation.Scopes
-	params   []string // beside resultParams
+	params   []string // search parameters, without those of resultParams
 	profiles []string
-	// byID: a search must name ids.
+	// byID is true if a search must name ids.
 	byID   bool
 	read   func(ctx context.Context, by caller, id string) (resource, error)
 	search func(ctx context.Context, by caller, q *query) (found, error)
-	// ofUser and ofOrder give the resources of a person, those of each order apart; nil for none.
+	// ofUser passes on the resources of a person, and ofOrder returns those of an order; nil if the type has none.
 	ofUser  func(ctx context.Context, u *healthdata.User, q *query, use func([]match) error) error
 	ofOrder func(ctx context.Context, r *orders.Record) ([]match, error)
 }
@@ -38,7 +38,7 @@ var (
 	everyScope  = organisation.Scopes{organisation.DataRead, organisation.OrdersRead}
 )
 
-// kinds are the types that are served.
+// kinds returns the resource types that are served.
 func (s *server) kinds() []kind {
 	var vital []string
 	for i := range measurements {
@@ -93,8 +93,8 @@ func (s *server) kinds() []kind {
 	return out
 }
 
-// ids of resources of a person without an id of their own begin with that of the user in base32, and those
-// of an order with that of the order. What follows is a digest of what tells them apart.
+// A resource without an id of its own gets one that begins with the id of its user in base32, or with the id of its
+// order. A digest of the parts that distinguish it follows.
 
 var short = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
@@ -141,7 +141,7 @@ func (s *server) readOfUser(ctx context.Context, by caller, id string, of func(c
 	return named(all, id, err)
 }
 
-// named returns the one with an id.
+// named returns the resource with an id among all; NotFound if there is none. An err that is not nil is returned.
 func named(all []match, id string, err error) (resource, error) {
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func named(all []match, id string, err error) (resource, error) {
 	return nil, healthlab.NotFound
 }
 
-// searchPersonal finds resources of persons.
+// searchPersonal finds resources that belong to persons.
 func (s *server) searchPersonal(ctx context.Context, by caller, q *query, k *kind) (found, error) {
 	if !q.byPatient {
 		return s.byIDs(ctx, by, q, k.read)
@@ -183,7 +183,8 @@ func (s *server) searchPersonal(ctx context.Context, by caller, q *query, k *kin
 	return q.page(all), nil
 }
 
-// each uses what kinds have of a person. The memory that it takes does not grow with what a person has.
+// each passes on the resources of some types of a person in parts, so that its memory does not grow with their
+// number.
 func (s *server) each(ctx context.Context, u *healthdata.User, q *query, kinds []kind, use func(*kind, []match) error) error {
 	orderly := false
 	for i := range kinds {
@@ -217,7 +218,7 @@ func (s *server) each(ctx context.Context, u *healthdata.User, q *query, kinds [
 	})
 }
 
-// record reads an order by the id of its resource, and notes the access.
+// record reads the order to which a resource id belongs, and adds its user to the access log entry.
 func (s *server) record(ctx context.Context, by caller, id string) (orders.Record, error) {
 	order, ok := parseOrderID(id)
 	if !ok {
@@ -237,7 +238,7 @@ func (s *server) record(ctx context.Context, by caller, id string) (orders.Recor
 	return r, nil
 }
 
-// eachRecord reads the orders of a user.
+// eachRecord passes on the orders of a user.
 func (s *server) eachRecord(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, use func(*orders.Record) error) error {
 	const size = 100
 	for page := 1; ; page++ {
@@ -248,7 +249,7 @@ func (s *server) eachRecord(ctx context.Context, team healthlab.TeamID, user hea
 		for i := range list.Orders {
 			r, err := s.Orders.Record(ctx, team, list.Orders[i].ID)
 			if healthlab.KindOf(err) == healthlab.NotFound {
-				continue // deleted since it was listed
+				continue // the order was deleted after it was listed
 			}
 			if err != nil {
 				return fmt.Errorf("read order: %w", err)

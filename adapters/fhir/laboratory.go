@@ -56,7 +56,7 @@ func requestReference(r *orders.Record) []reference {
 	return []reference{{Reference: "ServiceRequest/" + r.ID.String()}}
 }
 
-// testOf names what was ordered, by the catalogue.
+// testOf returns the name and codes of a lab test in the catalogue.
 func (s *server) testOf(t *catalogue.LabTest) concept {
 	c := concept{Text: t.Name}
 	if t.Slug != "" {
@@ -69,7 +69,7 @@ func orderIdentifier(r *orders.Record) []identifier {
 	return []identifier{{System: uriSystem, Value: "urn:uuid:" + r.ID.String()}}
 }
 
-// requestStatus are the statuses of stages.
+// requestStatus maps the stages of orders to the statuses of a ServiceRequest.
 var requestStatus = map[orders.Stage]string{
 	orders.StageReceived: "active", orders.StageCollectingSample: "active", orders.StageSampleWithLab: "active",
 	orders.StageCompleted: "completed", orders.StageCancelled: "revoked", orders.StageFailed: "revoked",
@@ -109,10 +109,10 @@ func (s *server) request(_ context.Context, r *orders.Record) ([]match, error) {
 	}}, nil
 }
 
-// reportStatus are the statuses of reports.
+// reportStatus maps the statuses of lab reports to those of a DiagnosticReport.
 var reportStatus = map[labresult.Status]string{labresult.Partial: "partial", labresult.Final: "final", labresult.Corrected: "corrected"}
 
-// report returns the DiagnosticReport of an order; none if the laboratory has reported nothing.
+// report returns the DiagnosticReport of an order; nothing if the laboratory has reported nothing yet.
 func (s *server) report(ctx context.Context, r *orders.Record) ([]match, error) {
 	if !r.HasResults() {
 		return nil, nil
@@ -152,8 +152,8 @@ func (s *server) report(ctx context.Context, r *orders.Record) ([]match, error) 
 	}}, nil
 }
 
-// collected returns when the sample of a result was collected; without a sample, the earliest of the
-// report. Nil if the laboratory did not say.
+// collected returns when the sample of a result was collected or, without a sample, the earliest collection of the
+// report. It returns nil if the laboratory did not report a time.
 func collected(r *labresult.Report, sample *string) *labresult.TimestampWithOffset {
 	if sample != nil {
 		if s, ok := r.SampleInformation[*sample]; ok {
@@ -169,7 +169,7 @@ func collected(r *labresult.Report, sample *string) *labresult.TimestampWithOffs
 	return first
 }
 
-// results are the Observations of an order, those that the laboratory could not measure among them.
+// results returns the Observations of an order, including those for tests that the laboratory could not perform.
 func (s *server) results(_ context.Context, r *orders.Record) ([]match, error) {
 	if !r.HasResults() {
 		return nil, nil
@@ -231,7 +231,7 @@ func (s *server) results(_ context.Context, r *orders.Record) ([]match, error) {
 	return out, nil
 }
 
-// fill adds what the laboratory measured.
+// fill sets the value, reference range and interpretation of a laboratory result.
 func (o *observation) fill(r *labresult.Result, status labresult.Status) {
 	switch {
 	case r.CorrectedAt != nil:
@@ -262,8 +262,8 @@ var (
 	bound       = regexp.MustCompile(`^(<=|>=|<|>) ?([0-9]+(?:\.[0-9]+)?)$`)
 )
 
-// setValue writes a number as a quantity, a bound as a quantity with a comparator, a code as a concept, and
-// every other result as its text.
+// setValue writes a number as a Quantity, a value such as <5 as a Quantity with a comparator, a code as a
+// CodeableConcept, and every other result as text.
 func (o *observation) setValue(r *labresult.Result) {
 	text := strings.TrimSpace(r.Result)
 	switch {
@@ -282,7 +282,7 @@ func (o *observation) setValue(r *labresult.Result) {
 	}
 }
 
-// decimal writes a number of a laboratory as JSON has it, with all of its digits after the point.
+// decimal returns a laboratory's number in JSON syntax, with all digits after the point, zeros included.
 func decimal(text string) json.Number {
 	text = strings.TrimPrefix(text, "+")
 	sign := ""
@@ -295,7 +295,7 @@ func decimal(text string) json.Number {
 	return json.Number(sign + text)
 }
 
-// measure returns a number with its unit, as UCUM where the text of the laboratory says which code it is.
+// measure returns a number with its unit. The unit has a UCUM code if the laboratory's text for it is known.
 func measure(value json.Number, unit *string) *quantity {
 	q := &quantity{Value: value}
 	if unit == nil || *unit == "" {
@@ -308,13 +308,13 @@ func measure(value json.Number, unit *string) *quantity {
 	return q
 }
 
-// codeSystems are the addresses of systems that laboratories name, as HL7 table 0396 names them.
+// codeSystems maps names of code systems in HL7 table 0396, which laboratories use, to the addresses that FHIR uses.
 var codeSystems = map[string]string{"SCT": snomed, "SNM": snomed, "LN": loinc, "I10": icd10, "I10C": icd10}
 
-// snomedID is the form of identifiers of SNOMED CT. Older editions, which SNM is the name of, have other codes.
+// snomedID matches identifiers of SNOMED CT. Codes of older editions, which SNM names, have another form.
 var snomedID = regexp.MustCompile(`^[1-9][0-9]{5,17}$`)
 
-// codings are the codes of systems that have an address. Codes of older editions of SNOMED have none.
+// codings returns the codes whose system has an address in FHIR. Older editions of SNOMED have none.
 func codings(all []labresult.Code) (out []coding) {
 	for _, c := range all {
 		system := codeSystems[strings.ToUpper(c.System)]

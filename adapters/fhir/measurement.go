@@ -16,33 +16,33 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// measurement is a kind of observations of devices and apps: a timeseries or a summary of the catalogue,
-// with its codes.
+// measurement defines one kind of Observation of devices and apps, made from a timeseries or a summary of the
+// resource catalogue, with its codes.
 type measurement struct {
-	key      string // in ids
-	resource string // the slug of the timeseries; of a summary, what its code is called
-	profile  string // empty for none
+	key      string // used in ids
+	resource string // slug of the timeseries, or the code of a column of a summary
+	profile  string // address of its profile; empty for none
 	category string
 	codes    []coding
-	// dayCodes come first for whole days; sampleCodes replace codes for samples.
+	// dayCodes are placed before codes for whole days. sampleCodes replace codes for samples.
 	dayCodes, sampleCodes []coding
 	text                  string
-	unit                  string // UCUM
-	display               string // of the unit
+	unit                  string // UCUM code
+	display               string // text of the unit
 	scale                 float64
-	// function puts together the values of a day or an hour.
+	// function combines the values of a day or an hour.
 	function aggregate.Func
 	where    string
-	// table and column are those of a summary, which has days alone; empty for a timeseries.
+	// table and column name the source of a summary, which has one value a day; empty for a timeseries.
 	table, column string
-	// period: a day is written as a period.
+	// period is true if the time of a day's observation is written as a period.
 	period bool
-	// parts are numbers of their own. Those of a timeseries stand in place of a value.
+	// parts are components with a number each. Those of a timeseries replace the value of the observation.
 	parts []part
 }
 
 type part struct {
-	field string // of a sample, or a column
+	field string // field of a sample, or column of a summary
 	code  coding
 }
 
@@ -88,22 +88,22 @@ var measurements = []measurement{
 		}},
 }
 
-// interval is the stretch of time that one observation is about.
+// interval is the period that one observation covers: an hour or a day.
 type interval string
 
 const (
 	byDay  interval = "day"
 	byHour interval = "hour"
-	// sampled: a day with a number a minute.
+	// sampled is a day with one number for each minute.
 	sampled interval = "sampled"
 )
 
 func (m *measurement) has(i interval) bool {
-	// The profile of blood pressure has no place for samples.
+	// The profile of blood pressure cannot hold samples.
 	return i == byDay || m.table == "" && (i == byHour || m.parts == nil && m.function != aggregate.Sum)
 }
 
-// codesOf are the codes by an interval. The last one is that of the catalogue.
+// codesOf returns the codes of a measurement for an interval. The last one is the code of this service.
 func (s *server) codesOf(m *measurement, i interval) []coding {
 	out := slices.Clone(m.codes)
 	switch {
@@ -115,7 +115,7 @@ func (s *server) codesOf(m *measurement, i interval) []coding {
 	return append(out, coding{System: s.URL + "/CodeSystem/measurement", Code: m.resource})
 }
 
-// measurementID is what the id of an observation of a device says.
+// measurementID holds the parts of the id of a device's observation.
 type measurementID struct {
 	user healthlab.UserID
 	of   *measurement
@@ -126,7 +126,7 @@ type measurementID struct {
 
 var intervalKeys = map[interval]string{byDay: "vs", byHour: "vh", sampled: "sd"}
 
-// String writes the id: vs.<user>.<kind>.<day>, with vh and T<hour> for an hour and sd for samples.
+// String returns the id: vs.<user>.<kind>.<day> for a day, with vh and T<hour> for an hour, and sd for samples.
 func (v measurementID) String() string {
 	at := v.day.String()
 	if v.by == byHour {
@@ -166,7 +166,7 @@ func parseMeasurementID(id string) (measurementID, bool) {
 	return v, v.of != nil && v.of.has(v.by) && v.String() == id
 }
 
-// pastYears is how far back measurements are read.
+// pastYears is the number of past years whose measurements are served.
 const pastYears = 10
 
 func (s *server) firstDay() healthlab.Date { return s.lastDay().AddDays(-pastYears * 365) }
@@ -192,10 +192,10 @@ func (s *server) readMeasurement(ctx context.Context, by caller, v measurementID
 	return nil, healthlab.NotFound
 }
 
-// days are the days that date bounds leave of those from first to last.
+// days returns the first and the last day, of those from first to last, that the date bounds of a search allow.
 func days(bounds [][]moment, first, last healthlab.Date) (from, to healthlab.Date) {
 	for _, either := range bounds {
-		from, to := last.AddDays(1), first.AddDays(-1) // of the alternatives together
+		from, to := last.AddDays(1), first.AddDays(-1) // range of all alternatives of one parameter
 		for _, b := range either {
 			least, most := first, last
 			if b.prefix == "eq" || b.prefix == "gt" || b.prefix == "ge" || b.prefix == "sa" {
@@ -213,11 +213,11 @@ func days(bounds [][]moment, first, last healthlab.Date) (from, to healthlab.Dat
 	return first, last
 }
 
-// windows are numbers of days that are read at once, so that what is kept in memory has a bound.
+// windows holds the number of days that one query reads, which limits the memory.
 var windows = map[interval]int{byDay: 366, byHour: 16, sampled: 2}
 
-// eachMeasurement uses the measurements that a search may find, from the earliest window on. The matches of
-// one window have no order.
+// eachMeasurement passes on the observations that a search may match, window of days by window, the earliest first.
+// The observations within a window are not ordered.
 func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *query, use func([]match) error) error {
 	by := q.interval
 	if by == "" {
@@ -258,8 +258,8 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 // dayRange is a range of days, both inclusive.
 type dayRange struct{ first, last healthlab.Date }
 
-// sampledDays returns the days from first to last between which each timeseries of some kinds can have samples. One
-// without samples is left out.
+// sampledDays returns, for each timeseries of some measurements, the days from first to last between which it can
+// have samples. A timeseries without samples is missing.
 func (s *server) sampledDays(ctx context.Context, u *healthdata.User, kinds []*measurement, first, last healthlab.Date) (map[string]dayRange, error) {
 	var q healthdata.SeriesQuery
 	for _, m := range kinds {
@@ -271,9 +271,9 @@ func (s *server) sampledDays(ctx context.Context, u *healthdata.User, kinds []*m
 	if len(q.Resources) == 0 {
 		return out, nil
 	}
-	const atOnce = 366 // so that what is kept in memory has a bound
+	const atOnce = 366 // days of one query, which limits the memory
 	for ; !last.Before(first); first = first.AddDays(atOnce) {
-		// On the clock of the person a time may be on the day before or after.
+		// In the person's time zone a time may fall on the day before or after its day in UTC.
 		q.From, q.To = first.AddDays(-1).At(time.UTC).UnixMicro(), first.AddDays(atOnce+1).At(time.UTC).UnixMicro()
 		err := s.Health.View(ctx, u.Team, u.ID, func(v healthdata.View) error {
 			all, err := v.Series(ctx, q)
@@ -312,7 +312,7 @@ func earlier(a, b healthlab.Date) healthlab.Date {
 	return b
 }
 
-// fields are what a query selects of a measurement: the value, if it has one, and the parts.
+// fields returns the columns that a query selects for a measurement: the value, if it has one, and the parts.
 func (m *measurement) fields() (out []aggregate.Expr) {
 	switch {
 	case m.table != "":
@@ -330,7 +330,7 @@ func (m *measurement) fields() (out []aggregate.Expr) {
 	return out
 }
 
-// measured asks for the values of each interval of the days from first to last.
+// measured queries the values of each interval of the days from first to last.
 func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, kinds []*measurement, by interval, first, last healthlab.Date) ([]match, error) {
 	period := map[interval]aggregate.Period{byDay: aggregate.Days(1), byHour: aggregate.Hours(1), sampled: aggregate.Minutes(1)}[by]
 	queries := make([]aggregate.Query, len(kinds))
@@ -369,19 +369,19 @@ func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healt
 	return out, nil
 }
 
-// rows are the answer to a query about one measurement.
+// rows holds the answer to a query about one measurement.
 type rows struct {
 	of     *measurement
 	user   healthlab.UserID
 	by     interval
 	at     *aggregate.Column
-	values []aggregate.Column // in the order of fields, and the offset behind them where it is selected
-	fields int                // the number of them
-	same   observation        // what all observations share
+	values []aggregate.Column // fields in order, then the UTC offset if it is selected
+	fields int                // number of fields in values
+	same   observation        // elements that all observations share
 	now    time.Time
 }
 
-// instant is when a row begins, in the zone of the person.
+// instant returns the start of a row, in the person's time zone.
 func (r *rows) instant(row int) time.Time {
 	local := r.at.Time(row)
 	offset := &r.values[len(r.values)-1]
@@ -409,7 +409,7 @@ func (r *rows) quantity(column, row int) *quantity {
 	return &quantity{Value: number(v), Unit: r.of.display, System: ucumSystem, Code: r.of.unit}
 }
 
-// sameOf returns what all observations of a kind and person share.
+// sameOf returns the elements that all observations of a measurement and person share.
 func (s *server) sameOf(m *measurement, user healthlab.UserID, by interval) observation {
 	o := observation{
 		head: head{ResourceType: "Observation"}, Status: "final", Category: category(m.category),
@@ -432,7 +432,7 @@ func (s *server) sameOf(m *measurement, user healthlab.UserID, by interval) obse
 	return o
 }
 
-// begin makes an observation without a value or a time.
+// begin returns an observation with an id and a status, but without a value and a time.
 func (r *rows) begin(day healthlab.Date, hour int) *observation {
 	o := r.same
 	o.ID = measurementID{r.user, r.of, r.by, day, hour}.String()
@@ -443,11 +443,11 @@ func (r *rows) begin(day healthlab.Date, hour int) *observation {
 }
 
 func final(day healthlab.Date) time.Time {
-	const west = 12 * time.Hour // of UTC: where a day ends last
+	const west = 12 * time.Hour // behind UTC: the zone in which a day ends last
 	return day.AddDays(1).At(time.UTC).Add(west)
 }
 
-// observation returns the one of a row; false if it has no number.
+// observation returns the Observation of a row; false if the row has no number.
 func (r *rows) observation(row int) (match, bool) {
 	local := r.at.Time(row)
 	day := healthlab.DateOf(local)
@@ -486,8 +486,8 @@ func (r *rows) observation(row int) (match, bool) {
 	return o.match(when), known
 }
 
-// lasts sets the time of an observation; to is exclusive. That of a vital sign is its beginning, because the
-// rule vs-1 of its profile is read by validators as if it forbade a period.
+// lasts sets the time of an observation; to is exclusive. A vital sign gets only the start, because validators read
+// the rule vs-1 of its profile as if it forbade a period.
 func (r *rows) lasts(o *observation, from, to time.Time) {
 	if r.of.category == vitalSigns {
 		o.Effective = from.Format(time.RFC3339)
@@ -496,7 +496,7 @@ func (r *rows) lasts(o *observation, from, to time.Time) {
 	o.EffectivePeriod = &period{Start: from.Format(time.RFC3339), End: to.Add(-time.Second).Format(time.RFC3339)}
 }
 
-// samples returns an observation a day, each with a number a minute from its first to its last one.
+// samples returns an observation for each day, with one number for each minute from the first to the last sample.
 func (r *rows) samples(n int) (out []match) {
 	for from := 0; from < n; {
 		day := healthlab.DateOf(r.at.Time(from))
@@ -512,7 +512,7 @@ func (r *rows) samples(n int) (out []match) {
 			if begin.IsZero() {
 				begin = at
 			} else if !at.After(end) {
-				continue // the zone has changed
+				continue // the day has two UTC offsets
 			} else {
 				data.WriteString(strings.Repeat(" E", int(at.Sub(end)/time.Minute)-1) + " ")
 			}

@@ -44,7 +44,7 @@ type sampledData struct {
 	Data       string      `json:"data"`
 }
 
-// The categories of observations.
+// Categories of observations.
 const (
 	vitalSigns   = "vital-signs"
 	laboratory   = "laboratory"
@@ -64,7 +64,7 @@ func (o *observation) match(when span) match {
 	return match{resource: o, codes: o.Code.Coding, categories: o.Category[0].Coding, status: o.Status, when: when}
 }
 
-// readObservation reads the one of an id: of a device, or of a laboratory.
+// readObservation reads the Observation with an id, of a device or of a laboratory.
 func (s *server) readObservation(ctx context.Context, by caller, id string) (resource, error) {
 	if v, ok := parseMeasurementID(id); ok {
 		return s.readMeasurement(ctx, by, v)

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// mediaType is that of all answers.
+// mediaType is the content type of all answers.
 const mediaType = "application/fhir+json; charset=utf-8"
 
 type operationOutcome struct {
@@ -25,7 +25,7 @@ type issue struct {
 	Expression  []string `json:"expression,omitempty"`
 }
 
-// issueTypes are the codes of statuses; those that are not here are processing.
+// issueTypes maps HTTP statuses to the issue codes of an OperationOutcome. Other statuses have the code processing.
 var issueTypes = map[int]string{
 	http.StatusBadRequest: "invalid", http.StatusUnprocessableEntity: "invalid", http.StatusUnauthorized: "login", http.StatusForbidden: "forbidden",
 	http.StatusNotFound: "not-found", http.StatusMethodNotAllowed: "not-supported", http.StatusConflict: "conflict", http.StatusTooManyRequests: "throttled",

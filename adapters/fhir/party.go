@@ -52,7 +52,7 @@ func labReference(l *catalogue.Lab) reference {
 	return reference{Reference: "Organization/" + labID(l), Display: l.Name}
 }
 
-// labOrganization is a laboratory of the catalogue.
+// labOrganization returns a laboratory of the catalogue as an Organization.
 func (s *server) labOrganization(l *catalogue.Lab) *organization {
 	o := newOrganization(labID(l), l.Name, "prov", "Healthcare Provider")
 	o.Identifier = []identifier{{System: s.URL + "/NamingSystem/lab", Value: l.Slug}}
@@ -65,7 +65,7 @@ func (s *server) labOrganization(l *catalogue.Lab) *organization {
 	return o
 }
 
-// performingOrganization is a laboratory that a report names.
+// performingOrganization returns a laboratory that a lab report names as an Organization.
 func performingOrganization(id string, l *labresult.PerformingLaboratory) *organization {
 	o := newOrganization(id, l.Name, "prov", "Healthcare Provider")
 	if l.PhoneNumber != nil && *l.PhoneNumber != "" {
@@ -89,7 +89,7 @@ func postal(a *people.Address) []address {
 	return []address{{Line: lines, City: a.City, State: a.State, PostalCode: a.Zip, Country: a.Country}}
 }
 
-// readOrganization reads a laboratory of the catalogue, one that a report names, or the payor of a coverage.
+// readOrganization reads an Organization by id: a laboratory of the catalogue or of a report, or a payor.
 func (s *server) readOrganization(ctx context.Context, by caller, id string) (resource, error) {
 	if strings.HasPrefix(id, labIDs) {
 		labs, err := s.Orders.Catalogue().Labs(ctx)
@@ -135,7 +135,7 @@ func (s *server) searchOrganizations(ctx context.Context, by caller, q *query) (
 	return q.page(all), nil
 }
 
-// organizationsOf are the laboratory of an order and those that its report names.
+// organizationsOf returns the laboratory of an order, and those that its report names.
 func (s *server) organizationsOf(_ context.Context, r *orders.Record) (out []match, err error) {
 	if l := r.LabTest.Lab; l != nil {
 		out = append(out, match{resource: s.labOrganization(l)})
@@ -157,7 +157,7 @@ func (s *server) readPractitioner(ctx context.Context, by caller, id string) (re
 	return s.readOfOrder(ctx, by, id, s.practitioners)
 }
 
-// practitioners are the physician of an order.
+// practitioners returns the physician of an order.
 func (s *server) practitioners(_ context.Context, r *orders.Record) ([]match, error) {
 	p := r.Physician
 	if !isPractitioner(p) {

@@ -42,11 +42,12 @@ type address struct {
 	Country    string   `json:"country,omitempty"`
 }
 
-// patientOf reads a user as a Patient. Names and address are those that the team has given for orders.
+// patientOf returns a user as a Patient, with the name and address that the team has given for orders.
 func (s *server) patientOf(ctx context.Context, u *healthdata.User) (*patient, error) {
 	p := &patient{head: head{ResourceType: "Patient", ID: u.ID.String(), Meta: meta{Profile: []string{usCore + "patient"}}}, Gender: "unknown"}
 	p.Identifier = []identifier{{System: uriSystem, Value: "urn:uuid:" + u.ID.String()}, {System: s.clientUserIDs(), Value: u.ClientUserID}}
-	// US Core 5.0.1 looks for the reason at the Patient, and requires a name all the same.
+	// US Core 5.0.1 looks for the reason of a missing name in the extensions of the Patient, but also requires a
+	// name.
 	p.Extension = absent("unknown").Extension
 	p.Name = []humanName{{Extension: p.Extension}}
 	if u.FallbackBirthDate != nil {
@@ -66,7 +67,7 @@ func (s *server) patientOf(ctx context.Context, u *healthdata.User) (*patient, e
 	return p, nil
 }
 
-// describe adds what is known of the person.
+// describe adds the known name, birth date and contact data of the person.
 func (p *patient) describe(info *people.UserInfo) {
 	if info.LastName != "" || info.FirstName != "" {
 		p.Name, p.Extension = []humanName{{Family: info.LastName, Given: texts(info.FirstName)}}, nil
@@ -93,7 +94,7 @@ func (p *patient) describe(info *people.UserInfo) {
 	}
 }
 
-// texts returns those that are not empty.
+// texts returns the arguments that are not empty.
 func texts(all ...string) (out []string) {
 	for _, t := range all {
 		if t != "" {
@@ -116,7 +117,8 @@ func (s *server) readPatient(ctx context.Context, by caller, id string) (resourc
 	return s.patientOf(ctx, &u)
 }
 
-// user returns a user whom the caller may read, and notes the access. NotFound for all others.
+// user returns a user whom the caller may read, and adds the user to the access log entry. It returns NotFound for
+// all others.
 func (s *server) user(ctx context.Context, by caller, id healthlab.UserID) (healthdata.User, error) {
 	by.Concerns(id)
 	if !by.User.IsZero() && by.User != id {
@@ -131,7 +133,7 @@ func (s *server) user(ctx context.Context, by caller, id healthlab.UserID) (heal
 
 func (s *server) clientUserIDs() string { return s.URL + "/NamingSystem/client-user-id" }
 
-// identified leaves the ids of users who have the identifiers of a query, which then names ids.
+// identified replaces the identifiers of a query by the ids of the users who have them.
 func (s *server) identified(ctx context.Context, by caller, q *query) error {
 	for _, alternatives := range q.identifier {
 		var ids []string
@@ -153,7 +155,7 @@ func (s *server) identified(ctx context.Context, by caller, q *query) error {
 			ids = append(ids, u.ID.String())
 		}
 		if len(ids) == 0 {
-			by.Concerns(healthlab.UserID{}) // a guess, too, is recorded
+			by.Concerns(healthlab.UserID{}) // record also an attempt that finds no user
 		}
 		if q.byID {
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(q.ids, id) })
@@ -164,7 +166,7 @@ func (s *server) identified(ctx context.Context, by caller, q *query) error {
 	return nil
 }
 
-// searchPatients answers a page of the users of the team, in the order of the list of users.
+// searchPatients answers with a page of the team's users, in the order of the list of users.
 func (s *server) searchPatients(ctx context.Context, by caller, q *query) (found, error) {
 	if err := s.identified(ctx, by, q); err != nil {
 		return found{}, err

@@ -18,7 +18,8 @@ type agent struct {
 	Who  reference `json:"who"`
 }
 
-// provenance says which laboratory reported the results of an order; none if it is not known.
+// provenance returns the Provenance that names the laboratory which reported an order's results; nothing if that
+// laboratory is unknown.
 func (s *server) provenance(ctx context.Context, r *orders.Record) ([]match, error) {
 	if !r.HasResults() {
 		return nil, nil

@@ -12,23 +12,24 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Resource is a resource as a read gives it.
+// Resource is a FHIR resource that a [Reader] has read.
 type Resource struct {
 	Type, ID, Version string
-	// JSON is the resource.
+	// JSON is the encoded resource.
 	JSON []byte
-	// Day is that of an observation of devices and apps; zero for every other resource.
+	// Day is the day of an Observation of devices and apps; zero for other resources.
 	Day healthlab.Date
-	// Until is when a preliminary one of these is read as final; zero if its status does not change by itself.
+	// Until is the time at which the status of such an Observation changes from preliminary to final; zero if it does
+	// not change.
 	Until time.Time
 }
 
-// Reader reads resources without a request, for what pushes them. It records no access: its caller does. It is
-// safe for concurrent use.
+// Reader reads resources for a program that pushes them to other servers, without a request. It does not record
+// accesses; the program must. It is safe for concurrent use.
 type Reader struct{ s *server }
 
-// NewReader returns a Reader. Of c it uses URL, Health, Aggregate, Orders, Continuous and Now. Invalid if one of the
-// first three is missing.
+// NewReader returns a Reader. It uses URL, Health, Aggregate, Orders, Continuous and Now of c. It returns Invalid if
+// one of the first three is missing. URL returns Config.URL, with which the systems of identifiers begin.
 func NewReader(c Config) (*Reader, error) {
 	if base, err := url.Parse(c.URL); err != nil || base.Host == "" || strings.HasSuffix(c.URL, "/") || c.Health == nil || c.Aggregate == nil {
 		return nil, fmt.Errorf("%w: fhir: Config.Health, Config.Aggregate, Config.URL: must be set; URL must be an address without a slash at the end", healthlab.Invalid)
@@ -49,7 +50,7 @@ func (m *measurement) source() string {
 	return m.resource
 }
 
-// Resources are the slugs of the health data of which there are Observations.
+// Resources returns the slugs of the health data from which Observations are made.
 func Resources() (out []string) {
 	for i := range measurements {
 		if slug := measurements[i].source(); !slices.Contains(out, slug) {
@@ -59,7 +60,8 @@ func Resources() (out []string) {
 	return out
 }
 
-// Person returns a Patient, and the name that the team has given the user. NotFound if there is no such user.
+// Person returns a user as a Patient, and the user's name if the team has given one. It returns NotFound for an
+// unknown user.
 func (r *Reader) Person(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (Resource, string, error) {
 	u, err := r.s.Health.User(ctx, team, user)
 	if err != nil {
@@ -73,13 +75,13 @@ func (r *Reader) Person(ctx context.Context, team healthlab.TeamID, user healthl
 	return out, u.ClientUserID, err
 }
 
-// Bounds are the days of which there are Observations.
+// Bounds returns the first and the last day for which Observations are made.
 func (r *Reader) Bounds() (first, last healthlab.Date) {
 	return r.s.firstDay(), r.s.lastDay()
 }
 
-// Days returns the Observations of days that are made of the health data of a slug, from first to last, at most
-// 366 of them.
+// Days returns the Observations of the days from first to last that are made from the health data of a slug. The
+// range has at most 366 days.
 func (r *Reader) Days(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, slug string, first, last healthlab.Date) ([]Resource, error) {
 	var kinds []*measurement
 	for i := range measurements {
@@ -120,12 +122,12 @@ func (r *Reader) Orders(ctx context.Context, team healthlab.TeamID, user healthl
 	return out, err
 }
 
-// orderKinds are the types that Order returns, in the order in which one refers to another.
+// orderKinds lists the types that [Reader.Order] returns. A type comes after those to which it refers.
 var orderKinds = []string{"Organization", "Practitioner", "ServiceRequest", "Specimen", "Observation", "DiagnosticReport"}
 
 // Order returns the ServiceRequest of an order, its Specimens, results and DiagnosticReport, and the Organizations
-// and Practitioner that they name; what is named comes before what names it. NotFound if the user has no such
-// order.
+// and Practitioner that they name. A resource comes after those to which it refers. It returns NotFound if the user
+// has no such order.
 func (r *Reader) Order(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id orders.OrderID) ([]Resource, error) {
 	if r.s.Orders == nil {
 		return nil, fmt.Errorf("read order: %w", healthlab.NotFound)
@@ -156,7 +158,7 @@ func (r *Reader) Order(ctx context.Context, team healthlab.TeamID, user healthla
 	return out, nil
 }
 
-// written seals a resource and writes it.
+// written sets the version of a resource and encodes it.
 func written(r resource) (Resource, error) {
 	b, err := seal(r)
 	if err != nil {

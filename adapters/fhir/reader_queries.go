@@ -33,14 +33,14 @@ func (r *Reader) Queries(ctx context.Context, team healthlab.TeamID) (out []uuid
 	}
 }
 
-// statisticOf are the codes of functions.
+// statisticOf maps aggregate functions to the codes of the statistics that they compute.
 var statisticOf = map[aggregate.Func]coding{
 	aggregate.Mean: {statistics, "average", "Average"}, aggregate.Median: {statistics, "median", "Median"},
 	aggregate.Min: {statistics, "minimum", "Minimum"}, aggregate.Max: {statistics, "maximum", "Maximum"},
 }
 
-// Rows returns the Observations of the table that a continuous query has for a user, one for each row and mapped
-// column that has a number. NotFound if the team has no such query or user, or its rows are not pushed.
+// Rows returns the rows that a continuous query has for a user as Observations: one for each row and mapped column
+// with a number. It returns NotFound if the team has no such query or user, or the query's rows are not pushed.
 func (r *Reader) Rows(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) ([]Resource, error) {
 	if r.s.Continuous == nil {
 		return nil, fmt.Errorf("read continuous query: %w", healthlab.NotFound)
@@ -76,7 +76,7 @@ func (r *Reader) Rows(ctx context.Context, team healthlab.TeamID, user healthlab
 	return out, nil
 }
 
-// rowOf is the vital sign of a row, whose time is the begin of its bucket.
+// rowOf returns a value of a row as a vital sign. Its time is the start of the row's time bucket.
 func (r *Reader) rowOf(q *continuous.Query, m *continuous.Mapper, user healthlab.UserID, day healthlab.Date, value float64) (Resource, error) {
 	of := measurementOf(m.Resource)
 	id := "cq." + hex.EncodeToString(user.UUID[:]) + "." + digest(q.ID.String(), m.Column) + "." + day.String()

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// resultParams are the parameters of every search that say what its bundle has.
+// resultParams lists the parameters of every search that decide about the form of the answer, not about the matches.
 var resultParams = []string{"_count", "_after", "_format", "_pretty", "_summary", "_elements", "_total", "_since"}
 
-// sortKeys are the parameters by which resources are sorted.
+// sortKeys lists the parameters by which matches can be sorted.
 var sortKeys = []string{"date", "authored", "_lastUpdated", "_id"}
 
-// sorts are the values of _sort of a type, each also with a minus sign before it; nil if its order is fixed.
+// sorts returns the values of _sort for a type, each also with a leading minus sign; nil if its order is fixed.
 func (k *kind) sorts() (out []string) {
 	if !slices.Contains(k.params, "patient") {
 		return nil
@@ -29,7 +29,7 @@ func (k *kind) sorts() (out []string) {
 	return out
 }
 
-// known are the parameters of a search.
+// known returns all parameters of a search for a type.
 func (k *kind) known() []string {
 	out := slices.Clone(resultParams)
 	if k.sorts() != nil {
@@ -44,16 +44,16 @@ func (k *kind) known() []string {
 	return append(out, k.params...)
 }
 
-// order is the order of a search: by a time, or by ids alone.
+// order is the order of the matches of a search: by a time, or by id only.
 type order struct {
-	by         string // one of sortKeys; empty for date
+	by         string // one of sortKeys; empty means date
 	descending bool
 }
 
-// latestFirst is the order where _sort does not say another one.
+// latestFirst is the default of _sort.
 var latestFirst = order{"", true}
 
-// key is the place of a match in the order: that without a time is behind the others.
+// key returns the sort key of a match. Matches without a time come last.
 func (o order) key(m *match) int64 {
 	at := m.when.from
 	switch o.by {
@@ -71,7 +71,7 @@ func (o order) key(m *match) int64 {
 	return at.UnixMilli()
 }
 
-// setResult reads a parameter that says what the bundle has, and returns what is wrong with it.
+// setResult reads one of resultParams, and returns what is wrong with its value; "" if nothing is.
 func (q *query) setResult(name, value string, k *kind) string {
 	switch name {
 	case "_pretty": // the answer is as compact as ever
@@ -126,14 +126,15 @@ func wrongOf(value string, allowed ...string) string {
 	return "must be one of " + strings.Join(allowed, ", ")
 }
 
-// requiredElements are those that R4 requires of a type: an answer to _elements has them, too.
+// requiredElements lists the elements that R4 requires of each type. They are sent even if _elements does not name
+// them.
 var requiredElements = map[string][]string{
 	"Appointment": {"status", "participant"}, "Consent": {"status", "scope", "category", "policyRule"}, "Coverage": {"status", "beneficiary", "payor"},
 	"DiagnosticReport": {"status", "code"}, "DocumentReference": {"status", "content"}, "Group": {"type", "actual"},
 	"Observation": {"status", "code"}, "Provenance": {"target", "recorded", "agent"}, "ServiceRequest": {"status", "intent", "subject"},
 }
 
-// summaryElements are those that R4 marks as part of a summary, of the elements that are sent.
+// summaryElements lists, of the elements that this server sends, those that R4 marks as part of a summary.
 var summaryElements = map[string][]string{
 	"Appointment": {"identifier", "status", "appointmentType", "start", "end"},
 	"Consent":     {"status", "scope", "category", "patient", "dateTime", "policyRule", "provision"},
@@ -157,13 +158,13 @@ var summaryElements = map[string][]string{
 	"Specimen": {"identifier", "accessionIdentifier", "status", "type", "subject", "receivedTime", "condition"},
 }
 
-// subset is a resource of which some elements are sent, with the tag that says so.
+// subset is a resource of which only some elements are sent. It has the tag SUBSETTED, which says so.
 type subset struct {
 	resource
 	elements map[string]bool
 }
 
-// MarshalJSON writes the elements that were asked for and those that the type requires.
+// MarshalJSON writes the requested elements and those that the type requires.
 func (s *subset) MarshalJSON() ([]byte, error) {
 	h := s.start()
 	b, err := json.Marshal(s.resource)

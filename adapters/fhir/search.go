@@ -18,71 +18,73 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// The sizes of a page.
+// Sizes of a page.
 const (
 	defaultCount = 50
 	maxCount     = 500
 )
 
-// query is a search.
+// query holds the parameters of a search.
 type query struct {
-	url      string     // of the server
-	values   url.Values // as they were sent, for links
+	url      string     // base address of the server
+	values   url.Values // as sent, to build links from
 	ids      []string
 	patients []healthlab.UserID
-	// byPatient and byID: patients and ids are filters, though none may be left of them.
+	// byPatient and byID are true if patients or ids limit the search, even if these lists are empty.
 	byPatient, byID bool
-	// tokens and bounds of each parameter: those of one value are alternatives, and each value must hold.
+	// Each holds one element per value of a parameter, all of which must match. The alternatives within a value are
+	// its inner list.
 	code, category, status, identifier [][]token
 	date, updated                      [][]moment
 	count                              int
 	after                              string
-	offset                             int // after, of Patient
+	offset                             int // position after which a page of Patients begins
 	interval                           interval
 	since                              time.Time
 	order                              order
 	noTotal                            bool
-	elements                           map[string]bool // that are sent; nil for all
+	elements                           map[string]bool // elements to send; nil means all
 	includes                           []include
-	provenance                         bool // of what is found
+	provenance                         bool // include each Provenance of a match
 }
 
-// token is a code, of a system where one is named.
+// token is a code in a search parameter, with its system if one is named.
 type token struct {
 	system, code       string
 	anySystem, anyCode bool
 }
 
-// moment is a bound of times.
+// moment is a bound of a date parameter: a prefix such as ge, and the period that the date covers.
 type moment struct {
 	prefix string
 	span
 }
 
-// match is what a search found, with what searches compare.
+// match is a resource with the values that searches compare.
 type match struct {
 	resource
 	codes, categories []coding
-	identifiers       []coding // the value as the code
+	identifiers       []coding // the code is the identifier's value
 	status            string
 	when              span
 	updated           time.Time
 }
 
-// found is the outcome of a search.
+// found is the result of a search.
 type found struct {
 	all   []match
 	total int
-	next  string // of the next page; empty after the last
+	next  string // position of the next page; empty on the last
 }
 
-// readQuery reads the parameters of a search. Unknown ones do not count if lenient says so. No problem repeats a value.
+// readQuery reads the parameters of a search. With handling lenient it ignores unknown ones. Its problems never
+// repeat a value.
 func readQuery(text string, k *kind, url string, handling handling) (*query, []healthlab.Problem) {
 	q := &query{count: defaultCount, url: url, order: latestFirst}
 	values, problems := parseParams(text, k.name, k.known(), handling)
 	q.values = values
 	wrong := func(name, msg string) { problems = append(problems, parameterProblem(name, msg)) }
-	// _summary is behind _count and _elements, over which it has the last word.
+	// In this order _summary is read after _count and _elements, which it overrides.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
 			if msg := q.set(name, value, k); msg != "" {
@@ -107,17 +109,17 @@ func readQuery(text string, k *kind, url string, handling handling) (*query, []h
 	return q, problems
 }
 
-// handling says what becomes of unknown parameters.
+// handling says what happens to unknown parameters.
 type handling bool
 
 const (
 	strict  handling = false // they are refused
-	lenient handling = true  // they do not count
+	lenient handling = true  // they are ignored
 )
 
 func handlingOf(r *http.Request) handling { return handling(prefers(r, "handling=lenient")) }
 
-// parseParams reads parameters, and returns those that are known.
+// parseParams parses a query string, and returns the known parameters and the problems.
 func parseParams(text, what string, known []string, handling handling) (url.Values, []healthlab.Problem) {
 	values, err := url.ParseQuery(text)
 	if err != nil {
@@ -130,7 +132,7 @@ func parseParams(text, what string, known []string, handling handling) (url.Valu
 		case slices.Contains(known, name):
 			continue
 		case modified && modifier == "Patient" && slices.Contains([]string{"patient", "subject"}, base) && slices.Contains(known, base):
-			values[base] = append(values[base], values[name]...) // it can be no other type
+			values[base] = append(values[base], values[name]...) // the reference can only be to a Patient
 		case modified && slices.Contains(known, base):
 			problems = append(problems, parameterProblem(base, "must have no modifier: those such as :missing and :not are not supported"))
 		case handling == lenient:
@@ -144,7 +146,8 @@ func parseParams(text, what string, known []string, handling handling) (url.Valu
 	return values, problems
 }
 
-// parameterName is the name of a parameter for a problem, as far as it reads as one.
+// parameterName returns the name of a parameter for the text of a problem; "a name" if it is long or has unusual
+// characters.
 func parameterName(name string) string {
 	const most = 64
 	if len(name) > most || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:$") != "" {
@@ -157,7 +160,7 @@ func parameterProblem(name, msg string) healthlab.Problem {
 	return healthlab.Problem{Path: []any{"query", name}, Code: "invalid", Msg: msg}
 }
 
-// set reads one parameter, and returns what is wrong with it.
+// set reads one parameter, and returns what is wrong with its value; "" if nothing is.
 func (q *query) set(name, value string, k *kind) string {
 	switch name {
 	case "_pretty", "_total", "_since", "_summary", "_elements", "_sort":
@@ -183,7 +186,7 @@ func (q *query) set(name, value string, k *kind) string {
 		q.offset = n
 	case "_id":
 		ids := alternatives(value)
-		if q.byID { // each parameter must hold
+		if q.byID { // a repeated parameter: both must match
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(q.ids, id) })
 		}
 		if q.ids, q.byID = ids, true; len(ids) > maxCount {
@@ -229,14 +232,14 @@ func (q *query) setPatients(value string) string {
 	if !ok {
 		return fmt.Sprintf("must be the ids of at most %d Patients", maxPatients)
 	}
-	if q.byPatient { // each parameter must hold
+	if q.byPatient { // a repeated parameter: both must match
 		list = slices.DeleteFunc(list, func(id healthlab.UserID) bool { return !slices.Contains(q.patients, id) })
 	}
 	q.patients, q.byPatient = list, true
 	return ""
 }
 
-// alternatives are the values of a parameter between commas. A comma behind a backslash is part of a value.
+// alternatives splits the value of a parameter at its commas. A comma after a backslash is part of a value.
 func alternatives(value string) []string {
 	out := []string{""}
 	for i := 0; i < len(value); i++ {
@@ -255,13 +258,13 @@ func alternatives(value string) []string {
 }
 
 func plus(value string) string {
-	return strings.ReplaceAll(value, " ", "+") // decoding makes a space of a plus sign that is not encoded
+	return strings.ReplaceAll(value, " ", "+") // a plus sign that the client did not encode was decoded as a space
 }
 
-// maxPatients is how many Patients a search is about at most.
+// maxPatients is the largest number of Patients in a search.
 const maxPatients = 10
 
-// readPatients reads ids of Patients: x, Patient/x, or the address of one of this server.
+// readPatients reads references to Patients: x, Patient/x, or an address of this server.
 func readPatients(value, url string) (out []healthlab.UserID, ok bool) {
 	for _, text := range alternatives(value) {
 		id, err := uuid.Parse(strings.TrimPrefix(strings.TrimPrefix(text, url+"/"), "Patient/"))
@@ -287,7 +290,7 @@ func readTokens(value string) (out []token) {
 	return out
 }
 
-// readMoment reads a date or time with a prefix. A date is a day of UTC, and a time without an offset one of UTC.
+// readMoment reads a date or time with a prefix. A date is a day in UTC, and a time without an offset is in UTC.
 func readMoment(value string) (moment, bool) {
 	m := moment{prefix: "eq"}
 	value = plus(value)
@@ -316,7 +319,7 @@ func readMoment(value string) (moment, bool) {
 
 func second(t time.Time) time.Time {
 	if t.Nanosecond() != 0 {
-		return t.Add(time.Millisecond) // as exact as meta.lastUpdated
+		return t.Add(time.Millisecond) // the precision of meta.lastUpdated
 	}
 	return t.Add(time.Second)
 }
@@ -325,7 +328,7 @@ func anyHolds(bounds []moment, s span) bool {
 	return slices.ContainsFunc(bounds, func(b moment) bool { return b.holds(s) })
 }
 
-// holds reports whether a stretch of time is as the bound says. No stretch is none.
+// holds reports whether a period satisfies the bound. The zero period satisfies none.
 func (m moment) holds(s span) bool {
 	if s.from.IsZero() {
 		return false
@@ -363,19 +366,19 @@ func hasToken(wanted [][]token, codes []coding) bool {
 	return true
 }
 
-// keeps reports whether a match is what the query asks for.
+// keeps reports whether a match satisfies all parameters of the query.
 func (q *query) keeps(m *match) bool {
 	return (!q.byID || slices.Contains(q.ids, m.start().ID)) && hasToken(q.code, m.codes) && hasToken(q.category, m.categories) &&
 		hasToken(q.identifier, m.identifiers) && (m.updated.IsZero() || !m.updated.Before(q.since)) &&
 		hasToken(q.status, []coding{{Code: m.status}, {System: statusSystems[m.start().ResourceType], Code: m.status}}) &&
 		!slices.ContainsFunc(q.date, func(either []moment) bool { return !anyHolds(either, m.when) }) &&
 		!slices.ContainsFunc(q.updated, func(either []moment) bool {
-			at := m.updated.Truncate(time.Millisecond) // as meta.lastUpdated has it
+			at := m.updated.Truncate(time.Millisecond) // the precision of meta.lastUpdated
 			return m.updated.IsZero() || !anyHolds(either, span{at, at.Add(time.Millisecond)})
 		})
 }
 
-// statusSystems are the code systems of the element status.
+// statusSystems maps resource types to the code system of their element status.
 var statusSystems = map[string]string{
 	"Observation": "http://hl7.org/fhir/observation-status", "DiagnosticReport": "http://hl7.org/fhir/diagnostic-report-status",
 	"ServiceRequest": "http://hl7.org/fhir/request-status", "Specimen": "http://hl7.org/fhir/specimen-status",
@@ -383,7 +386,7 @@ var statusSystems = map[string]string{
 	"Consent": "http://hl7.org/fhir/consent-state-codes", "DocumentReference": "http://hl7.org/fhir/document-reference-status",
 }
 
-// page keeps what the query asks for, in its order, and cuts the page.
+// page returns one page of the matches in all, in the order of the query.
 func (q *query) page(all []match) found {
 	all = slices.DeleteFunc(all, func(m match) bool { return !q.keeps(&m) })
 	slices.SortFunc(all, func(a, b match) int { return q.order.compare(&a, q.order.key(&b), b.start().ID) })
@@ -408,7 +411,7 @@ func (q *query) page(all []match) found {
 	return out
 }
 
-// compare compares a match with the place of a key and an id. Those of a key are in the order of their ids.
+// compare compares a match with a position, which is a sort key and an id. Equal keys are ordered by id.
 func (o order) compare(a *match, key int64, id string) int {
 	by := cmp.Compare(o.key(a), key)
 	if o.descending {
@@ -420,7 +423,7 @@ func (o order) compare(a *match, key int64, id string) int {
 	return cmp.Or(by, strings.Compare(a.start().ID, id))
 }
 
-// position reads the place of a next link.
+// position reads the position in the link to a next page.
 func position(text string) (key int64, id, wrong string) {
 	number, id, ok := strings.Cut(text, "~")
 	key, err := strconv.ParseInt(number, 10, 64)
@@ -430,7 +433,7 @@ func position(text string) (key int64, id, wrong string) {
 	return key, id, ""
 }
 
-// byIDs finds a page of resources by their ids. What the caller may not read is left out.
+// byIDs finds a page of resources by their ids. It leaves out those that the caller may not read.
 func (s *server) byIDs(ctx context.Context, by caller, q *query, read func(context.Context, caller, string) (resource, error)) (found, error) {
 	var all []match
 	ids := slices.Clone(q.ids)

@@ -46,7 +46,7 @@ func specimenReference(r *orders.Record, sample string) reference {
 	return reference{Reference: "Specimen/" + ofOrderID(r.ID, "specimen", sample)}
 }
 
-// specimens are the samples that the laboratory reports.
+// specimens returns the samples that the laboratory has reported for an order.
 func (s *server) specimens(_ context.Context, r *orders.Record) (out []match, err error) {
 	for _, key := range samplesOf(r) {
 		data := r.Results.SampleInformation[key]

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// withTokens returns the authentication of the API, with tokens beside its keys. What a token allows by type
-// is checked by [server.may].
+// withTokens returns the configuration of the API with an authentication that accepts tokens besides API keys.
+// [server.may] checks which resource types a token allows.
 func withTokens(c httpapi.Config, tokens *smart.Server) httpapi.Config {
 	if tokens == nil {
 		return c
@@ -32,7 +32,7 @@ func withTokens(c httpapi.Config, tokens *smart.Server) httpapi.Config {
 	return c
 }
 
-// tokenOf reads the token of a request; nil if it has none of ours.
+// tokenOf checks the token of a request. It returns nil if the request has no token of this server.
 func tokenOf(ctx context.Context, r *http.Request, tokens *smart.Server) (*smart.Grant, error) {
 	token := smart.Bearer(r)
 	if token == "" {
@@ -40,15 +40,15 @@ func tokenOf(ctx context.Context, r *http.Request, tokens *smart.Server) (*smart
 	}
 	g, err := tokens.Grant(ctx, token)
 	if healthlab.KindOf(err) == healthlab.Unauthenticated && r.Header.Get("x-service-api-key") != "" {
-		return nil, nil // the key counts
+		return nil, nil // the API key of the request counts
 	}
 	return g, err
 }
 
-// rights are what a request may do with types of resources.
+// rights are the resource types that a request may read and search.
 type rights struct{ grant *smart.Grant }
 
-// may returns the rights of a request: those of its token, or all that its key has.
+// may returns the rights of a request: those of its token, or all rights if it uses an API key.
 func (s *server) may(r *http.Request) (rights, error) {
 	if s.Tokens == nil {
 		return rights{}, nil
@@ -60,8 +60,8 @@ func (s *server) may(r *http.Request) (rights, error) {
 func (r rights) reads(kind string) bool    { return r.grant == nil || r.grant.Reads(kind) }
 func (r rights) searches(kind string) bool { return r.grant == nil || r.grant.Searches(kind) }
 
-// restrict leaves the types of a selection that may be read and searched; false if one that was asked for may
-// not be, or none may.
+// restrict removes the types from a selection that the token does not allow. It returns false if the selection asked
+// for a type that is not allowed, or if none is allowed.
 func (s *server) restrict(l *selection, of rights) bool {
 	if of.grant == nil {
 		return true
@@ -90,7 +90,7 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// refuseToken writes the answer to an error of the token endpoint, in the form of OAuth.
+// refuseToken writes the answer to an error of the token endpoint, in the form that OAuth prescribes.
 func refuseToken(w http.ResponseWriter, f httpapi.Refusal) error {
 	maps.Copy(w.Header(), f.Header)
 	w.Header().Set("Content-Type", "application/json")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// nextFilter is where another filter begins behind a comma; other commas are between values of a parameter.
+// nextFilter matches the comma before a further filter. Other commas separate the values of a parameter.
 var nextFilter = regexp.MustCompile(`,[A-Z][A-Za-z]+\?`)
 
 // filtersOf splits a value of _typeFilter, such as Observation?code=8867-4,9279-1,Device?status=active.
@@ -32,7 +32,7 @@ func (k *kind) filterParams() []string {
 	})
 }
 
-// readFilter reads a filter of _typeFilter. It returns its type and what it asks for, or what is wrong with it.
+// readFilter parses a filter of _typeFilter. It returns its resource type and search, or what is wrong with it.
 func (s *server) readFilter(text string) (name string, q *query, wrong string) {
 	name, params, _ := strings.Cut(text, "?")
 	kinds := s.kinds()
@@ -56,7 +56,7 @@ func (s *server) readFilter(text string) (name string, q *query, wrong string) {
 	return name, q, ""
 }
 
-// filtered are the searches of an export that a type has; none keep all of it.
+// filtered returns the filters of an export for a resource type; nil means that all resources of the type are sent.
 func (s *server) filtered(x *export, name string) (out []*query) {
 	for _, text := range x.Filters {
 		if of, q, wrong := s.readFilter(text); wrong == "" && of == name {

@@ -17,32 +17,31 @@ import (
 
 // Caller is the team that sends a request, with the permissions of its API key.
 type Caller struct {
-	// Team is required: a Caller without one is refused with 401. It must exist where
-	// Config.Organisations or Config.Teams is set; organisation.Service.EnsureTeam makes it.
+	// Team is required: a Caller without a team is refused with 401. If the part Organisations or TeamSettings is
+	// mounted, the team must exist; organisation.Service.EnsureTeam creates it.
 	Team healthlab.TeamID
-	// User binds the caller to one user of the team; zero is not bound. Every operation is about
-	// that user alone then: another user, and whatever belongs to one, is answered as if it did not
-	// exist, in paths, queries, bodies, lists and counts. Operations about the team as a whole, such
-	// as creating users or bulk jobs, are refused with 403. Catalogues can be read.
-	// Management keys and link tokens are no Callers and are not bound by it.
+	// User binds the caller to one user of the team; the zero id binds to none. Operations then see only that user:
+	// other users and their data are answered as if they did not exist, in paths, queries, bodies, lists and counts.
+	// Operations about the team as a whole, such as creating users or bulk jobs, are refused with 403. Catalogues can
+	// be read. Requests with a management key or a link token have no Caller, so User does not bind them.
 	User healthlab.UserID
 	// Key is the id of the API key; zero if the key has none.
 	Key uuid.UUID
-	// Scopes are the scopes of the key; empty means all scopes.
+	// Scopes are the permissions of the key; empty means all.
 	Scopes organisation.Scopes
 }
 
 // Role decides which operations the holder of a management key may call for its teams. The zero value is [RoleAdmin].
 type Role string
 
-// The roles.
+// The roles of management keys.
 const (
-	// RoleAdmin may do everything: API keys, teams and clients at providers included.
+	// RoleAdmin may do everything, and alone manages API keys, teams and their OAuth clients at providers.
 	RoleAdmin Role = "admin"
 	// RoleDeveloper may do what RoleViewer may, read secrets of webhooks, and change webhooks,
 	// settings and continuous queries.
 	RoleDeveloper Role = "developer"
-	// RoleViewer reads settings. It reads no secrets and nothing of a person.
+	// RoleViewer reads settings, but no secrets and no data of persons.
 	RoleViewer Role = "viewer"
 	// RoleReviewer works on lab reports in review.
 	RoleReviewer Role = "reviewer"
@@ -76,7 +75,7 @@ type Manager struct {
 // requirement lists the scopes and roles that the contract requires for an operation. An empty field requires nothing.
 type requirement struct {
 	scheme string              // the security scheme of the contract, such as TeamKey
-	scopes organisation.Scopes // all of them
+	scopes organisation.Scopes // the key needs all of them
 	role   Role
 }
 
@@ -89,7 +88,7 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 		} `json:"paths"`
 	}
 	if err := json.Unmarshal(document(), &doc); err != nil {
-		panic("httpapi: " + err.Error()) // it is part of the program
+		panic("httpapi: " + err.Error()) // the contract is part of the program, so this is a bug
 	}
 	out := map[string]requirement{}
 	for _, methods := range doc.Paths {
@@ -97,7 +96,7 @@ var requirements = sync.OnceValue(func() map[string]requirement {
 			var need requirement
 			for _, scheme := range op.Security {
 				for name := range scheme {
-					if name != "UserToken" { // stands beside a key
+					if name != "UserToken" { // an app's token is allowed in addition to a key
 						need.scheme = name
 					}
 				}
@@ -152,9 +151,9 @@ func (a api) manager(r *http.Request) (Manager, error) {
 	return m, nil
 }
 
-// companion returns the name of the management key that a request carries beside the API key of
-// a team; "" if there is none. The key must be an admin's for the team: operations of a team
-// reach data of persons.
+// companion returns the name of the management key that a request carries besides the API key of a team; "" if there
+// is none. The management key must have [RoleAdmin] for the team, because operations of a team reach data of
+// persons.
 func (a api) companion(r *http.Request, team healthlab.TeamID) (string, error) {
 	if a.AuthenticateManagement == nil || a.orgOf == nil || r.Header.Get(a.ManagementKeyHeader) == "" {
 		return "", nil

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-// accessOperations read the access log.
+// accessOperations lists the operations that read the access log.
 func (a api) accessOperations() []server.Operation {
 	if a.Access == nil {
 		return nil
@@ -31,12 +31,12 @@ func (a api) accessOperations() []server.Operation {
 	return ops
 }
 
-// accessNote records, while a request is handled, who calls and whose data the request reads or writes.
+// accessNote collects, while a request is handled, who sent it and whose data it reads or writes.
 type accessNote struct {
 	team    healthlab.TeamID
 	actor   string
 	persons []healthlab.UserID
-	// tried is another user named by a caller that is bound to one user.
+	// tried is the user that the request names, if its caller is bound to another user.
 	tried healthlab.UserID
 }
 
@@ -63,7 +63,7 @@ func (a api) byLink(ctx context.Context, token string) {
 	}
 }
 
-// actorOf names a caller in the access log.
+// actorOf returns the name of a caller for the access log: "app", "key", or "key:" and the id of the key.
 func actorOf(r *http.Request, c Caller) string {
 	if _, own := r.Context().Value(ownKey{}).(healthlab.UserID); own {
 		return "app"
@@ -95,7 +95,7 @@ func (a api) recorder(r *http.Request, c *call) func(status int, body []byte) er
 		if len(entries) == 0 {
 			return nil
 		}
-		if errors.Is(ctx.Err(), context.Canceled) { // the caller has gone, or its body did not come in time
+		if errors.Is(ctx.Err(), context.Canceled) { // the caller hung up, or the body did not arrive in time
 			var stop context.CancelFunc
 			ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 			defer stop()
@@ -115,7 +115,7 @@ func (a api) recordIn(ctx context.Context, r *http.Request, c *call, status int,
 	return a.Access.Add(ctx, a.accessEntries(ctx, r, c, status, body)...)
 }
 
-// accessEntries returns the lines of a request: one for each person whom it concerns.
+// accessEntries returns the access log entries of a request: one for each person whose data it concerns.
 func (a api) accessEntries(ctx context.Context, r *http.Request, c *call, status int, body []byte) []accesslog.Entry {
 	note := &c.access
 	if note.team.IsZero() {
@@ -138,8 +138,8 @@ func (a api) accessEntries(ctx context.Context, r *http.Request, c *call, status
 	return entries
 }
 
-// personsOf returns whose data a request concerns, each once; a zero id if that is unknown for
-// a request about one person; none if it concerns no person.
+// personsOf returns the users whose data a request concerns, each once. It returns a zero id if the request concerns
+// one person who is not known, and nil if it concerns no person.
 func (a api) personsOf(ctx context.Context, r *http.Request, c *call, status int, body []byte) []healthlab.UserID {
 	if tried := c.access.tried; !tried.IsZero() {
 		return []healthlab.UserID{tried}
@@ -179,10 +179,10 @@ func (a api) personsOf(ctx context.Context, r *http.Request, c *call, status int
 	return nil
 }
 
-// accessLogOut is a page of lines.
+// accessLogOut is a page of access log entries.
 type accessLogOut struct {
 	Lines []accesslog.PublishedLine `json:"lines"`
-	// Next is the number after which the next page starts. It is null on the last page.
+	// Next is the sequence number of the last entry of this page. It is null on the last page.
 	Next *int64 `json:"next_cursor"`
 }
 
@@ -219,8 +219,8 @@ func (a api) accessLog(ctx context.Context, in *wire.In, q accesslog.Query) (any
 	return out, nil
 }
 
-// exportAccessLog answers with the chain of a team as NDJSON: its lines in their order, then
-// its anchors.
+// exportAccessLog answers with a team's access log as NDJSON: its entries in order, then the signed anchors of the
+// chain.
 func (a api) exportAccessLog(w http.ResponseWriter, r *http.Request, m *managed) error {
 	team, err := m.open()
 	if err != nil {

@@ -91,7 +91,7 @@ func (a api) tableTypes(files ...string) []string {
 	return append([]string{"application/json"}, files...)
 }
 
-// both joins the problems of a request and of its body, so that the caller gets all of them at once.
+// both joins the problems of a request's parameters and of its body, so that one answer reports all of them.
 func both(request, body error) error {
 	var input *wire.InputError
 	var invalid *healthlab.InvalidError
@@ -103,7 +103,7 @@ func both(request, body error) error {
 	return &wire.InputError{Problems: all}
 }
 
-// pieceWriter writes into the pieces of an answer.
+// pieceWriter is an io.Writer that appends to an answer that is sent in pieces.
 type pieceWriter struct{ p *wire.Pieces }
 
 func (w pieceWriter) Write(b []byte) (int, error) {
@@ -181,7 +181,7 @@ func (r acceptRange) includes(kind string) int {
 	return 0
 }
 
-// priorityOperations are a team's preferences between providers.
+// priorityOperations lists the operations on a team's preferences between providers.
 func (a api) priorityOperations() []server.Operation {
 	if a.Priorities == nil {
 		return nil
@@ -195,7 +195,8 @@ func (a api) priorityOperations() []server.Operation {
 
 // priorityOut is a team's priority of one provider for one kind of data.
 type priorityOut struct {
-	// Data is the kind of data. It is null for the priority of all kinds without one of their own.
+	// Data is the kind of data. It is null for the priority that applies to all kinds without a priority of their
+	// own.
 	Data     *string `json:"data_type"`
 	Provider string  `json:"provider"`
 	Number   int     `json:"priority"`

@@ -11,7 +11,7 @@ type api struct {
 	Config
 	Services
 	across
-	pages     *linkpages.Pages // nil if they are not mounted
+	pages     *linkpages.Pages // nil unless the part LinkingPages is mounted
 	bodies    *server.BodyMemory
 	teams     *server.RateLimits
 	addresses *server.RateLimits
@@ -30,7 +30,7 @@ func newAPI(c Config) api {
 	return a
 }
 
-// mountParts is newAPI without what the parts prepare for their own operations, such as the link pages.
+// mountParts mounts the parts of a configuration but does not call Part.prepare, which makes what needs other parts.
 func mountParts(c Config) api {
 	c = c.withDefaults()
 	l := c.Limits

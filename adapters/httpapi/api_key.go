@@ -31,7 +31,7 @@ const (
 // salt. A KeySum is immutable and comparable.
 type KeySum [sha256.Size]byte
 
-// SumKey returns the sum of a whole key, prefix included.
+// SumKey returns the sum of a key. The key includes its prefix.
 func SumKey(key string) KeySum { return sha256.Sum256([]byte(key)) }
 
 // APIKey is a stored API key.

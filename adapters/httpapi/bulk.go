@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// bulkOperations lists the operations on many connections.
+// bulkOperations lists the operations that handle many connections in one request.
 func (a api) bulkOperations() []server.Operation {
 	if a.Bulk == nil {
 		return nil
@@ -41,7 +41,7 @@ func ownTeam(in *wire.In, team healthlab.TeamID) error {
 	return nil
 }
 
-// bulkUsersIn names users that have connected a provider.
+// bulkUsersIn is a body that names a provider and users who have connected it.
 type bulkUsersIn struct {
 	Users    []healthlab.UserID `json:"user_ids"`
 	Provider string             `json:"provider"`
@@ -93,7 +93,7 @@ func (a api) bulkExport(w http.ResponseWriter, r *http.Request, team healthlab.T
 	return wire.JSON(w, http.StatusOK, out)
 }
 
-// recipeIn is one connection of an import: the user and the tokens of the provider.
+// recipeIn is one connection of an import: the user and the user's tokens at the provider.
 type recipeIn struct {
 	User         healthlab.UserID   `json:"user_id"`
 	AccessToken  string             `json:"access_token"`

@@ -24,7 +24,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-// Config is the configuration of a mount of the API. It may be copied. This package reads it when it makes the routes,
+// Config is the configuration of an API handler. It may be copied. This package reads it when it makes the routes,
 // and never writes it.
 type Config struct {
 	// Authenticate returns the calling team and the permissions of its API key. It runs once per request, before any
@@ -43,24 +43,25 @@ type Config struct {
 	// before any part of the request is read, and must be safe for concurrent use. It must not accept the API key of a
 	// team. Its errors are those of Authenticate. [ManagementAuth] returns one.
 	AuthenticateManagement func(*http.Request) (Manager, error)
-	// Environment is the environment of this deployment. A management path that names the other environment answers
-	// 404.
+	// Environment is the environment of this deployment. A management request whose path names the other environment
+	// gets 404.
 	Environment healthlab.Environment
 
-	// Region is the region in which this deployment stores data. A management path that names another region answers
-	// 404. Default [US].
+	// Region is the region in which this deployment stores data. A management request whose path names another region
+	// gets 404. Default [US].
 	Region Region
-	// TeamsOf returns the teams of an organisation, for requests about all teams of a management key. It must be safe
-	// for concurrent use. Nil: the teams of Organisations; without that part, such a request must name its teams.
+	// TeamsOf returns the teams of an organisation, for management requests that name no teams and so concern all
+	// that the key may manage. It must be safe for concurrent use. Nil: the part Organisations lists them; without
+	// that part, a request must name its teams.
 	TeamsOf func(ctx context.Context, org uuid.UUID) ([]healthlab.TeamID, error)
 
 	// Access records the caller and the person of each access before the answer is sent. If an access cannot be
 	// recorded, the answer is 503. Nil: nothing is recorded.
 	Access *accesslog.Service
 
-	// Transact runs a function in one transaction of the store, and may run it again after a conflict. The services
-	// join the transaction through the context. Operations that only change the store run in it, together with their
-	// entry in Access. Nil: each call of a service commits by itself.
+	// Transact runs a function in one transaction of the store, and may run it again after a conflict. Calls of
+	// services with the function's context are part of the transaction. Operations that only change the store run in
+	// it, together with their entry in Access. Nil: each call of a service commits by itself.
 	Transact func(ctx context.Context, run func(context.Context) error) error
 
 	// Ping returns nil if the store behind the services answers, and Unavailable if it does not.
@@ -69,9 +70,9 @@ type Config struct {
 	// Limits.Timeout.
 	Ping func(context.Context) error
 
-	// URL is the address of the mount in its contract. Default /.
+	// URL is the address of the API that the contract states. Default /.
 	URL string
-	// SignIn is the security scheme of teams in the contract: an OpenAPI security scheme object such as
+	// SignIn is the security scheme that the contract states for requests of teams: an OpenAPI object such as
 	// {"type":"apiKey","in":"cookie","name":"session"}. Default: an API key in KeyHeader.
 	SignIn json.RawMessage
 	// SendsEvents adds the events of the parts to the contract, for a host that sends them to webhook endpoints.
@@ -128,17 +129,17 @@ type ParquetWriter interface {
 	WriteFrame(to io.Writer, f *aggregate.Frame) error
 }
 
-// Compat is the set of shapes on which existing clients of such services differ from the
-// contract. docs/compat.md lists them.
+// Compat selects names and values that existing clients expect where these differ from the contract. docs/compat.md
+// lists them.
 type Compat struct {
-	// Service replaces the word service in the names appointment_with_service and appointment_scheduling_via_service.
-	// Empty changes nothing.
+	// Service replaces the word "service" in the names appointment_with_service and
+	// appointment_scheduling_via_service. Empty changes nothing.
 	Service string
-	// DelegatedFlow is the value of delegated_flow of a team. Default not_delegated.
+	// DelegatedFlow is the value of delegated_flow in the answer about a team. Default not_delegated.
 	DelegatedFlow string
 }
 
-// Limits protects one process from load. Each process applies these limits by itself.
+// Limits protects one process from load. Requests to other processes do not count.
 type Limits struct {
 	// Timeout is the deadline of a request, database included; after it the answer is 503.
 	// Default 2 minutes, which is longer than the longest wait that a caller can ask for.
@@ -156,8 +157,8 @@ type Limits struct {
 	// MemoryWait is how long a large body waits for its share of Memory; then the answer is 429.
 	// Default 25 seconds.
 	MemoryWait time.Duration
-	// TeamRate is the number of requests that one team may send per second, and TeamBurst the number at once. Zero
-	// means no limit.
+	// TeamRate is the number of requests that one team may send per second on average, and TeamBurst the largest
+	// number at once. Zero means no limit.
 	TeamRate  float64
 	TeamBurst int
 	// AddressRate and AddressBurst limit callers without a key by [Config.ClientAddress]: the link API, apps that sign
@@ -186,7 +187,7 @@ func (l *Limits) defaults() {
 	}
 }
 
-// The default names of headers in the contract.
+// Names of headers unless Config sets others.
 const (
 	defaultKeyHeader           = "x-service-api-key"
 	defaultLinkTokenHeader     = "x-service-link-token"

@@ -47,7 +47,7 @@ type continuousPageOut struct {
 	NextCursor *string            `json:"next_cursor"`
 }
 
-// taskHistoryOut is one page of the outcomes of tasks.
+// taskHistoryOut is one page of the finished evaluations of a continuous query.
 type taskHistoryOut struct {
 	Data       []continuous.HistoryEntry `json:"data"`
 	NextCursor *string                   `json:"next_cursor"`

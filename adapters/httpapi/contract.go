@@ -17,13 +17,14 @@ import (
 //go:embed openapi/*.json
 var contractParts embed.FS
 
-// contractExtras is what the contract says of the code. A test compares it with the code.
+// contractExtras holds the parts of the contract that are generated from Go code, such as events. A test compares it
+// with the code.
 //
 //go:generate go run ./internal/openapi/extras/gen openapi/generated/extras.json
 //go:embed openapi/generated/extras.json
 var contractExtras []byte
 
-// errorTypes has the types of errors of the contract, a line each, with the folders that have them.
+// errorTypes lists the error types of the contract, a line each, with the folders of the packages that return them.
 //
 //go:embed internal/openapi/extras/error_types.txt
 var errorTypes string
@@ -46,8 +47,8 @@ var document = sync.OnceValue(func() []byte {
 // of headers and media types. Safe for concurrent use; the caller owns the bytes.
 func OpenAPI() []byte { return bytes.Clone(document()) }
 
-// documentFor returns the contract of a mount: its operations, its address, its names of headers and media
-// types, and its way to sign in. The caller does not write to it.
+// documentFor returns the contract of one configuration: its operations, address, names of headers and media types,
+// and security scheme. The caller must not write to the bytes.
 func (a *api) documentFor(ops []server.Operation) ([]byte, error) {
 	m := openapi.Mount{Operations: []string{contractID}, Queries: a.Aggregate != nil || a.Continuous != nil, Uploads: a.Health != nil}
 	for i := range ops {

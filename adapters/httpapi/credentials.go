@@ -96,7 +96,8 @@ type credentialIn struct {
 	Details     map[string]string `json:"details" wire:"opt"`
 }
 
-// team ends the reading of a request about one team.
+// team returns a team that the caller may manage, or the problems of the request. All parameters must have been
+// read.
 func (m *managedTeams) team(id uuid.UUID) (healthlab.TeamID, error) {
 	teams, err := m.allowed([]uuid.UUID{id})
 	if err != nil {
@@ -123,7 +124,7 @@ func (a api) setCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	return credentialFrom(&c), nil
 }
 
-// credentialGoneOut lists what still uses a deleted OAuth client.
+// credentialGoneOut is the number of connections that still use a deleted OAuth client.
 type credentialGoneOut struct {
 	Success     bool `json:"success"`
 	Connections int  `json:"connections"`
@@ -171,7 +172,7 @@ func (a api) prepareCredentials(ctx context.Context, m *managedTeams) (any, erro
 		return nil, err
 	}
 	var back *string
-	if body.RedirectURL.Set { // null: none
+	if body.RedirectURL.Set { // null: no redirect URL
 		back = new(value(body.RedirectURL.Ptr()))
 	}
 	p, err := a.Linking.PrepareTeamClient(ctx, team, body.Provider, back)

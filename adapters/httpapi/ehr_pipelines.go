@@ -28,7 +28,7 @@ func (a api) pipelineOperations() []server.Operation {
 	}
 }
 
-// pipelineOut is a pipeline without its token and private key.
+// pipelineOut is a team's connection to a FHIR server, without its token and private key.
 type pipelineOut struct {
 	ID             ehr.PipelineID   `json:"id"`
 	Team           healthlab.TeamID `json:"team_id"`
@@ -73,7 +73,7 @@ type pipelineDeletedOut struct {
 	Success bool `json:"success"`
 }
 
-// runOut is a run of a pipeline.
+// runOut is one run in which a pipeline pushed data.
 type runOut struct {
 	ID           uuid.UUID      `json:"id"`
 	Pipeline     ehr.PipelineID `json:"pipeline_id"`
@@ -92,7 +92,7 @@ type runsOut struct {
 	NextCursor *string  `json:"next_cursor"`
 }
 
-// deadLettersOut is one page of dead letters.
+// deadLettersOut is one page of dead letters: data that a FHIR server has refused.
 type deadLettersOut struct {
 	Data       []ehr.DeadLetter `json:"data"`
 	NextCursor *string          `json:"next_cursor"`
@@ -137,7 +137,7 @@ func (m *managed) pipelineID() ehr.PipelineID {
 	return ehr.PipelineID{UUID: m.PathUUID("pipeline_id")}
 }
 
-// pipelineFrom shows a pipeline with its state.
+// pipelineFrom returns the answer about a pipeline and its state.
 func (a api) pipelineFrom(ctx context.Context, p *ehr.Pipeline) (pipelineOut, error) {
 	st, err := a.Pipelines.State(ctx, p.Team, p.ID)
 	if err != nil {
@@ -180,7 +180,7 @@ func (a api) listPipelines(ctx context.Context, m *managed) (any, error) {
 	for i := range list {
 		one, err := a.pipelineFrom(ctx, &list[i])
 		if healthlab.KindOf(err) == healthlab.NotFound {
-			continue // deleted since it was listed
+			continue // the pipeline was deleted after the page was read
 		}
 		if err != nil {
 			return nil, err
@@ -315,5 +315,5 @@ func (a api) replayDeadLetters(ctx context.Context, m *managed) (any, error) {
 	return replayedOut{n}, nil
 }
 
-// mostReplayed is how many dead letters a request names.
+// mostReplayed is the largest number of dead letters that one request may send again.
 const mostReplayed = 1000

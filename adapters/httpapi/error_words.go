@@ -53,7 +53,7 @@ func ruleWords(r *http.Request, rule *healthlab.RuleError) string {
 	}
 	kind = strings.ToLower(kind)
 	last := kind[strings.LastIndex(kind, "_")+1:]
-	for _, part := range strings.Split(r.Pattern, "/") { // UNMATCHED_RESULT_NOT_FOUND is about raw_result_id
+	for _, part := range strings.Split(r.Pattern, "/") { // UNMATCHED_RESULT_NOT_FOUND names raw_result_id
 		name, ok := strings.CutSuffix(strings.TrimPrefix(part, "{"), "_id}")
 		if !ok || name[strings.LastIndex(name, "_")+1:] != last || name == "client_user" {
 			continue
@@ -65,8 +65,8 @@ func ruleWords(r *http.Request, rule *healthlab.RuleError) string {
 	return ""
 }
 
-// notFoundWords names the thing of the last id in the path and the path segments after it. It repeats an id only if it
-// is a UUID, because other texts may concern a person.
+// notFoundWords names what was not found: the kind of the last id in the path, and the path segments after that id.
+// It repeats an id only if it is a UUID, because other texts may concern a person.
 func notFoundWords(r *http.Request) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -100,7 +100,7 @@ func notFoundWords(r *http.Request) string {
 			rest = append(rest, strings.ReplaceAll(part, "_", " "))
 		}
 	}
-	if slices.Contains(parts[:after], "profile") { // the one summary that is no list
+	if slices.Contains(parts[:after], "profile") { // a user has one profile, so its path ends with no id
 		rest = append(rest, "profile")
 	}
 	if len(rest) == 0 || r.Method != http.MethodGet {

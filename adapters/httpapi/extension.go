@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Extension is an operation of another adapter that this package authenticates, limits and logs like its own: scopes,
-// rate limits, timeouts, request ids and the access log apply. It is not part of the contract.
+// Extension is an operation of another adapter to which this package applies authentication, scopes, rate limits,
+// timeouts, request ids and the access log. It is not part of the contract.
 type Extension struct {
 	// ID is the name of the operation in the access log, in log lines and in Config.Observe.
 	ID string
@@ -22,12 +22,12 @@ type Extension struct {
 	// Timeout is the longest duration of the operation; an operation that streams may need a longer one. Default:
 	// Limits.Timeout of the Config.
 	Timeout time.Duration
-	// Handle answers the request. The path of a problem in a healthlab.InvalidError may begin with its place, which is query,
-	// path, header or body. It must call Access.Concerns for every person whose data it reads before it writes,
-	// and must restrict itself to Caller.User if that is set.
+	// Handle answers the request. If it returns a healthlab.InvalidError, the path of a problem may begin with query,
+	// path, header or body. It must call Access.Concerns for every person whose data it reads before it writes the
+	// answer, and must restrict itself to Caller.User if that is set.
 	Handle func(w http.ResponseWriter, r *http.Request, by Access) error
-	// Public answers requests in place of Handle where the caller has no API key, such as one that signs in. They are
-	// limited by Config.ClientAddress, and no access is recorded.
+	// Public answers requests without an API key in place of Handle, such as a sign-in. They are limited by
+	// Config.ClientAddress, and no access is recorded.
 	Public func(w http.ResponseWriter, r *http.Request) error
 	// Refuse writes the answer to an error, including an error of authentication. Default: the error answer of the
 	// contract.
@@ -45,8 +45,8 @@ type Access struct {
 // Concerns adds a person to the access log entries of the request. The zero id stands for an unknown person.
 func (a Access) Concerns(user healthlab.UserID) { a.note.persons = append(a.note.persons, user) }
 
-// Body reads the body of a request to its end, without its content-encoding. Its errors answer 413 and 400;
-// Handle returns them.
+// Body reads the body of a request to its end and undoes its content-encoding. Handle should return its errors,
+// which answer 413 or 400.
 func (a Access) Body(r *http.Request) ([]byte, error) { return wire.ReadBody(r) }
 
 // Refusal describes the answer to an error.
@@ -60,8 +60,9 @@ type Refusal struct {
 	Problems []healthlab.Problem
 }
 
-// Extend returns one handler per extension. It uses the authentication, the access log and the limits of c. The rate
-// limits count apart from those of [Handler]. It panics if c.Authenticate is nil or a field of an extension is missing.
+// Extend returns one handler per extension. It uses the authentication, the access log and the limits of c. Its
+// requests do not count towards the rate limits of [Handler]. It panics if c.Authenticate is nil or a field of an
+// extension is missing.
 func Extend(c Config, extensions ...Extension) []http.Handler {
 	if c.Authenticate == nil {
 		panic("httpapi: Config.Authenticate is nil")

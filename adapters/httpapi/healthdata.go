@@ -28,7 +28,7 @@ func (a api) healthOperations() []server.Operation {
 		{ID: "read_sleep_stream", Pattern: "GET /v2/timeseries/sleep/{sleep_id}/stream", Bound: server.OwnedID("sleep_id", a.Health.SleepStreamUser), Team: server.ReadOne(sleepID, a.Health.SleepStream)},
 		{ID: "read_devices_raw", Pattern: "GET /v2/summary/devices/{user_id}/raw", Bound: server.UserInPath, Team: server.AsJSON(a.readDevicesRaw)},
 	}
-	// Each kind has a path of its own, because a path parameter would also match /grouped.
+	// One path for each kind, because a path parameter would also match /grouped.
 	for _, kind := range healthdata.ResourceBySlug("cholesterol").Types {
 		ops = append(ops, server.Operation{
 			ID: "read_" + strings.ReplaceAll(kind, "/", "_"), Pattern: "GET /v2/timeseries/{user_id}/" + kind, Bound: server.UserInPath, Team: a.readCholesterol(kind),
@@ -51,9 +51,9 @@ func (a api) healthOperations() []server.Operation {
 
 func userID(in *wire.In) healthlab.UserID { return healthlab.UserID{UUID: in.PathUUID("user_id")} }
 
-// span reads start_date and end_date, each a day or an instant, and time_zone. A day
-// alone is a local day of each item; with time_zone it is a day of that zone. So is a time without an offset, which is
-// refused without time_zone.
+// span reads start_date, end_date and time_zone. Each date is a day or an instant. A day is a local day of each
+// item, or a day of time_zone if it is given. A time without an offset is a time in time_zone, and is refused
+// without it.
 func span(in *wire.In) (from, to time.Time, days healthdata.DayRange) {
 	zone := in.OptZone("time_zone")
 	start := in.Moment("start_date", zone)
@@ -123,7 +123,7 @@ func (a api) readProfile(ctx context.Context, in *wire.In, team healthlab.TeamID
 	return a.Health.Profile(ctx, team, user, provider)
 }
 
-// resourceAt returns the resource of a path, of those in a list. The error for another path names the nearest ones.
+// resourceAt returns the resource with a path among those in of. If there is none, the error names similar paths.
 func resourceAt(path string, of []*healthdata.Resource) (*healthdata.Resource, error) {
 	if res := healthdata.ResourceByPath(path); res != nil && slices.Contains(of, res) {
 		return res, nil
@@ -136,8 +136,8 @@ func resourceAt(path string, of []*healthdata.Resource) (*healthdata.Resource, e
 	return nil, &wire.Fault{Status: http.StatusNotFound, Type: "NOT_FOUND", Msg: "resource not found; the nearest names are " + near}
 }
 
-// sampleQuery reads the parameters that all reads of samples share. It reports a resource that is not in the list among
-// the other problems.
+// sampleQuery reads the parameters that all reads of samples share. If no resource in of has the path, it reports
+// that together with the other problems.
 func sampleQuery(in *wire.In, path string, of []*healthdata.Resource) (q healthdata.SampleQuery, err error) {
 	q.Provider = providerFilter(in)
 	q.From, q.To, q.Days = span(in)
@@ -273,7 +273,7 @@ func workoutID(in *wire.In) uuid.UUID { return in.PathUUID("workout_id") }
 
 func sleepID(in *wire.In) uuid.UUID { return in.PathUUID("sleep_id") }
 
-// rawItem is the payload of a provider. The resource decides which of the last fields are set.
+// rawItem is an item as the provider sent it. The resource decides which of the last fields are set.
 type rawItem struct {
 	ID             uuid.UUID               `json:"id"`
 	Timestamp      *healthlab.Time         `json:"timestamp,omitempty"`

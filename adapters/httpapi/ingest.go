@@ -93,8 +93,8 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 	}}, nil
 }
 
-// freshBody returns a function that each run of a change calls first. From the second run on, the function reads the
-// body again, because the service may have changed the items.
+// freshBody returns a function that must be called at the start of each run of a change that may run again. From the
+// second run on, it reads the body again, because the service may have changed the items.
 func freshBody[T any](in *wire.In, body *T) func() error {
 	used := false
 	return func() error {
@@ -237,7 +237,7 @@ func (r *removalIn) upload() healthdata.Upload {
 	return (&uploadIn{Provider: r.Provider, Source: r.Source}).upload()
 }
 
-// sampleRemovalIn names samples that the person deleted.
+// sampleRemovalIn is the body that removes samples which the person has deleted.
 type sampleRemovalIn struct {
 	removalIn
 	// Type is the type of the samples, for resources whose samples are identified by their type too.
@@ -246,7 +246,7 @@ type sampleRemovalIn struct {
 	TimeZone   *string          `json:"time_zone"`
 }
 
-// removedOut says how many items there were.
+// removedOut says how many of the named items existed and were removed.
 type removedOut struct {
 	Removed int `json:"removed"`
 }
@@ -271,7 +271,7 @@ func (a api) removeSamples(in *wire.In, team healthlab.TeamID) (*server.Change, 
 	}}, nil
 }
 
-// summaryRemovalIn names summaries that the person deleted.
+// summaryRemovalIn is the body that removes summaries which the person has deleted.
 type summaryRemovalIn struct {
 	removalIn
 	ExternalIDs []string `json:"external_ids" wire:"max=5000"`

@@ -78,7 +78,7 @@ func (a api) createLinkCode(w http.ResponseWriter, r *http.Request, team healthl
 }
 
 func secretReply(w http.ResponseWriter) {
-	// The answer is for one person, so caches and referrers must not keep it.
+	// The answer is for one person, so caches must not keep it, nor browsers send its address to other sites.
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 }
@@ -265,7 +265,7 @@ type formField struct {
 }
 
 func sourceNumber(slug string) int {
-	// The number of a slug is the same in every process, and less than 2^31.
+	// All processes number a slug alike, with a number below 2^31.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(slug))
 	return int(h.Sum32() >> 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// maxCredential is the longest name, password, code or address, in characters.
+// maxCredential is the longest name, password, code or address that a person may enter, in characters.
 const maxCredential = linkpages.MaxField
 
 // oauthSource is a provider with the address of its sign-in page.
@@ -96,7 +96,7 @@ type emailResult struct {
 	ProviderMFA *providerMFA `json:"provider_mfa"`
 }
 
-// linkResult is the result of linking with a password. Its own fields are deprecated.
+// linkResult is the result of linking with a password. Its fields besides emailResult are deprecated.
 type linkResult struct {
 	emailResult
 	Provider   string  `json:"provider"`

@@ -11,27 +11,26 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// LinkPages are the pages on which a person links an account: choose a source, agree, sign
-// in, done. They are HTML that works without a script, in English and German, on phones and
-// desktops, light and dark, and they ask no other origin for anything.
+// LinkPages are the pages on which a person links an account: choose a source, agree, sign in, done. They are HTML
+// that works without a script, in English and German, on phones and desktops, light and dark, and they load nothing
+// from other origins.
 //
-// The link token stands in their addresses, as it does in link_web_url, and is all that
-// opens them: no cookie does, so that two tabs of two people stay apart and the pages can
-// be embedded. The one cookie, __Host-link, only ties a sign-in at a provider's own page to
-// the browser that left for it. It lives for an hour, says nothing about a person, and is
-// sent to our own callback alone; where linking.Options.BaseURL is plain http it is named
-// link, for browsers keep the prefix for https. A host keeps queries out of the logs of its
-// servers, for the token stands there.
+// Each page's address contains the link token, as link_web_url does. The token alone gives access, without a cookie,
+// so that two people can use two tabs of one browser and the pages can be embedded. A host should keep queries out
+// of its access logs, because they contain the token. The one cookie, __Host-link, ties a sign-in at a provider's
+// own page to the browser that started it. It lives for an hour, contains nothing about a person, and is sent only
+// to the callback of this service. If linking.Options.BaseURL is plain http, the cookie is named link, because
+// browsers reserve the prefix for https.
 //
-// The zero value is good. What a team's pages look like is linking.Brand: its colour is
-// moved as far as it takes to be readable, and its logo is shown where it is a data: URL or
-// on our own origin, so that no third party learns of the visit; Logos can hold it.
+// The zero value is ready to use. linking.Brand sets what a team's pages look like. Its colour is changed where text
+// would be hard to read. Its logo is shown only if it is a data: URL or on this service's origin, so that no third
+// party learns of the visit; Logos can provide it.
 type LinkPages struct {
 	// Name is shown if a team has no name. Default Health Link.
 	Name string
-	// Logos are files named after a provider's slug, and brand for the page's own:
-	// acme_ring.svg, brand.png; also .webp and .jpg. They are read once. A source without
-	// one shows its initials.
+	// Logos are image files named after the slug of a provider, such as acme_ring.svg, or "brand" for the logo of the
+	// pages: brand.png. Allowed are .svg, .png, .webp and .jpg. They are read once. A source without a logo shows its
+	// initials.
 	Logos fs.FS
 	// FrameAncestors lists the origins that may embed the pages, in the form of a Content-Security-Policy:
 	// https://app.example. They receive the result by postMessage as {source: "link", event, provider, error_type},
@@ -59,7 +58,7 @@ type FirstImport struct {
 	// Total is the number of kinds of data; 0 until it is known. Done is the number of finished kinds, and Failed the
 	// number of finished kinds without success.
 	Total, Done, Failed int
-	// Days is the number of days of the longest history, and FetchedDays the number of these that are stored.
+	// Days is the length of the longest history in days, and FetchedDays the number of these days that are stored.
 	Days, FetchedDays int
 }
 

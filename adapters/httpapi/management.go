@@ -14,9 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Mandate reports whether the holder of a management key may manage a team of an organisation. With the zero TeamID it
-// reports whether the holder may create and delete teams of the organisation. It is called once per request, must be
-// safe for concurrent use and must not block: Config.AuthenticateManagement looks up what it needs.
+// Mandate reports whether the holder of a management key may manage a team of an organisation. With the zero TeamID
+// it reports whether the holder may create and delete teams of the organisation. It is called once per request, must
+// be safe for concurrent use and must not block: Config.AuthenticateManagement looks up beforehand what the Mandate
+// needs.
 type Mandate func(org uuid.UUID, team healthlab.TeamID) bool
 
 // EveryTeam is the Mandate of a key that may manage every team of every organisation.
@@ -42,8 +43,8 @@ type ManagementOptions struct {
 	Header string
 }
 
-// ManagementAuth returns a function for Config.AuthenticateManagement that accepts a fixed list of keys. It reads one
-// header only, so the API key of a team is never accepted. Its error is Unauthenticated.
+// ManagementAuth returns a function for Config.AuthenticateManagement that accepts a fixed list of keys. It reads
+// only the header for management keys, so the API key of a team is never accepted. Its error is Unauthenticated.
 func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Manager, error) {
 	header := defaultManagementKeyHeader
 	if opts != nil && opts.Header != "" {
@@ -53,7 +54,7 @@ func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Re
 		var found Manager
 		if sent := r.Header.Values(header); len(sent) == 1 && sent[0] != "" {
 			sum := SumKey(sent[0])
-			for i := range keys { // all of them, in the same time whichever it is
+			for i := range keys { // compare every key, so that the duration does not reveal which one matches
 				if subtle.ConstantTimeCompare(keys[i].Sum[:], sum[:]) == 1 {
 					found = Manager{Name: cmp.Or(keys[i].Name, hex.EncodeToString(sum[:4])), Mandate: keys[i].Mandate, Role: cmp.Or(keys[i].Role, RoleAdmin)}
 				}
@@ -75,20 +76,21 @@ type managed struct {
 
 	org  uuid.UUID
 	team uuid.UUID
-	asks string // the environment in the path
+	asks string // the environment that the path names
 	// access is the accessNote of the request; nil if accesses are not recorded.
 	access *accessNote
 }
 
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
-	// do must call open before it does anything else.
+	// do must call m.open, which checks the caller's mandate, before it does anything else.
 	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
 		m.asks = m.PathText("environment", wire.MaxPathText)
 		return do(w, r, m)
 	})
 }
 
-// managingHere is managing for a path without an environment; the environment is that of this deployment.
+// managingHere authenticates a management request and calls do with it. The path names no environment, so the
+// request is about the environment of this deployment.
 func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := a.manager(r)
@@ -117,8 +119,8 @@ func asJSON[M any](answer func(context.Context, M) (any, error)) func(http.Respo
 	}
 }
 
-// open returns the team of the request after all parameters were read. It returns NotFound if the team is in another
-// environment or outside of the caller's mandate.
+// open returns the team of the request, or the problems of the request. All parameters must have been read. It
+// returns NotFound if the team is in another environment or outside of the caller's mandate.
 func (m *managed) open() (healthlab.TeamID, error) {
 	if err := m.Err(); err != nil {
 		return healthlab.TeamID{}, err

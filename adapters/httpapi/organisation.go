@@ -60,13 +60,12 @@ func (k orgKeys) FindKey(ctx context.Context, sum KeySum) (APIKey, error) {
 	return APIKey{ID: found.ID, Team: found.Team, Sum: found.Sum, Scopes: found.Scopes}, err
 }
 
-// OrganisationMandate is the mandate of an organisation's key: all of its teams, and the
-// organisation itself.
+// OrganisationMandate is the mandate of a key that may manage an organisation with all its teams.
 func OrganisationMandate(of uuid.UUID) Mandate {
 	return func(org uuid.UUID, _ healthlab.TeamID) bool { return org == of }
 }
 
-// TeamsMandate is the mandate of a key for some teams of an organisation.
+// TeamsMandate is the mandate of a key that may manage only the given teams of an organisation.
 func TeamsMandate(of uuid.UUID, teams ...healthlab.TeamID) Mandate {
 	teams = slices.DeleteFunc(slices.Clone(teams), healthlab.TeamID.IsZero)
 	return func(org uuid.UUID, team healthlab.TeamID) bool { return org == of && slices.Contains(teams, team) }
@@ -84,7 +83,7 @@ func (a api) belongs(ctx context.Context) func(uuid.UUID, healthlab.TeamID) erro
 	}
 }
 
-// teamsOf are the ids of an organisation's teams.
+// teamsOf returns the ids of all teams of an organisation.
 func (a api) teamsOf(ctx context.Context, org uuid.UUID) (out []healthlab.TeamID, err error) {
 	if a.TeamsOf != nil {
 		return a.TeamsOf(ctx, org)
@@ -138,7 +137,7 @@ func (m Mandate) requireOrganisation(org uuid.UUID) error {
 	return nil
 }
 
-// orgTeamOut is a team as its organisation sees it.
+// orgTeamOut is a team in answers to the holder of a key of its organisation.
 type orgTeamOut struct {
 	ID            healthlab.TeamID      `json:"id"`
 	Org           uuid.UUID             `json:"org_id"`
@@ -157,7 +156,7 @@ func (a api) orgTeam(t *organisation.Team) orgTeamOut {
 	}
 }
 
-// managementKeyOut is the role of a management key for a team.
+// managementKeyOut is the role that the calling management key has for a team.
 type managementKeyOut struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
@@ -186,7 +185,7 @@ func (a api) listTeams(ctx context.Context, m *managedOrg) (any, error) {
 		q.After = healthlab.TeamID{UUID: *after}
 	}
 	out := teamsOut{Teams: []orgTeamOut{}}
-	for { // what the key does not open is passed over
+	for { // skip the teams that the key may not manage
 		list, err := a.Organisations.Teams(ctx, q)
 		if err != nil {
 			return nil, err
@@ -216,7 +215,7 @@ type newTeamIn struct {
 }
 
 func (a api) createTeam(ctx context.Context, m *managedOrg) (any, error) {
-	if m.Err() == nil { // who may not create learns nothing of how
+	if m.Err() == nil { // check the right to create before the body, so that others get no problems of the body
 		if err := m.mandate.requireOrganisation(m.org); err != nil {
 			return nil, err
 		}

@@ -32,7 +32,7 @@ import (
 
 // Part is a group of operations with their service. Functions such as [HealthData] return one.
 type Part struct {
-	// domain is the folder of the service. It selects the error types in the contract.
+	// domain is the folder of the package that the service belongs to. It selects the error types in the contract.
 	domain string
 	// mount stores the service in the api, with the functions that other parts use.
 	mount func(*api)
@@ -47,7 +47,8 @@ type Part struct {
 
 // across holds the functions that one part provides for other parts. A nil function means that the part is not mounted.
 type across struct {
-	// disconnect and endConsent also revoke the grant at the provider. Set by Linking.
+	// disconnect ends a connection and endConsent a consent, and both revoke the grant at the provider. Set by
+	// Linking.
 	disconnect, endConsent func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error
 	// tokenUser returns the team and the user of a link token, and false for a token that this service did not sign.
 	// Set by Linking.
@@ -56,7 +57,7 @@ type across struct {
 	linkOrigins func(context.Context, healthlab.TeamID) ([]string, error)
 	// appCaller returns the caller of an app token, and false for any other token. Set by CompanionApps.
 	appCaller func(ctx context.Context, token string) (Caller, bool, error)
-	// orgOf returns the organisation of a team. Set by Organisations.
+	// orgOf returns the organisation that a team belongs to. Set by Organisations.
 	orgOf func(context.Context, healthlab.TeamID) (uuid.UUID, error)
 	// orderUser returns the user of an order, and countOrders the number of orders of a team. Set by LabOrders.
 	orderUser   func(context.Context, healthlab.TeamID, uuid.UUID) (healthlab.UserID, error)
@@ -74,24 +75,24 @@ func HealthData(s *healthdata.Service) Part {
 	}
 }
 
-// Queries mounts questions over health data.
+// Queries mounts the operations that evaluate a query over health data, such as sums by day.
 func Queries(s *aggregate.Service) Part {
 	return Part{domain: "aggregate", mount: func(a *api) { a.Aggregate = s }, operations: api.aggregateOperations}
 }
 
-// Priorities mounts teams' preferences between providers.
+// Priorities mounts the operations on teams' preferences between providers.
 func Priorities(s *aggregate.Preferences) Part {
 	return Part{domain: "aggregate", mount: func(a *api) { a.Priorities = s }, operations: api.priorityOperations}
 }
 
-// ContinuousQueries mounts queries that are kept up to date. They need Config.AuthenticateManagement
-// and Config.Environment.
+// ContinuousQueries mounts the operations on stored queries whose results are kept up to date. They need
+// Config.AuthenticateManagement and Config.Environment.
 func ContinuousQueries(s *continuous.Service) Part {
 	return Part{domain: "aggregate", mount: func(a *api) { a.Continuous = s }, operations: api.continuousOperations, events: continuous.EventTypes, managed: true}
 }
 
-// EHRPipelines mounts FHIR servers to which teams push. They need Config.AuthenticateManagement and
-// Config.Environment, and a program that runs a push.Pusher of adapters/fhir.
+// EHRPipelines mounts the operations on FHIR servers to which a team's data is pushed. They need
+// Config.AuthenticateManagement and Config.Environment, and a program that runs a push.Pusher of adapters/fhir.
 func EHRPipelines(s *ehr.Service) Part {
 	return Part{domain: "aggregate", mount: func(a *api) { a.Pipelines = s }, operations: api.pipelineOperations, managed: true}
 }
@@ -113,9 +114,9 @@ func TeamSettings(s *teamsettings.Service, identity func(context.Context, health
 	}
 }
 
-// Organisations mounts the teams of organisations and their API keys. A management path then accepts only teams of its
-// organisation. It needs Config.AuthenticateManagement and Config.Environment. [KeysOf] accepts these API keys in
-// [KeyAuth].
+// Organisations mounts the operations on the teams of organisations and their API keys. With this part, a management
+// path accepts only teams of its organisation. It needs Config.AuthenticateManagement and Config.Environment.
+// [KeysOf] makes [KeyAuth] accept these API keys.
 func Organisations(s *organisation.Service) Part {
 	return Part{
 		domain: "healthdata",
@@ -130,9 +131,9 @@ func Organisations(s *organisation.Service) Part {
 	}
 }
 
-// Linking mounts link codes, link tokens and the connections made with them. It needs [HealthData]. The management of
-// teams' own OAuth clients is mounted if linking.Options.Clients, Config.AuthenticateManagement and Config.Environment
-// are set.
+// Linking mounts the operations on link codes, link tokens and the connections made with them. It needs
+// [HealthData]. The management of teams' own OAuth clients is mounted if linking.Options.Clients,
+// Config.AuthenticateManagement and Config.Environment are set.
 func Linking(s *linking.Service) Part {
 	return Part{
 		domain: "linking",
@@ -149,7 +150,8 @@ func LinkingPages(p *LinkPages) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.LinkPages = p }, prepare: (*api).makePages, operations: api.linkPageOperations}
 }
 
-// Pulls mounts refreshes, the introspection of pulls, and the messages that providers push. It needs [HealthData].
+// Pulls mounts the operations that refresh connections and show the state of pulls, and the addresses to which
+// providers push messages. It needs [HealthData].
 func Pulls(s *pull.Service) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.Pulls = s }, operations: api.pullOperations}
 }
@@ -181,13 +183,13 @@ func CompanionApps(s *linking.Apps) Part {
 type Laboratory struct {
 	// Orders places and stores orders. Required.
 	Orders *orders.Service
-	// Exchange takes in what laboratories report of Orders. Nil: there are no operations of results in review
-	// and of simulations.
+	// Exchange takes in the results that laboratories report for Orders. Nil: the operations of results in review and
+	// of simulations are not mounted.
 	Exchange *exchange.Service
-	// Visits books appointments for Orders. Nil: there are no operations of appointments and of the
-	// places where samples are taken.
+	// Visits books appointments for Orders. Nil: the operations of appointments and of the places where samples are
+	// taken are not mounted.
 	Visits *visits.Service
-	// Critical has the critical results of Orders. Nil: there are no operations of them.
+	// Critical manages the critical results of Orders. Nil: their operations are not mounted.
 	Critical *critical.Service
 	// MatchTests runs tests of result matching in a sandbox. Nil: their operations are not mounted.
 	MatchTests *simulation.MatchTests
@@ -245,7 +247,7 @@ func PersonExports(s *personexport.Service) Part {
 	return Part{domain: "privacy", mount: func(a *api) { a.Exports = s }, operations: api.exportOperations}
 }
 
-// tables returns a function that returns the operations of several functions in one list.
+// tables returns a function that joins the operations of several functions to one list.
 func tables(of ...func(api) []server.Operation) func(api) []server.Operation {
 	return func(a api) (out []server.Operation) {
 		for _, t := range of {
@@ -255,8 +257,8 @@ func tables(of ...func(api) []server.Operation) func(api) []server.Operation {
 	}
 }
 
-// Services holds the services of a whole system. A nil service is not mounted. A program that uses Services links all
-// of them; see [Part].
+// Services holds the services of a whole system. A nil service is not mounted. A program that uses Services links
+// the code of all these services; one that uses a [Part] links only its service.
 type Services struct {
 	Health        *healthdata.Service
 	Aggregate     *aggregate.Service
@@ -265,7 +267,7 @@ type Services struct {
 	Pipelines     *ehr.Service
 	Teams         *teamsettings.Service
 	Organisations *organisation.Service
-	// TeamIdentity is the second argument of [TeamSettings].
+	// TeamIdentity is the argument identity of [TeamSettings].
 	TeamIdentity func(context.Context, healthlab.TeamID) (TeamIdentity, error)
 	Linking      *linking.Service
 	LinkPages    *LinkPages

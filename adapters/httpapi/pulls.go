@@ -36,8 +36,8 @@ func (a api) pullOperations() []server.Operation {
 	return ops
 }
 
-// nothingToRefresh is the answer to the refresh of a user without a source. It is the only error body without the key
-// detail.
+// nothingToRefresh is the answer to the refresh of a user who has connected no source. It is the only error body
+// without the key detail.
 type nothingToRefresh struct {
 	Success bool             `json:"success"`
 	UserID  healthlab.UserID `json:"user_id"`
@@ -151,7 +151,8 @@ func listenReply(w http.ResponseWriter, result linking.ListenResult, err error) 
 	return wire.Bytes(w, status, mediaType, result.Reply)
 }
 
-// historyIn reports which history an app has uploaded from the time before its source was connected.
+// historyIn is the body with which an app reports the period of earlier data, from before the connection, that it
+// has uploaded.
 type historyIn struct {
 	Provider  string         `json:"provider"`
 	Resource  string         `json:"resource"`

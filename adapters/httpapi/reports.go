@@ -109,11 +109,11 @@ func readUpload(in *wire.In) (labreport.Upload, error) {
 // uploadedFiles collects the files of a form while it arrives.
 type uploadedFiles struct {
 	list  []labreport.File
-	bytes int // of all
+	bytes int // total size of all files
 }
 
-// add stores a file. It stops storing after a file too many or too large, because the other problems of the form are
-// reported first.
+// add stores a file, up to the limits of number and size. A form that exceeds them is still read to its end, so that
+// one answer reports all problems.
 func (f *uploadedFiles) add(p *wire.Part) error {
 	if len(f.list) > labreport.MaxFiles {
 		return nil

@@ -88,7 +88,7 @@ func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) 
 	if err != nil {
 		return err
 	}
-	concerns(r.Context(), j.UserID) // a picture names no user for the access log
+	concerns(r.Context(), j.UserID) // the access log finds user ids in JSON answers, not in a picture
 	picture, err := a.Reports.PagePNG(r.Context(), team, id, page)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *manage
 	if err != nil {
 		return err
 	}
-	// The access log has a line for each person of the export before the first byte is sent.
+	// The access log gets an entry for each person of the export before the first byte is sent.
 	persons := map[healthlab.UserID]bool{}
 	err = a.Reports.Examples(ctx, team, func(e labreport.TrainingExample) error {
 		persons[e.UserID] = true
@@ -145,7 +145,7 @@ func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *manage
 	return wire.StreamAs(w, http.StatusOK, "application/x-ndjson", func(p *wire.Pieces) error {
 		return a.Reports.Examples(ctx, team, func(e labreport.TrainingExample) error {
 			if !persons[e.UserID] {
-				return nil // reviewed while this runs: in the next export
+				return nil // the job was reviewed during this export: the next export includes it
 			}
 			line, err := json.Marshal(e)
 			if err != nil {

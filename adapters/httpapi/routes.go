@@ -26,15 +26,13 @@ type Route struct {
 	Preflight http.Handler
 }
 
-// Routes lists every operation, so that a host can mount some of them, wrap one, or
-// leave one out, and hand the rest to [Mux]. It panics if c.Authenticate is nil, or
-// something that c.Webhooks or c.LinkPages needs is missing. The link pages are no part of
-// the contract: their ids begin with link_page.
+// Routes lists every operation, so that a host can mount some of them, wrap one, or leave one out, and hand the rest
+// to [Mux]. It panics if c.Authenticate is nil, or something that a part of c needs is missing. The link pages are
+// not part of the contract: their ids begin with link_page.
 //
-// A ServeMux takes the patterns, too, with two limits: it answers only one of the
-// two spellings with and without a trailing slash, and it refuses pairs that overlap
-// without one being narrower, such as /v2/user/providers/{user_id} and
-// /v2/user/{user_id}/info. Mux has neither.
+// The patterns are also valid for a ServeMux, with two limits: it answers a path only with or only without a
+// trailing slash, and it refuses pairs of which neither is narrower, such as /v2/user/providers/{user_id} and
+// /v2/user/{user_id}/info. Mux has neither limit.
 func Routes(c Config) []Route {
 	if c.Authenticate == nil {
 		panic("httpapi: Config.Authenticate is nil")
@@ -43,21 +41,18 @@ func Routes(c Config) []Route {
 	return a.routes(a.operations())
 }
 
-// Handler serves every operation. Paths answer with and without a trailing slash and
-// never redirect; HEAD works where GET does. Answers are compressed where the caller asks. To mount it below a prefix, use
+// Handler serves every operation. Paths answer with and without a trailing slash and never redirect. HEAD works
+// where GET does. Answers are compressed if the caller accepts it. To mount the handler below a prefix, use
 // http.StripPrefix. It panics if c.Authenticate is nil.
 //
-// It limits the time of bodies. [httpserver.Server] limits the rest: headers, answers, and
-// connections.
+// It limits the time in which bodies must arrive. [httpserver.Server] limits headers, answers and connections.
 func Handler(c Config) http.Handler {
 	return httpserver.LimitBodies(Compress(Mux(Routes(c))), c.Limits.Body)
 }
 
-// Mux serves routes. From left to right, a literal part of a path wins over a
-// parameter. A path answers with and without a trailing slash, and is never
-// redirected. What is not there is 404, and a method that is not there 405 with the
-// header Allow; both as JSON. It panics if two routes are the same, or a pattern is
-// not "METHOD /path".
+// Mux serves routes. From left to right, a literal part of a path wins over a parameter. A path answers with and
+// without a trailing slash, and is never redirected. An unknown path is 404, and an unknown method of a known path
+// 405 with the header Allow; both as JSON. It panics if two routes are the same, or a pattern is not "METHOD /path".
 func Mux(routes []Route) http.Handler {
 	m := &server.Mux{}
 	for _, r := range routes {
@@ -76,11 +71,11 @@ func Compress(h http.Handler) http.Handler {
 		"application/vnd.apache.parquet",
 	}))
 	if err != nil {
-		panic("httpapi: " + err.Error()) // the options are constants
+		panic("httpapi: " + err.Error()) // its options are constants, so this is a bug
 	}
 	compressed := wrap(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The wrapper reads one line of the header. Several are one list (RFC 9110, section 5.2).
+		// gzhttp reads only the first line of the header. Several lines form one list (RFC 9110, section 5.2).
 		if lines := r.Header.Values("Accept-Encoding"); len(lines) > 1 {
 			r.Header.Set("Accept-Encoding", strings.Join(lines, ", "))
 		}
@@ -88,10 +83,9 @@ func Compress(h http.Handler) http.Handler {
 	})
 }
 
-// RequestID returns the id of the request whose context this is: that of the header
-// X-Request-Id if the caller or a proxy sent a UUID or a trace id of 32 digits, else a new one. Every answer has it in the
-// same header, and every line that this package logs about the request has it as request.
-// Empty outside of a request.
+// RequestID returns the id of the request whose context this is: the value of the header X-Request-Id if the caller
+// or a proxy sent a UUID or a trace id of 32 digits, otherwise a new id. The answer carries it in the same header,
+// and log lines of this package in the field request. Empty outside of a request.
 func RequestID(ctx context.Context) string { return server.RequestID(ctx) }
 
 // operations returns the operations of the parts and those of every mount.

@@ -32,7 +32,7 @@ func (a api) serve(op *server.Operation) http.Handler {
 	return a.handler(op, call{op: op, needs: requirements()[op.ID], own: isOwn(op)})
 }
 
-// handler returns the handler of an operation whose requests start as a copy of begin.
+// handler returns the handler of an operation. Each request starts with a copy of begin.
 func (a api) handler(op *server.Operation, begin call) http.Handler {
 	limit := op.MaxBody
 	if limit <= 0 {
@@ -53,7 +53,7 @@ func (a api) handler(op *server.Operation, begin call) http.Handler {
 			held := &compat.Answer{ResponseWriter: w}
 			defer func() {
 				if v := recover(); v != nil {
-					panic(v) // nothing is sent
+					panic(v) // net/http closes the connection and sends nothing
 				}
 				held.Send(shapes, op)
 			}()
@@ -74,7 +74,7 @@ func (a api) handler(op *server.Operation, begin call) http.Handler {
 		defer stop()
 		bound, free := a.store.Bound(r.Context())
 		defer free()
-		r = r.WithContext(bound) //nolint:contextcheck // the request's own
+		r = r.WithContext(bound) //nolint:contextcheck // the context is derived from that of the request
 		r = wire.With(server.Identify(w, r), settings)
 		call := begin
 		call.settings = settings
@@ -108,7 +108,7 @@ func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *server.Oper
 type call struct {
 	op       *server.Operation
 	needs    requirement // what the contract demands of the credential
-	own      bool        // the app of the user whom it is about may call it
+	own      bool        // the app of the user whose data it concerns may call it
 	settings *wire.Settings
 	team     healthlab.TeamID
 	access   accessNote
@@ -190,7 +190,8 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 }
 
 // change answers a request that changes the store. The change and its access log entry are stored in one transaction
-// before the answer is sent. If the change is refused, fail answers, and only the entry is stored.
+// before the answer is sent. If the change fails, its error is returned, nothing of it is stored, and the error
+// answer gets an entry of its own.
 func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
 	change, err := c.op.Change(wire.From(r), c.team)
 	if err != nil {
@@ -218,7 +219,7 @@ func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
 	if err != nil {
 		return err
 	}
-	w.Record = nil // it was recorded
+	w.Record = nil // the entry is already stored
 	return answer.Send(w)
 }
 
@@ -226,12 +227,12 @@ func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
 func (a api) transact(ctx context.Context, c *call, run func(context.Context) error) error {
 	persons := slices.Clip(c.access.persons)
 	return a.Transact(ctx, func(ctx context.Context) error {
-		c.access.persons = persons // it may have run before
+		c.access.persons = persons // remove the persons that an earlier run has added
 		return run(ctx)
 	})
 }
 
-// inParts makes a change in several transactions, each with its line in the access log.
+// inParts makes a change in several transactions, each with an entry of its own in the access log.
 func (a api) inParts(r *http.Request, c *call, change *server.Change) (*server.Answer, error) {
 	change.Do = func(ctx context.Context) (any, error) {
 		return change.InParts(ctx, func(ctx context.Context, part func(context.Context) error) error {
@@ -246,8 +247,8 @@ func (a api) inParts(r *http.Request, c *call, change *server.Change) (*server.A
 	return change.Answer(r.Context())
 }
 
-// refuseKey refuses idempotency headers if the operation ignores them, because the caller relies on them. Requests of
-// providers are exempt.
+// refuseKey refuses idempotency headers for an operation that ignores them, because the caller would rely on them.
+// Requests of providers are exempt.
 func refuseKey(r *http.Request, op *server.Operation) error {
 	if op.Keyed || op.IgnoreUnknown {
 		return nil
@@ -267,7 +268,7 @@ func refuseKey(r *http.Request, op *server.Operation) error {
 
 // fail answers an error.
 func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
-	// The context error may have been wrapped in any way; the store watch logs the cause once.
+	// The error may hide that ctx was ended by the store watch, which has logged that the store does not answer.
 	silent := server.StoreSilent(r.Context())
 	// The connection of a caller that hung up may fail before the context ends.
 	gone := silent || w.HungUp || errors.Is(r.Context().Err(), context.Canceled)

@@ -19,7 +19,7 @@ func (a api) settingsOperations() []server.Operation {
 	if a.Teams == nil {
 		return nil
 	}
-	const path, limit = managementPath + "/settings", 256 << 10 // a logo may be in it
+	const path, limit = managementPath + "/settings", 256 << 10 // the settings may contain a logo
 	ops := []server.Operation{
 		{ID: "read_team_settings", Pattern: "GET " + path, Handle: a.managing(asJSON(a.readSettings))},
 		{ID: "patch_team_settings", Pattern: "PATCH " + path, Handle: a.managing(asJSON(a.patchSettings)), MaxBody: limit},
@@ -118,7 +118,7 @@ type brandOut struct {
 	Address     *string `json:"company_address"`
 }
 
-// destinationsWire selects the kinds of endpoints that receive events.
+// destinationsWire lists the kinds of webhook endpoints, such as HTTP, that receive a team's events.
 type destinationsWire struct {
 	Preferred string   `json:"preferred"`
 	Enabled   []string `json:"enabled"`
@@ -212,7 +212,7 @@ func choose[T any](to **T, sent wire.Opt[T]) {
 	}
 }
 
-// edit applies the body to the settings. It may run more than once.
+// edit applies the body to the settings of a team. It may run more than once.
 func (in *settingsIn) edit(c *teamsettings.Choices) {
 	choose(&c.VerbMode, in.VerbMode)
 	choose(&c.PushHistoricalData, in.PushHistoricalData)

@@ -38,14 +38,14 @@ const mostTeams = 100
 type managedTeams struct {
 	*wire.In
 	mandate Mandate
-	here    bool // the path is about this deployment
+	here    bool // the path names this deployment's environment and region
 	belongs func(uuid.UUID, healthlab.TeamID) error
 
 	org uuid.UUID
 }
 
-// managingTeams returns a handler that authenticates a management request and calls do. do must call allowed or of
-// before it does anything else.
+// managingTeams returns a handler that authenticates a management request and calls do. do must first call allowed
+// or a function that calls it, because allowed checks the caller's mandate.
 func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedTeams) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := a.manager(r)
@@ -85,7 +85,7 @@ func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 	return out, nil
 }
 
-// named reads the teams in the query of a request.
+// named returns the team ids in the query of a request.
 func (m *managedTeams) named() []uuid.UUID {
 	ids := m.UUIDs("team_id")
 	if len(ids) > mostTeams {
@@ -222,7 +222,7 @@ type scopeOut struct {
 	May      []string         `json:"user_may_grant"`
 }
 
-// scopesFrom returns the scopes that a team requires at the provider only, or at all providers if only is empty.
+// scopesFrom returns the scopes that a team requires, at the provider only or, if only is empty, at all providers.
 func scopesFrom(team healthlab.TeamID, c *teamsettings.Choices, only string) scopesOut {
 	out := scopesOut{Requirements: []scopeOut{}}
 	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
@@ -280,7 +280,8 @@ func (a api) changeScopes(ctx context.Context, m *managed) (any, error) {
 	return scopesFrom(team, &c, ""), nil
 }
 
-// ofBody removes the name of the setting from the paths of problems, because the setting is the whole body.
+// ofBody removes the name of the setting from the paths of problems, because the body of the request is the setting
+// itself.
 func ofBody(err error) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {

@@ -20,7 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// userOperations are about users and the sources that they can connect.
+// userOperations lists the operations on users and on the sources that they can connect.
 func (a api) userOperations() []server.Operation {
 	if a.Health == nil {
 		return nil
@@ -179,7 +179,7 @@ func (a api) deleteUser(in *wire.In, team healthlab.TeamID) (*server.Change, err
 	}
 	return &server.Change{
 		Do:      func(ctx context.Context) (any, error) { return success{true}, remove(ctx, team, id) },
-		Outside: grace == "0", // which deletes files and keys too
+		Outside: grace == "0", // erasing also deletes files and keys, which a transaction cannot roll back
 	}, nil
 }
 
@@ -227,7 +227,7 @@ func (a api) disconnectProvider(ctx context.Context, in *wire.In, team healthlab
 
 func userSearch(in *wire.In) string { return in.Text("query_id", wire.MaxPathText) }
 
-// providerOut is one provider of the list.
+// providerOut is a provider in the list of providers that users can connect.
 type providerOut struct {
 	Name               string   `json:"name"`
 	Slug               string   `json:"slug"`

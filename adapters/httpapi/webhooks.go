@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// managementPath is the beginning of the paths that a management key of one team opens.
+// managementPath is the common beginning of the paths that need a management key for one team.
 const managementPath = "/v1/org/{org_id}/team/{team_id}/{environment}"
 
 func (a api) webhookOperations() []server.Operation {
@@ -108,7 +108,7 @@ func (m *managed) page() (size int, cursor string) {
 	return m.Int("limit", 50, 1, most), m.ShortText("next_cursor")
 }
 
-// cursorProblem renames the path of a cursor problem to the name of the query parameter.
+// cursorProblem changes the path of a problem with a cursor to the name of the query parameter of the request.
 func cursorProblem(err error) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {

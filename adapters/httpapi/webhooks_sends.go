@@ -61,7 +61,7 @@ type webhookQueuedOut struct {
 	Queued int `json:"queued"`
 }
 
-// set returns a pointer to v, or nil for the zero value.
+// set returns a pointer to v, or nil if v is the zero value, which stands for an absent field.
 func set[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -184,7 +184,7 @@ func eventOf(message string) (uuid.UUID, error) {
 		}
 		n.Add(n.Mul(n, base), big.NewInt(int64(digit)))
 	}
-	const size = 20 // the event's id, and a part of its sum
+	const size = 20 // 16 bytes of the event's id, 4 of a checksum
 	if n.BitLen() > 8*size {
 		return uuid.Nil, none
 	}

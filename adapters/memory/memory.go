@@ -1,9 +1,8 @@
-// Package memory keeps everything in memory: [Store] has the stores of all domain packages over an engine
-// of package memstore, below this one.
+// Package memory keeps everything in memory: [Store] has the stores of all domain packages over an engine of package
+// memstore.
 //
-// It keeps every promise of the interfaces but one: when the process ends, so does what it kept. Use
-// it in tests, in demonstrations, and as the model of what another engine does; the same suites run
-// on all of them.
+// It keeps every promise of the interfaces except durability: the data is lost when the process ends. Use it in
+// tests and demonstrations, and as the reference for other engines: the same test suites run on all of them.
 //
 //	store := memory.New(nil)
 //	dispatcher, err := webhook.NewDispatcher(types, store.Webhooks(), …)
@@ -40,13 +39,14 @@ type Options struct {
 	// EncryptSamples also encrypts samples with Keys. Default: samples are not encrypted. It has no effect without
 	// Keys.
 	EncryptSamples bool
-	// UsersElsewhere is for hosts that store users elsewhere. Default false: data about an unknown user is refused with
-	// healthlab.NotFound.
+	// UsersElsewhere accepts data about users that have no row in this store, because the host keeps users elsewhere.
+	// Default false: data about an unknown user is refused with healthlab.NotFound.
 	UsersElsewhere bool
 }
 
-// Store provides the stores of all domain packages as methods, over one engine. Safe for concurrent use. A closure must
-// write to the store only with the context that it gets, because its update holds the engine's lock.
+// Store provides the stores of all domain packages as methods, over one engine. Safe for concurrent use. A function
+// that runs inside an Update must pass on the context that it receives: a write with another context waits forever
+// for the lock that the Update holds.
 type Store struct {
 	*stores.Stores
 	engine *memstore.Engine
@@ -82,7 +82,7 @@ func NewPersonKeys() personkey.Store {
 	return personkey.NewStore(engineOf(personkey.Tables(), &Options{}))
 }
 
-// NewSeen returns an empty store of the message ids that a receiver has seen. It uses only the option Now.
+// NewSeen returns an empty store of the message ids that a receiver has seen. It ignores all options except Now.
 func NewSeen(opts *Options) receiver.Seen {
 	if opts == nil {
 		opts = &Options{}
@@ -90,7 +90,7 @@ func NewSeen(opts *Options) receiver.Seen {
 	return receiver.NewSeen(engineOf(receiver.Tables(), opts))
 }
 
-// engineOf returns an engine for tables that this module declares. It panics if a declaration is not valid.
+// engineOf returns an engine for tables that this module declares. It panics if a declaration is invalid.
 func engineOf(tables []store.Definition, opts *Options) *memstore.Engine {
 	e, err := memstore.New(tables, &memstore.Options{Now: opts.Now})
 	if err != nil {

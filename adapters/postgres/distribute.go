@@ -12,15 +12,15 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Distribute distributes the tables per user (see [store.Definition]) over the machines of a Citus cluster, in
-// the given number of shards; all rows of a user are on one machine. Other tables stay on the coordinator, to
-// which db is connected. [Migrate] must have made the tables. Existing rows are moved; writers wait meanwhile.
-// A table that is distributed already is skipped, so the call can be repeated.
+// Distribute distributes the tables per user (see [store.Definition]) over the machines of a Citus cluster, in the
+// given number of shards; all rows of a user are on one machine. Other tables stay on the coordinator, to which db
+// is connected. [Migrate] must have made the tables. Existing rows are moved; writers wait meanwhile. A table that
+// is distributed already is skipped, so the call can be repeated.
 //
-// A Store that was made before the call does not know about it: restart the processes.
+// A Store that was made before the call still treats the tables as local: restart its process.
 //
-// healthlab.Invalid if shards is below 1; healthlab.Precondition if the database lacks the extension citus or a
-// table.
+// It returns healthlab.Invalid if shards is below 1, and healthlab.Precondition if the database lacks the extension
+// citus or a table.
 func Distribute(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, tables []store.Definition, shards int, opts *Options) error {
@@ -106,14 +106,14 @@ func clusterTables(ctx context.Context, tx pgx.Tx, schema string) (known map[str
 	return known, true, err
 }
 
-// findSpread determines which tables are distributed.
+// findSpread determines which tables Citus distributes, and sets the statements for them.
 func (e *Store) findSpread(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		known, _, err := clusterTables(ctx, tx, e.opts.Schema)
 		for name, t := range e.tables {
 			if known[name] && t.def.PerUser {
 				t.spread, e.spread = true, true
-				t.update = t.updateRow() // of a row that Citus finds without a plan of its own
+				t.update = t.updateRow() // a plain update: the commit checks the number of changed rows instead
 			}
 		}
 		if err == nil && e.spread && e.opts.RowSecurity {

@@ -6,15 +6,14 @@ import "time"
 type Options struct {
 	// Schema is the schema of the tables. Default healthlab.
 	Schema string
-	// Now is the store's clock. Default: the clock of the database, to the half of a round trip.
+	// Now is the store's clock. Default: the clock of the database, accurate to half of a round trip.
 	Now func() time.Time
-	// RowSecurity sets the team for the policies of row-level security: of each query, and of the writes of each
-	// transaction. Use it if the role of the pool does not own the tables. Statements about one team then reach only
-	// rows of that team and rows without a team. Queries by user or due time, and writes for several teams, reach all
-	// rows.
+	// RowSecurity names the team of each query and of each transaction's writes to the row-level security policies.
+	// Use it if the role of the pool does not own the tables. Statements about one team then reach only rows of that
+	// team and rows without a team. Queries by user or due time, and writes for several teams, reach all rows.
 	RowSecurity bool
-	// Migrating is called by [Migrate] before it makes each table or index in a database of an older program. n counts
-	// from 1. Default: none.
+	// Migrating is called by [Migrate] before it makes each table or index that an older program's database lacks. n
+	// counts from 1. Default: none.
 	Migrating func(n, total int, name string)
 }
 

@@ -28,11 +28,11 @@ const (
 // pgx.
 const statementCapacity = 1024
 
-// PoolConfig reads an address (a URL, or keywords and values) and returns the settings of a pool
-// that notices a server that is gone: 2 seconds to connect, TCP keep-alives, and on Linux a limit
-// for data without a receipt. A connection keeps 1024 prepared statements, enough for all tables of
-// a service. The address may set connect_timeout, statement_cache_capacity and the pool_ settings
-// of pgxpool. Invalid if it is not an address; the error does not quote it.
+// PoolConfig parses an address (a URL, or keywords and values) and returns the settings of a pool that detects a
+// dead server: 2 seconds to connect, TCP keep-alives, and on Linux a limit for data that the server does not
+// acknowledge. A connection keeps 1024 prepared statements, enough for all tables of a service. The address may set
+// connect_timeout, statement_cache_capacity and the pool_ settings of pgxpool. It returns Invalid, without quoting
+// the address, if the address cannot be parsed.
 func PoolConfig(address string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {

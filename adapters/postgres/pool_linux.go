@@ -8,7 +8,7 @@ import (
 // userTimeout is the socket option TCP_USER_TIMEOUT.
 const userTimeout = 0x12
 
-// limitUnreceived limits how long data of a connection may be without a receipt.
+// limitUnreceived makes the kernel close a connection if sent data stays unacknowledged for lostTime.
 func limitUnreceived(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

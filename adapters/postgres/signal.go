@@ -23,10 +23,11 @@ const (
 	closeTime = 2 * time.Second
 )
 
-// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening uses a connection besides those
-// of the pool. The dispatcher does not receive its own signals.
+// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening uses a connection besides
+// those of the pool. The dispatcher does not receive its own signals.
 //
-// Behind a pooler in transaction mode no signal arrives; messages then wait for the next poll.
+// Signals do not pass a connection pooler in transaction mode. Dispatchers then find new messages at their next
+// poll.
 func (e *Store) Signal() webhook.Signal {
 	return &signal{pool: e.pool, name: rand.Text(), quiet: listenQuiet}
 }
@@ -54,7 +55,7 @@ func (g *signal) listen(ctx context.Context, heard func()) error {
 	if err != nil {
 		return err
 	}
-	conn := held.Hijack() // the pool makes another one in its place
+	conn := held.Hijack() // the listening connection no longer counts as one of the pool
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()

@@ -29,18 +29,17 @@ const (
 	clockAge = 10 * time.Second
 )
 
-// Store is a [store.Store] in PostgreSQL (15 or later): one table for each declared table, made by [Migrate].
-// Safe for concurrent use.
+// Store is a [store.Store] in PostgreSQL (15 or later): one table for each declared table, made by [Migrate]. Safe
+// for concurrent use.
 //
-// Transactions are READ COMMITTED and lock the rows that they read, as [store.Tx] says. An Update makes one
-// round trip to the database for each of its reads, the first of which begins the transaction, and one for all
-// its writes and the commit. An Update that loses a conflict with another transaction, or whose connection
-// breaks before the commit, runs again, a few times at most. A user without a row is locked by an advisory lock
-// of the transaction.
+// Transactions are READ COMMITTED and lock the rows that they read, as [store.Tx] says. An Update makes one round
+// trip to the database for each of its reads, the first of which begins the transaction, and one for all its writes
+// and the commit. An Update that loses a conflict with another transaction, or whose connection breaks before the
+// commit, runs at most four times. A user without a row is locked by an advisory lock of the transaction.
 //
-// Errors of the database are healthlab.Unavailable: a lost connection, a full disk, a timeout, a read-only
-// server, contention that does not end. If the connection is lost during the commit, it is unknown whether the
-// commit succeeded. No text of an error contains a value.
+// Errors of the database are healthlab.Unavailable: a lost connection, a full disk, a timeout, a read-only server,
+// contention that does not end. If the connection is lost during the commit, it is unknown whether the commit
+// succeeded. No text of an error contains a value.
 type Store struct {
 	pool   *pgxpool.Pool
 	opts   Options
@@ -48,10 +47,10 @@ type Store struct {
 	names  []string // of tables, sorted
 	clock  atomic.Pointer[clockReading]
 	spread bool // tables per user are distributed over the machines of a cluster
-	// commitBoth is a statement that makes a transaction on a distributed table commit on all its machines or on none.
+	// commitBoth is a statement that makes a transaction commit on all machines of a cluster or on none.
 	commitBoth string
 
-	absent atomic.Bool // the user that was locked last has no row, so that the next one may have none either
+	absent atomic.Bool // the last Update locked a user without a row, and the next one probably does too
 }
 
 // New returns the store of tables in a database that [Migrate] has prepared. It returns healthlab.Precondition if a
@@ -88,15 +87,16 @@ func (e *Store) Ping(ctx context.Context) error {
 // hostTx is the context key of a host's transaction.
 type hostTx struct{ engine *Store }
 
-// WithTx returns a context with which calls of this Store are part of a host's transaction: an Update is a
-// savepoint in it, and the host's commit or rollback decides. Functions of AfterCommit are not called. A Read
-// sees the rows that the isolation of tx allows. Other engines, such as that of the keys of persons, are not
-// part of it. The context must be used by one goroutine at a time, and not after the end of tx.
+// WithTx returns a context with which calls of this Store are part of tx, a transaction of the host: an Update is a
+// savepoint in tx, and its writes are committed or rolled back with tx. Functions registered with AfterCommit are
+// not called. A Read sees the rows that the isolation level of tx allows. Other engines, such as the one that stores
+// the keys of persons, do not take part in tx. Only one goroutine at a time may use the context, and none after the
+// end of tx.
 func (e *Store) WithTx(ctx context.Context, tx pgx.Tx) context.Context {
 	return context.WithValue(ctx, hostTx{e}, tx)
 }
 
-// connect returns the host's transaction of ctx, or a connection of the pool.
+// connect returns the host's transaction that ctx carries (see WithTx), or else a connection of the pool.
 func (e *Store) connect(ctx context.Context) (conn connection, host bool, release func(), err error) {
 	if tx, ok := ctx.Value(hostTx{e}).(pgx.Tx); ok {
 		return tx, true, func() {}, nil
@@ -108,11 +108,11 @@ func (e *Store) connect(ctx context.Context) (conn connection, host bool, releas
 	return c, false, c.Release, nil
 }
 
-// clockReading holds the readings of two clocks at one instant.
+// clockReading holds what the clocks of this process and of the database showed at the same instant.
 type clockReading struct{ local, server time.Time }
 
-// now returns the time of the database. It measures the difference of the clocks from time to time, and after a
-// change of the local clock.
+// now returns the time of the database. It asks the database at most once in clockAge, and after the local clock was
+// set back, and otherwise adds the time passed since to the last answer.
 func (e *Store) now(ctx context.Context) (time.Time, error) {
 	if e.opts.Now != nil {
 		return e.opts.Now(), nil
@@ -136,15 +136,15 @@ func (e *Store) now(ctx context.Context) (time.Time, error) {
 	return server, nil
 }
 
-func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // Go's monotonic reading stands still while a machine sleeps
+func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the monotonic clock stops while a machine sleeps
 
 // Update implements [store.Store].
 func (e *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
-	// A transaction on several machines releases its row locks before all machines have committed, and its advisory
-	// locks after that.
+	// On a cluster, a transaction releases its row locks before all machines have committed, but its advisory locks
+	// only afterwards. Users are therefore always locked by advisory locks too.
 	taken, absent := 0, e.spread || e.absent.Load()
 	return repeat(ctx, func() (again bool, err error) {
 		t := &transaction{engine: e, ctx: ctx, taken: taken > 0, absent: absent}
@@ -200,8 +200,8 @@ func (e *Store) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, e
 	return rows, err
 }
 
-// repeat calls once until it succeeds, returns that another call makes no sense, or was called [maxTries]
-// times. It waits before it calls once again, unless the other transaction has ended.
+// repeat calls once until it succeeds or returns again = false, at most [maxTries] times. It waits before the next
+// call, except after a conflict with a transaction that has already ended.
 func repeat(ctx context.Context, once func() (again bool, err error)) error {
 	for try := 1; ; try++ {
 		again, err := once()
@@ -212,7 +212,7 @@ func repeat(ctx context.Context, once func() (again bool, err error)) error {
 			continue
 		}
 		wait := firstPause << (try - 1)
-		jitter := rand.Float64() //nolint:forbidigo // nothing but the length of a pause depends on it
+		jitter := rand.Float64() //nolint:forbidigo // only the length of a pause depends on it
 		t := time.NewTimer(time.Duration((0.5 + jitter) * float64(wait)))
 		select {
 		case <-t.C:

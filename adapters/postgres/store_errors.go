@@ -60,7 +60,7 @@ func classify(ctx context.Context, err error) error {
 	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case ctx.Err() != nil:
-		return ctx.Err() // what was interrupted looks like an outage
+		return ctx.Err() // an interrupted statement looks like an outage
 	case healthlab.KindOf(err) != healthlab.Unknown:
 		return err
 	}

@@ -19,21 +19,21 @@ import (
 // scans that it planned while a table was small.
 const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// planEach makes the server plan each statement for its values.
+// planEach makes the server plan each statement anew, for its argument values.
 const planEach = `select set_config('plan_cache_mode', 'auto', true)`
 
-// reading describes the way in which queries are answered.
+// reading says how a batch of queries is executed.
 type reading struct {
-	locked bool // with the locks of the queries
-	absent bool // users without a row are locked, too
-	host   bool // in a host's transaction, whose settings stay unchanged
+	locked bool // take the locks that the queries name
+	absent bool // also lock users who have no row
+	host   bool // the batch runs in a host's transaction, whose settings must not change
 }
 
-// queueQueries adds queries to a batch. The returned rows are filled when the batch was sent.
+// queueQueries adds queries to a batch. The returned rows are filled when the batch is sent.
 //
-// Queries with a lock come first, those of single keys before those of ranges, so that later queries see the
-// rows for which the locks waited. The row of a user comes before all others, because erasures and insertions
-// conflict there.
+// Queries with a lock come first, those of single keys before those of ranges, so that later queries see the rows
+// for which the locks waited. The row of a user is locked before all others, because erasures and insertions
+// conflict on it.
 func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]store.Row {
 	order := make([]int, len(q))
 	for i := range order {
@@ -45,7 +45,7 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 		})
 	}
 	out := make([][]store.Row, len(q))
-	together := map[store.Query][]int{} // queries for rows of a user, which one statement answers
+	together := map[store.Query][]int{} // indexes of queries for single rows of one user, by group
 	for _, i := range order {
 		if k, ok := e.groupOf(&q[i], how); ok {
 			together[k] = append(together[k], i)
@@ -54,7 +54,7 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 	named := false
 	last := ""
 	for _, i := range order {
-		// The policies let every team reach rows without a team.
+		// A query without a team needs no change of the setting: the policies show rows without a team to every team.
 		if team := teamOfQuery(&q[i]); !named || team != last && team != "" {
 			e.nameTeam(b, team)
 			named, last = true, team
@@ -77,7 +77,7 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 	return out
 }
 
-// rank orders queries by their locks.
+// rank returns the position of a query in the order of locks: user rows, other single rows, ranges, no lock.
 func rank(q *store.Query) int {
 	switch {
 	case q.Lock == store.Plain:
@@ -90,8 +90,8 @@ func rank(q *store.Query) int {
 	return 0
 }
 
-// groupOf returns the query that represents a group of queries which one statement answers: single rows of a
-// user in a table per user, without locks.
+// groupOf returns the group of a query, and true if one statement can answer the whole group. A group holds queries
+// without locks for single rows of one user in a table per user.
 func (e *Store) groupOf(q *store.Query, how reading) (store.Query, bool) {
 	t := e.tables[q.Table]
 	if t == nil || !t.def.PerUser || q.By != store.ByKey || how.locked && q.Lock != store.Plain {
@@ -121,8 +121,8 @@ func (t *table) queueKeys(b *pgx.Batch, group *store.Query, q []store.Query, whi
 	})
 }
 
-// lockUser maps a lock to the advisory lock of a user who may have no row. Inserting the row requires the lock
-// of Held.
+// lockUser maps a lock to the statement that takes an advisory lock for a user, who may have no row. A transaction
+// that inserts the user's row takes the lock of Held first.
 var lockUser = map[store.Lock]string{
 	store.Shared: "select pg_advisory_xact_lock_shared($1)",
 	store.Held:   "select pg_advisory_xact_lock($1)",
@@ -138,7 +138,7 @@ func (e *Store) userLock(k store.Key) int64 {
 	return int64(h.Sum64())
 }
 
-// check returns an error if a query breaks the rule of a table per user.
+// check returns an error if a query of a table per user names an id but no user.
 func (e *Store) check(q []store.Query) error {
 	for i := range q {
 		t := e.tables[q[i].Table]
@@ -166,14 +166,14 @@ func (e *Store) queueAllTables(b *pgx.Batch, q store.Query, how reading, out *[]
 func (t *table) queue(b *pgx.Batch, q *store.Query, how reading, out *[]store.Row) {
 	sql, args := t.selectRows(q, how.locked)
 	limit, everywhere := q.Limit, t.spread && q.User.IsZero() && !how.host
-	if everywhere { // Citus has no generic plan for a statement about all machines
+	if everywhere { // Citus cannot use a generic plan for a statement that reads all machines
 		b.Queue(planEach)
 		defer b.Queue(keepPlans)
 	}
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if limit > 0 && len(*out) == limit {
-				continue // a table before had rows enough
+				continue // the limit was reached in an earlier table
 			}
 			r, err := t.scan(rows)
 			if err != nil {
@@ -185,7 +185,7 @@ func (t *table) queue(b *pgx.Batch, q *store.Query, how reading, out *[]store.Ro
 	})
 }
 
-// selectRows returns the statement of a query.
+// selectRows returns the SQL and the arguments of a query.
 func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any) {
 	var b strings.Builder
 	b.WriteString(t.columns(q.Bare))
@@ -247,7 +247,7 @@ func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any)
 	return b.String(), args
 }
 
-// columns returns the beginning of a statement that reads rows, up to its conditions.
+// columns returns the part "select … from …" of a statement that reads rows.
 func (t *table) columns(bare bool) string {
 	doc := "doc"
 	if bare {

@@ -18,21 +18,21 @@ const (
 	schemaVersion = 1
 	// versionTable is the table with the schema version.
 	versionTable = "schema_version"
-	// engineLock is the advisory lock that serialises migrations.
+	// engineLock is the key of the advisory lock that lets one migration run at a time.
 	engineLock = 0x686c6162726f7773
 	// teamSetting is the database setting with the team of a transaction, which row-level security policies
 	// read.
 	teamSetting = "healthlab.team"
-	// allTeams is the value by which row security policies allow all teams.
+	// allTeams is the value of teamSetting with which the row-level security policies show all rows.
 	allTeams = "all"
 	// commitTable is an empty distributed table. A transaction that deletes from it commits in two phases on
 	// coordinator and workers.
 	commitTable = "commit_both"
 )
 
-// table is a declared table with its statements. The statement update divides by zero if the stored revision is
-// not $9, so that the commit in the same round trip does not happen. The statement free clears the unique
-// values of a row that is updated later, so that another row of the transaction can have them.
+// table is a declared table with its SQL statements. Unless the table is spread, the statement update divides by
+// zero if the stored revision is not $9; the error stops the batch before its commit. The statement free clears the
+// unique values of a row that is updated later, so that another row of the transaction can take them.
 type table struct {
 	def                          store.Definition
 	sql                          string // quoted name of the table
@@ -90,7 +90,7 @@ func newTable(schema string, def store.Definition) (*table, error) {
 				team = '00000000-0000-0000-0000-000000000000' or current_setting('%[3]s', true) in (team::text, '%[4]s'))`,
 			t.sql, def.Name+"_pkey", teamSetting, allTeams, user, key)},
 	}
-	if !def.PerUser { // whose rows have no due time, and whose primary key begins with the user
+	if !def.PerUser { // a table per user has no due times, and its primary key begins with the user
 		t.relations = append(t.relations, t.index(def.Name+"_due", "due, team, id", "due"), t.index(def.Name+"_user", "user_id, team, id", "user_id"))
 	}
 	for i, unique := range def.Unique {
@@ -139,7 +139,7 @@ func Migrate(ctx context.Context, db interface {
 }
 
 func createRelations(ctx context.Context, tx pgx.Tx, o *Options, tables map[string]*table) error {
-	// With read committed, a statement under the lock sees what the previous holder has made.
+	// At read committed, statements that follow the lock see what another migration created while this one waited.
 	if _, err := tx.Exec(ctx, fmt.Sprintf("set transaction isolation level read committed; select pg_advisory_xact_lock(%d)", int64(engineLock))); err != nil {
 		return err
 	}

@@ -23,9 +23,9 @@ type connection interface {
 // transaction is one run of an Update. In a host's transaction it is a savepoint.
 type transaction struct {
 	engine *Store
-	ctx    context.Context //nolint:containedctx // that of the Update; store.Tx has no other
+	ctx    context.Context //nolint:containedctx // the context of the Update; methods of store.Tx take none
 	taken  bool            // the previous run failed because a key or a value existed
-	absent bool            // users without a row are locked, too
+	absent bool            // also lock users who have no row
 
 	conn    connection // nil until the first round trip
 	host    bool
@@ -34,10 +34,10 @@ type transaction struct {
 
 	done   bool  // committed
 	failed error // error of the first round trip that failed
-	again  bool  // another run may succeed after a failed round trip
+	again  bool  // a further run may succeed, after failed is set
 }
 
-// frame has the statements that start, configure, end and undo a transaction.
+// frame holds the statements that start, configure, end and undo a transaction.
 type frame struct{ start, settings, end, undo string }
 
 var (
@@ -49,7 +49,7 @@ var (
 	savepoint = frame{"savepoint healthlab", "", "release savepoint healthlab", "rollback to savepoint healthlab; release savepoint healthlab"}
 )
 
-// rollbackTime is the longest time of a rollback before its connection is closed.
+// rollbackTime is the longest duration of a rollback; after it the connection is closed.
 const rollbackTime = 2 * time.Second
 
 func (f *frame) begin(b *pgx.Batch) {
@@ -61,7 +61,7 @@ func (f *frame) begin(b *pgx.Batch) {
 
 func (f *frame) commit(b *pgx.Batch) {
 	b.Queue(f.end).Exec(func(tag pgconn.CommandTag) error {
-		if tag.String() == "ROLLBACK" { // a statement has failed
+		if tag.String() == "ROLLBACK" { // the server rolls back if a statement has failed
 			return pgx.ErrTxCommitRollback
 		}
 		return nil
@@ -145,7 +145,8 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	return rows, nil
 }
 
-// errAbsent is returned for locking a user without a row. The next run takes the advisory lock first.
+// errAbsent is returned when a transaction locks a user that has no row. The next run takes an advisory lock for the
+// user first.
 var errAbsent = fmt.Errorf("%w: a user that the transaction locks must exist", store.ErrStale)
 
 // commit writes the rows and commits in one round trip.
@@ -153,7 +154,7 @@ func (t *transaction) commit(writes []store.Write) error {
 	if len(writes) == 0 && t.conn == nil {
 		return nil
 	}
-	counted := false // changes of rows on other machines
+	counted := false // an update changes rows on other machines, which are counted
 	for i := range writes {
 		w := &writes[i]
 		of := t.engine.tables[w.Table]
@@ -170,7 +171,7 @@ func (t *transaction) commit(writes []store.Write) error {
 		return err
 	}
 	t.engine.queueWrites(b, writes, t.taken, t.host)
-	if counted { // the commit follows when all rows were there
+	if counted { // commit only after every changed row was found
 		if err := t.send(b); err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (t *transaction) send(b *pgx.Batch) error {
 		return nil
 	}
 	err = t.engine.meaning(err)
-	// A broken connection may have broken after the commit.
+	// If the connection broke, the commit may have succeeded; a second run would then write twice.
 	return t.fail(err, contended(err) || pgconn.SafeToRetry(err))
 }
 
@@ -222,10 +223,10 @@ func isUniqueViolation(err error) bool {
 	return errors.As(err, &pg) && pg.Code == uniqueViolation
 }
 
-// queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of keys, so that
-// a unique value can move from one row to another. If a unique value moves between two changed rows, the batch
-// fails and is sent once more with free, which first clears the unique values of all changed rows. host says that
-// the transaction is one of the host, which may write rows of its own.
+// queueWrites adds writes to a batch: deletions, changes and then new rows, each in the order of keys, so that a
+// unique value can move from one row to another. If a unique value moves between two changed rows, the batch fails
+// and is sent once more with free set, which first clears the unique values of all changed rows. host means that the
+// transaction belongs to the host, which may have written rows of its own.
 func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool) {
 	e.nameTeam(b, teamOfWrites(writes))
 	for i := range writes {
@@ -279,7 +280,7 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool)
 	})
 	each(func(w *store.Write) bool { return !w.Gone && w.Was == 0 }, func(t *table, w *store.Write) {
 		put := b.Queue(t.insert, values(w)...)
-		if t.spread { // a worker's error does not name the table
+		if t.spread { // an error of a worker does not name the table
 			put.Fn = func(rows pgx.BatchResults) error {
 				_, err := rows.Exec()
 				if isUniqueViolation(err) {
@@ -291,7 +292,7 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool)
 	})
 }
 
-// values returns the stored columns of a row.
+// values returns the arguments of an insert or update of a row.
 func values(w *store.Write) []any {
 	var user, due any
 	if !w.User.IsZero() {
@@ -310,7 +311,7 @@ func indexValue(v string) any {
 	return []byte(v)
 }
 
-// meaning converts the error of a commit to that of the store.
+// meaning converts a database error of a commit to the error that package store defines for it.
 func (e *Store) meaning(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

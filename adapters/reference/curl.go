@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// curl returns a command for a POSIX shell that calls an operation. URL is the address of the
-// service; each parameter and each credential is a variable.
+// curl returns a command for a POSIX shell that calls an operation. The variable URL is the address of the service;
+// each parameter and each credential is a variable too.
 func (d *document) curl(method, path string, op operation) string {
 	var lines []string
 	add := func(line string) { lines = append(lines, line) }
@@ -94,7 +94,7 @@ func variables(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// variable returns the variable of a shell for a name: $USER_ID for user_id, $TEAM_KEY for TeamKey.
+// variable returns the shell variable for a name: $USER_ID for user_id, $TEAM_KEY for TeamKey.
 func variable(name string) string {
 	var b strings.Builder
 	lower := false

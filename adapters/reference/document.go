@@ -97,7 +97,7 @@ func (s *schema) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(s))
 }
 
-// The values of the templates.
+// Values of the templates.
 type (
 	// tag is a subject with its operations.
 	tag struct {
@@ -122,12 +122,12 @@ type (
 		Shape   shape
 		Example string
 	}
-	// shape is a type: its names and fields.
+	// shape is the description of a type for a page: its names and fields.
 	shape struct {
 		Words  []word
 		Fields []field
 	}
-	// word is text; Link is the name of a type.
+	// word is a piece of text. If Link is not empty, it names the type to which the text links.
 	word  struct{ Text, Link string }
 	field struct {
 		Name, In, Description string
@@ -274,7 +274,7 @@ func shapeOf(s schema) shape {
 
 func last(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
 
-// words describes a type.
+// words returns the description of a type, with links to named types.
 func words(s schema) []word {
 	if s.Ref != "" {
 		return []word{{Text: last(s.Ref), Link: last(s.Ref)}}
@@ -311,7 +311,7 @@ func words(s schema) []word {
 	return []word{{Text: plain(s)}}
 }
 
-// plain describes a type without parts.
+// plain returns the description of a type that contains no other types.
 func plain(s schema) string {
 	text := "any"
 	switch t := s.Type.(type) {

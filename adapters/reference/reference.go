@@ -39,7 +39,7 @@ func Handler(api http.Handler) http.Handler {
 			http.Error(w, "use GET", http.StatusMethodNotAllowed)
 			return
 		}
-		once.Do(func() { set, failed = render(context.WithoutCancel(r.Context()), api) }) //nolint:contextcheck // all requests share the pages, so the first one does not end it
+		once.Do(func() { set, failed = render(context.WithoutCancel(r.Context()), api) }) //nolint:contextcheck // the pages outlive the first request
 		if failed != nil {
 			http.Error(w, "the contract cannot be shown", http.StatusInternalServerError)
 			return
@@ -62,7 +62,7 @@ func Handler(api http.Handler) http.Handler {
 		}
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(page) //nolint:gosec // html/template escapes what is searched for
+		_, _ = w.Write(page) //nolint:gosec // html/template escapes the search text
 	})
 }
 
@@ -114,7 +114,7 @@ func render(ctx context.Context, api http.Handler) (*pageSet, error) {
 	return set, errors.Join(errs...)
 }
 
-// page makes one page.
+// page renders one page.
 func (s *pageSet) page(name, kind, title string, data any) ([]byte, error) {
 	var b bytes.Buffer
 	err := s.templates.ExecuteTemplate(&b, kind, map[string]any{
@@ -135,7 +135,7 @@ func (s *pageSet) search(text string) ([]byte, error) {
 	return s.page(searchPage, "search.html", "Search", data)
 }
 
-// fetch reads the contract as a client of api does.
+// fetch requests the contract from api.
 func fetch(ctx context.Context, api http.Handler) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/openapi.json", http.NoBody)
 	if err != nil {

@@ -14,10 +14,10 @@ type hit struct {
 	texts [3]string
 }
 
-// longestSearch is how many bytes of a search are read, mostHits how many places are shown.
+// longestSearch is the number of bytes of a search text that are used, and mostHits the largest number of results.
 const longestSearch, mostHits = 200, 100
 
-// hits returns all places: operations, events and types.
+// hits returns the search index: all operations, events and types.
 func hits(tags []tag, events []call, types []kind) (out []hit) {
 	add := func(h hit, fields []field, texts ...string) {
 		for _, f := range fields {
@@ -46,8 +46,8 @@ func hits(tags []tag, events []call, types []kind) (out []hit) {
 	return out
 }
 
-// search returns the entries that contain all words of a text: first those with the words in the title, then those with
-// the words in title or code, then others, each in the order of all.
+// search returns the entries that contain all words of a text: first those with the words in the title, then those
+// with the words in title or code, then the others. Within each group the order of all is kept.
 func search(all []hit, text string) (found []hit) {
 	words := strings.Fields(strings.ToLower(text))
 	if len(words) == 0 {

@@ -5,7 +5,7 @@ import "regexp"
 // part is a part of a text: plain, code, strong, or a link.
 type part struct{ Text, Kind, URL string }
 
-// marks are the marks of Markdown that contracts use in a line: code, strong text and links.
+// marks matches the Markdown within a line that contracts use: code, strong text and links.
 var marks = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\((https?://[^)\\s]+)\\)")
 
 // parts splits a text at its markup.

@@ -88,28 +88,27 @@ func Behaviours() []string {
 	}
 }
 
-// Connector is a provider that does not exist: every flow of signing in, grants that end
-// after a while and are renewed, the data of [Provider], and every failure on demand. The
-// same name is always the same account. Safe for concurrent use; make it with
-// [NewConnector].
+// Connector is an invented provider. It has every flow of signing in, grants that expire and are renewed, the data
+// of [Provider], and every failure on demand. The same name is always the same account. Safe for concurrent use;
+// make it with [NewConnector].
 //
-// A grant is renewed for a new one, as OAuth with rotation does it: of an account, the
-// last one and the one before it work. What a Connector knows of that ends with the
-// process; a grant that is newer than what it knows is taken.
+// A renewal returns a new grant, as OAuth with rotation does. Of each account, the newest grant and the one before
+// it are valid. A Connector keeps the numbers of these grants in memory. It accepts a grant that is newer than it
+// knows, because another process may have issued it.
 type Connector struct {
 	provider string
 	page     string
 	life     time.Duration
 	now      func() time.Time
 	pushKey  []byte
-	client   linking.OAuthClient // zero for the deployment's
+	client   linking.OAuthClient // zero for the client of the deployment
 	*books
 }
 
-// books is the state of the provider, shared by all clients.
+// books is the state of the provider, which the connectors of all clients share.
 type books struct {
 	mu       sync.Mutex
-	used     map[string]bool // codes
+	used     map[string]bool // authorization codes that were used
 	accounts map[string]*account
 	// withdrawn maps users that have withdrawn their consent to their accounts.
 	withdrawn map[healthlab.UserID]string
@@ -120,7 +119,7 @@ type account struct {
 	// last is the number of the newest grant, and before that of the previous one.
 	last, before int64
 	revoked      bool
-	// asked counts the data requests by resource.
+	// asked counts the data requests of the account by resource.
 	asked map[string]int
 }
 
@@ -154,8 +153,8 @@ func NewConnector(provider string, opts *ConnectorOptions) *Connector {
 	}
 }
 
-// DetailPushKey is the detail of a team's client with the key that signs messages pushed to it. Without the detail,
-// none are pushed.
+// DetailPushKey names the detail of a team's client that holds the key which signs messages to that client. Without
+// the detail, no messages are pushed.
 const DetailPushKey = "push_key"
 
 // ForClient returns a connector for another OAuth client. Any id is accepted, and any secret without [BehaviourRefused]
@@ -191,7 +190,7 @@ func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 
 func (c *Connector) clientID() string { return cmp.Or(c.client.ID, "sandbox") }
 
-// grantee returns the name of an account at the client.
+// grantee returns the name of the pair of an account and the connector's client.
 func (c *Connector) grantee(account string) string {
 	if c.client.ID == "" {
 		return account
@@ -214,7 +213,7 @@ func (c *Connector) trusted() error {
 
 var errClient = errors.New("the sandbox provider refuses the OAuth client")
 
-// Connectors returns a connector for every provider that people sign in at.
+// Connectors returns a connector for every provider at which people sign in, by slug.
 func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]linking.ProviderConnector {
 	out := map[string]linking.ProviderConnector{}
 	for _, v := range p.List("") {
@@ -245,7 +244,7 @@ func behaviourOf(name string) string {
 	return ""
 }
 
-// meet lets a name's behaviour happen at the sign-in.
+// meet applies the behaviour in a name to a sign-in: it returns a grant, or the failure.
 func meet(ctx context.Context, name string) (g linking.Grant, behaviour string, err error) {
 	behaviour = behaviourOf(name)
 	switch behaviour {
@@ -357,7 +356,7 @@ func (c *Connector) first(code string) bool {
 	return true
 }
 
-// grant returns a grant of a person, also after a revocation. With a life of zero it does not expire.
+// grant returns a new grant of a person, also after a revocation. With a life of zero the grant does not expire.
 func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -366,11 +365,11 @@ func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	a := c.remember(t.account)
 	a.revoked = false
 	until := c.issue(&t, a, life)
-	a.before = t.serial // what was granted before is worth nothing
+	a.before = t.serial // invalidates all earlier grants
 	return linking.Grant{Secret: t.secret(), ExpiresAt: until}
 }
 
-// SignIn takes any password for a name, and lets the name's behaviour happen.
+// SignIn accepts any password for a name, and applies the behaviour in the name.
 func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return linking.PasswordResponse{}, err
@@ -399,8 +398,8 @@ func (c *Connector) CompleteMFA(_ context.Context, r linking.MFARequest) (linkin
 	}
 }
 
-// SignInByEmail lets the address's behaviour happen. The person is a patient of the practice that
-// the domain of the address begins with: ann@riverside.example of riverside.
+// SignInByEmail applies the behaviour in the address. The first part of the address's domain is the practice whose
+// patient the person is: riverside for ann@riverside.example.
 func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (linking.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return linking.Grant{}, err

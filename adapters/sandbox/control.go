@@ -13,22 +13,19 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// maxTimes is how often a message is sent at most.
+// maxTimes is the largest number of times that a message is sent.
 const maxTimes = 100
 
-// Control is how those who try a sandbox out make something happen at its providers, where
-// what happens does not follow from a name (see [Behaviours]). It checks no credential: mount
-// it behind something that does, with http.StripPrefix.
+// Control lets people who try a sandbox cause events at its providers that do not follow from a name (see
+// [Behaviours]). It checks no credential: mount it behind a handler that does, with http.StripPrefix.
 //
-//	POST /{provider}/push      name, and if wanted id, since, resource (repeated), times
+//	POST /{provider}/push      name, and optionally id, since, resource (repeated), times
 //	POST /{provider}/withdraw  name
 //
-// The values are those of a form. push lets the provider send that the account of a name
-// has something new, to inlet at /v2/link/push/{provider}; with times, the same message
-// again and again. The answer is the list of the inlet's statuses. withdraw takes the
-// consent of a name back for the users whom the caller may speak for: users returns those
-// who are connected to the provider with an account. Connectors that are not of this package
-// are left out.
+// The values are fields of a form. push makes the provider send a message that the account of a name has new data,
+// to inlet at /v2/link/push/{provider}; with times, it sends the same message repeatedly. The answer is the list of
+// inlet's statuses. withdraw withdraws the consent of a name for users of the caller: the function users returns
+// those who are connected to the provider with the account. Connectors of other packages are ignored.
 func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler,
 	users func(r *http.Request, provider, account string) ([]healthlab.UserID, error),
 ) http.Handler {
@@ -122,7 +119,7 @@ type status struct {
 // Header returns headers that are not used.
 func (s *status) Header() http.Header { return s.header }
 
-// WriteHeader notes the first status.
+// WriteHeader stores the first status.
 func (s *status) WriteHeader(code int) {
 	if s.code == 0 {
 		s.code = code

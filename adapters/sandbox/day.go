@@ -18,13 +18,13 @@ const (
 	training
 )
 
-// minutesADay is how long most days are.
+// minutesADay is the number of minutes of a day on which the clocks do not change.
 const minutesADay = 24 * 60
 
 // speeds maps sports with a distance to their speed, in m/s.
 var speeds = map[string]float64{running: 2.6, cycling: 6.8, swimming: 0.9, walk: 1.5}
 
-// cadences are the steps a minute of the sports with steps.
+// cadences maps sports with steps to their steps per minute.
 var cadences = map[string]float64{running: 160, walk: 112}
 
 // day is one local day of a person, minute by minute from midnight. All sandbox data is derived from it, so that steps,
@@ -43,9 +43,9 @@ type day struct {
 	steps     []float64
 	heartRate []float64
 	glucose   []float64
-	off       []bool // the device is not worn
+	off       []bool // whether the device is not worn
 
-	night, nextNight night // that ends, and that begins, on the day
+	night, nextNight night // the nights that end and that begin on the day
 	training         *session
 	meals            []meal
 }
@@ -76,8 +76,8 @@ type meal struct {
 	kcal   float64
 }
 
-// dayOf invents a day, as the devices of a provider measure it. The same user, day and provider are always
-// the same, for every caller, and whenever.
+// dayOf invents a day, as the devices of a provider measure it. The same user, day and provider always give the same
+// result, in every process.
 func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location, provider string) *day {
 	d := &day{person: personOf(user), user: user, date: date, loc: loc, start: date.At(loc), by: instrumentOf(user, provider)}
 	minutes := int(date.AddDays(1).At(loc).Sub(d.start) / time.Minute)
@@ -133,7 +133,7 @@ func nightOf(p *person, user healthlab.UserID, date healthlab.Date, loc *time.Lo
 	return n
 }
 
-// sleep adds the night that ends and the one that begins on the day.
+// sleep adds to the day the night that ends on it and the one that begins on it.
 func (d *day) sleep() {
 	d.night, d.nextNight = nightOf(&d.person, d.user, d.date, d.loc), nightOf(&d.person, d.user, d.date.AddDays(1), d.loc)
 	for _, n := range []night{d.night, d.nextNight} {
@@ -146,7 +146,7 @@ func (d *day) sleep() {
 	}
 }
 
-// move lays walks and the workout over the waking day.
+// move distributes walks and the workout over the hours awake.
 func (d *day) move() {
 	r := dice(d.user, "move", d.date)
 	goal := clamp(d.stepGoal*(0.85+0.3*r.Float64())+900*r.NormFloat64(), 800, 30000)
@@ -175,15 +175,15 @@ func (d *day) move() {
 			d.steps[m] = clamp(95+12*r.NormFloat64(), 40, 130)
 			goal -= d.steps[m]
 		}
-		goal -= 5 // a day ends, also for the very lazy
+		goal -= 5 // ends the loop if the person does not reach the goal
 	}
 	for m := range d.steps {
 		d.steps[m] = math.Round(d.steps[m])
 	}
 }
 
-// eat sets the table and lets glucose follow: each meal a rise that peaks after some
-// 45 minutes and is over after about three hours.
+// eat adds meals and the glucose that follows: after each meal it rises, peaks after some 45 minutes and is back
+// after about three hours.
 func (d *day) eat() {
 	r := dice(d.user, "eat", d.date)
 	for i, name := range []string{"Breakfast", "Lunch", "Dinner"} {

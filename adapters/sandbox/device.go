@@ -18,8 +18,8 @@ var models = map[healthdata.SourceType]struct{ model, version string }{
 	healthdata.SourceInsulinPump: {"Sandbox Pump", "5.1"},
 }
 
-// Device returns the user's device of a source type; nil if the source type is no device. Each
-// user has one device of a type at a provider, which never changes.
+// Device returns the user's device of a source type; nil if the source type is not a device. Each user has one
+// device of a type at a provider, which never changes.
 func (p Provider) Device(user healthlab.UserID, source healthdata.SourceType) *healthdata.DeviceInfo {
 	made, ok := models[source]
 	if !ok {

@@ -1,9 +1,8 @@
-// Package sandbox is a world to try things in: a [Provider] whose people have
-// believable days, and a laboratory that walks orders from the post to the result.
+// Package sandbox has invented people and an invented laboratory to try healthlab with: a [Provider] whose people
+// have plausible days, and a [Lab] that takes an order from the shipment of the kit to the result.
 //
-// Both are deterministic: the same user and day give the same data in every process,
-// and the same order has the same behaviour. They are behaviour, not mocks: they fail on
-// demand as real ones do, and what they deliver goes through the same services.
+// Both are deterministic: the same user and day give the same data in every process, and the same order has the same
+// course. They fail on demand as real ones do, and what they deliver is processed by the same services.
 package sandbox
 
 // Files in the order of reading: each uses those before it.

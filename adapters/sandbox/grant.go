@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ticket is the content of a secret. It needs no store, so any process can read it.
+// ticket is the content of a grant's secret. It contains all that is needed to check it, so any process can read it.
 type ticket struct {
 	account, behaviour string
 	serial             int64
@@ -33,7 +33,7 @@ func openTicket(secret []byte) (t ticket, ok bool) {
 	if len(parts) < 4 {
 		return t, false
 	}
-	n := len(parts) // a behaviour is a person's own text
+	n := len(parts) // the behaviour is chosen by a person, so it may contain separators
 	serial, err := strconv.ParseInt(parts[n-2], 10, 64)
 	until, bad := strconv.ParseInt(parts[n-1], 10, 64)
 	t = ticket{account: parts[0], behaviour: strings.Join(parts[1:n-2], "|"), serial: serial}
@@ -51,7 +51,7 @@ func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 	return []byte(t.Refresh), nil
 }
 
-// Decode reads the tokens of a secret.
+// Decode returns the tokens in the secret of a grant.
 func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	if _, ok := openTicket(secret); !ok {
 		return linking.Tokens{}, fmt.Errorf("%w: secret: must be one that the sandbox issued", healthlab.Invalid)
@@ -74,7 +74,7 @@ func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time
 	now := c.now()
 	switch {
 	case t.behaviour == BehaviourEnded || t.behaviour == BehaviourStuck:
-		until = now // it has to be renewed at once
+		until = now // the token has already expired and must be renewed
 	case life > 0:
 		until = now.Add(life)
 	}
@@ -83,8 +83,8 @@ func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time
 	return until
 }
 
-// look returns the account of a secret, and updates it for a newer grant of another process. honoured is false for a
-// grant that was replaced twice.
+// look returns the account of a grant. A grant of another process that is newer than the account's becomes the
+// newest. honoured is false if the grant was replaced twice.
 func (c *Connector) look(t ticket) (a *account, honoured bool) {
 	a = c.remember(t.account)
 	if t.serial > a.last {

@@ -32,38 +32,36 @@ type LabOptions struct {
 	Outcome func(orders.Order) Outcome
 	// PatientManaged lists the slugs of labs that make appointments directly with the patient and confirm them later.
 	PatientManaged []string
-	// VisitOutcome decides what becomes of an appointment, and of the call that moves it.
-	// Default: [VisitOutcomeFromNotes].
+	// VisitOutcome decides the outcome of an appointment, and of a call that moves it. Default:
+	// [VisitOutcomeFromNotes].
 	VisitOutcome func(visits.Booking) VisitOutcome
 }
 
-// Lab is a laboratory that works, with its carrier: it takes orders, sends kits, gets
-// samples back and reports what it finds, one step after another by its clock. It
-// keeps the promises of [exchange.LabBackend], and fails in every way that its options
-// ask for. Nothing in it is left to chance: the same orders at the same times bring
-// the same messages.
+// Lab is a simulated laboratory with its carrier: it takes orders, sends kits, receives samples and reports results,
+// one step after another by its clock. It implements [exchange.LabBackend], and fails in every way that its options
+// ask for. It is deterministic: the same orders at the same times cause the same messages.
 //
 // It keeps its orders in memory. It is safe for concurrent use.
 type Lab struct {
 	opts LabOptions
-	boot string // tells the cursors of this lab from those of an earlier one
+	boot string // random id that tells this lab's cursors from those of an earlier process
 
 	mu     sync.Mutex
 	orders map[orders.OrderID]*labOrder
-	due    work.Due[source]             // when the next thing happens to each
-	early  map[orders.OrderID]*labOrder // only an appointment came so far
+	due    work.Due[source]             // time of the next step of each source
+	early  map[orders.OrderID]*labOrder // orders of which only an appointment has arrived so far
 	visits map[uuid.UUID]*labVisit
-	taken  map[string]int // how many places of a slot
+	taken  map[string]int // number of booked places of each slot
 	sent   []exchange.Message
 }
 
 // source is an order or appointment with scheduled steps.
 type source interface {
-	// next returns when the next thing happens; false if nothing will.
+	// next returns the time of the next step; false if there is none.
 	next(l *Lab) (time.Time, bool)
-	// message lets it happen.
+	// message takes the next step and returns its message.
 	message(l *Lab, at time.Time) exchange.Message
-	// again is how often a message is repeated.
+	// again returns how many times a message is repeated.
 	again() int
 }
 
@@ -74,13 +72,13 @@ type labOrder struct {
 	expected  map[int][]catalogue.ExpectedResult
 	sample    string
 	tries     int
-	kit       time.Time // when the kit was asked for; zero if it was not
-	request   time.Time // when the sample was asked to be tested; zero if not yet
+	kit       time.Time // when the kit was requested; zero if it was not
+	request   time.Time // when the test of the sample was requested; zero if not yet
 	cancelled bool
-	told      int       // how many messages of its plan were sent
-	count     int       // how many were sent at all, by which they are named
-	visited   bool      // an appointment was made, which is reported on its own
-	drawn     time.Time // when that appointment was over; zero before
+	told      int       // number of steps of the plan that were reported
+	count     int       // number of all messages, by which messages are named
+	visited   bool      // an appointment was booked, which is reported separately
+	drawn     time.Time // end of that appointment; zero before
 }
 
 // NewLab returns a laboratory without orders.
@@ -148,7 +146,7 @@ func (l *Lab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accep
 	}
 	l.schedule(o)
 	if o.tries <= o.outcome.Down+o.outcome.Silent {
-		// It has the order now, and the answer gets lost.
+		// The lab has stored the order, but the answer does not arrive.
 		return exchange.Accepted{}, context.DeadlineExceeded
 	}
 	if o.outcome.Slow {
@@ -157,7 +155,7 @@ func (l *Lab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accep
 	return exchange.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
 }
 
-// notice returns the notice of tests that the insurance will probably not pay.
+// notice returns the notice that the insurance will probably not pay for some tests.
 func (o *labOrder) notice() *orders.CoverageNotice {
 	if !o.outcome.Uncovered {
 		return nil
@@ -190,8 +188,7 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	}
 }
 
-// Updates implements [exchange.LabBackend]. A cursor of another lab, or of this one
-// before it was started anew, is the start.
+// Updates implements [exchange.LabBackend]. A cursor of another lab, or of an earlier process, counts as the start.
 func (l *Lab) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return exchange.Batch{}, err
@@ -236,7 +233,7 @@ func (l *Lab) advance(now time.Time) {
 	}
 }
 
-// next implements source.
+// next implements [source].
 func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	step := l.opts.Step
 	if o.cancelled {
@@ -266,7 +263,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 		}
 		parcel = 0
 		if o.outcome.Slow {
-			parcel = 1 // the acceptance came before the visit
+			parcel = 1 // the lab accepts the order before the visit
 		}
 	}
 	if at := o.kit.Add(time.Duration(parcel) * step); !o.kit.IsZero() && at.After(start) {
@@ -296,7 +293,7 @@ func (o *labOrder) visit() {
 
 func (o *labOrder) again() int { return o.outcome.Repeats }
 
-// message implements source.
+// message implements [source].
 func (o *labOrder) message(_ *Lab, at time.Time) exchange.Message {
 	does := o.plan()[o.told]
 	o.told++

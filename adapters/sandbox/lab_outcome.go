@@ -24,7 +24,7 @@ type Outcome struct {
 	TooLateToCancel bool
 	// Uncovered means that the lab reports that the insurance will probably not pay.
 	Uncovered bool
-	// Repeats is how many times every message is repeated.
+	// Repeats is how many times every message is sent again.
 	Repeats int
 	// Story is the sequence of steps; empty means no incident.
 	Story Story
@@ -33,7 +33,7 @@ type Outcome struct {
 // Story is a sequence of incidents of an order.
 type Story string
 
-// The stories.
+// Stories of an order.
 const (
 	// Undeliverable means that the carrier brings the kit back.
 	Undeliverable Story = "undeliverable"
@@ -113,12 +113,12 @@ func OutcomeFromPassthrough(o orders.Order) Outcome {
 	return f
 }
 
-// happening is one step of an order's plan.
+// happening is one planned step of an order.
 type happening struct {
 	on     orders.Trigger
 	detail orders.StatusDetail
-	flags  *orders.SimulationFlags // of the results that come with it; nil for none
-	parcel bool                    // the way of a kit to the patient
+	flags  *orders.SimulationFlags // flags of the results that the step reports; nil without results
+	parcel bool                    // a step of the kit's shipment to the patient
 }
 
 // plan returns all steps of the order after its acceptance.
@@ -139,10 +139,10 @@ func (o *labOrder) plan() []happening {
 	}
 	for _, on := range simulation.SuccessPath(o.order.Method(), !o.kit.IsZero()) {
 		if on == orders.LabAccepted || on == orders.PatientAwaited || on == orders.KitRegistered {
-			continue // not the lab's to report, or in the answer already
+			continue // reported by others, or already in the answer to the order
 		}
 		if o.visited && (on == orders.AppointmentBooked || on == orders.AppointmentConfirmed || on == orders.SampleDrawn) {
-			continue // reported of the appointment
+			continue // the appointment reports it
 		}
 		h := happening{on: on}
 		h.parcel = on == orders.KitShipped || on == orders.KitOutForDelivery || on == orders.KitDelivered
@@ -154,7 +154,7 @@ func (o *labOrder) plan() []happening {
 	return o.outcome.Story.bend(steps, o.order.Method() == catalogue.Testkit)
 }
 
-// bend applies a story to a plan without incidents. Shipping stories apply to kits only.
+// bend changes a plan without incidents according to a story. Stories of shipping change only plans of kits.
 func (s Story) bend(plan []happening, kit bool) []happening {
 	at := func(on orders.Trigger) int {
 		return slices.IndexFunc(plan, func(h happening) bool { return h.on == on })

@@ -54,7 +54,7 @@ type VisitOutcome struct {
 	Moved, Dropped bool
 	// TooLate means that the provider refuses to move or cancel the appointment.
 	TooLate bool
-	// Repeats is how many times every message is repeated.
+	// Repeats is how many times every message is sent again.
 	Repeats int
 }
 
@@ -101,10 +101,10 @@ type labVisit struct {
 	tries     int
 	moves     int
 	made      time.Time // when it was booked; zero if it was not
-	start     time.Time // zero while a request has no time
+	start     time.Time // zero while a requested visit has no time
 	end       time.Time
-	slot      string // the key of the slot that it takes
-	later     bool   // it is agreed in a message
+	slot      string // key of the booked slot
+	later     bool   // a later message confirms it
 	agreed    bool
 	moved     bool // the provider has moved it
 	cancelled bool
@@ -131,10 +131,9 @@ func (l *Lab) ServedAt(ctx context.Context, zip string) ([]appointment.Served, e
 	return out, nil
 }
 
-// FreeSlots implements [appointment.SlotBackend]. Centers have a slot every twenty minutes in
-// the zone of the place: today from the next full hour, and 7:00 at the earliest, until
-// 17:00, if it is not 16:00 yet; on other days from 7:00 to 12:00. A phlebotomist comes
-// within one of four spans of two hours from 8:00 on; today from the next full hour on.
+// FreeSlots implements [appointment.SlotBackend]. Centers have a slot every twenty minutes, in their own time zone:
+// on later days from 7:00 to 12:00; today, if it is before 16:00, from the next full hour but not before 7:00 until
+// 17:00. Home visits have four slots of two hours from 8:00 on; today those from the next full hour on.
 func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appointment.Slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -221,7 +220,7 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	return out
 }
 
-// offered returns the slot that a key names, if the place has it.
+// offered returns the slot with the key that a booking names. It fails if the place has no such slot.
 func (l *Lab) offered(b visits.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
 	bad := fmt.Errorf("%w: slot not found", healthlab.Invalid)
@@ -287,13 +286,13 @@ func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 		v.agreed = true
 	}
 	if v.tries <= v.outcome.Down+v.outcome.Silent {
-		// It has the appointment now, and the answer gets lost.
+		// The provider has stored the appointment, but the answer does not arrive.
 		return visits.Booked{}, context.DeadlineExceeded
 	}
 	return v.answer(), nil
 }
 
-// visited changes the lab's order of an appointment, now or when the order arrives.
+// visited changes the lab's order to which an appointment belongs, at once or when the order arrives.
 func (l *Lab) visited(id orders.OrderID, change func(*labOrder)) {
 	if o := l.orders[id]; o != nil {
 		change(o)
@@ -369,7 +368,7 @@ func (l *Lab) CancelVisit(ctx context.Context, c visits.Cancellation) error {
 	l.advance(l.opts.Now())
 	v := l.visits[c.Appointment]
 	if v == nil {
-		// Any later booking of this appointment is refused.
+		// Makes later bookings of this appointment fail.
 		l.visits[c.Appointment] = &labVisit{cancelled: true}
 		return nil
 	}
@@ -382,7 +381,7 @@ func (l *Lab) CancelVisit(ctx context.Context, c visits.Cancellation) error {
 	return nil
 }
 
-// Appointments returns how many appointments of an order take place: for tests.
+// Appointments returns the number of booked appointments of an order, for tests.
 func (l *Lab) Appointments(id orders.OrderID) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -395,7 +394,7 @@ func (l *Lab) Appointments(id orders.OrderID) int {
 	return n
 }
 
-// visitNews is a scheduled step of an appointment.
+// visitNews is a planned step of an appointment.
 type visitNews struct {
 	at         time.Time
 	on         appointment.Trigger
@@ -452,7 +451,7 @@ func (v *labVisit) request(l *Lab, after time.Time) (start, end time.Time) {
 	return start, start.Add(homeSlot)
 }
 
-// next implements source.
+// next implements [source].
 func (v *labVisit) next(l *Lab) (time.Time, bool) {
 	plan := v.plan(l)
 	if v.cancelled || v.told >= len(plan) {
@@ -461,7 +460,7 @@ func (v *labVisit) next(l *Lab) (time.Time, bool) {
 	return plan[v.told].at, true
 }
 
-// message implements source.
+// message implements [source].
 func (v *labVisit) message(l *Lab, at time.Time) exchange.Message {
 	n := v.plan(l)[v.told]
 	v.told++

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Outbox collects the messages to patients and sends none. Safe for concurrent use; the zero value is empty.
+// Outbox collects messages to patients and sends none. Safe for concurrent use; the zero value is ready to use.
 type Outbox struct {
 	mu   sync.Mutex
 	sent []orders.PatientMessage
@@ -48,7 +48,7 @@ func (o *Outbox) Send(ctx context.Context, m orders.PatientMessage) error {
 	return nil
 }
 
-// Sent returns the messages about an order in sending order.
+// Sent returns the messages about an order, in the order in which they were sent.
 func (o *Outbox) Sent(id orders.OrderID) []orders.PatientMessage {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,12 +14,12 @@ var pageText string
 
 var pageForm = template.Must(template.New("page").Parse(pageText))
 
-// SignInPage is the sign-in page of every provider of a sandbox, for people who try things
-// out: mount it where [ConnectorOptions].Page says. callbacks are the addresses that it
-// sends people back to, each with all that is below it: it is no open redirector.
+// SignInPage returns the sign-in page of every provider of a sandbox, for people who try it: mount it at the address
+// [ConnectorOptions].Page. callbacks lists the addresses to which it may redirect, each including all paths below
+// it. It redirects nowhere else.
 //
-// The person who signs in gives a name, and what may be read; a name with a behaviour is
-// how to see it fail.
+// A person signs in with any name and chooses the granted scopes. A name with a behaviour makes the sign-in or later
+// requests fail.
 func SignInPage(callbacks ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -51,7 +51,7 @@ func SignInPage(callbacks ...string) http.Handler {
 }
 
 func answerPage(w http.ResponseWriter, r *http.Request) {
-	var c Connector // a code says all that is needed
+	var c Connector // a zero Connector suffices to make a code
 	page := url.URL{RawQuery: r.URL.RawQuery}
 	to, err := c.Deny(page.String())
 	if r.PostForm.Get("answer") == "allow" {

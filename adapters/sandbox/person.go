@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// The sports of sandbox people.
+// Sports of sandbox people.
 const (
 	running  = "running"
 	cycling  = "cycling"
@@ -18,8 +18,8 @@ const (
 	strength = "strength_training" // goes no distance
 )
 
-// person is an invented person: what does not change from day to day. The same user is
-// always the same person.
+// person holds the properties of an invented person that do not change from day to day. The same user always gives
+// the same person.
 type person struct {
 	id          [32]byte
 	female      bool
@@ -29,10 +29,10 @@ type person struct {
 	fatPercent  float64
 	restingBPM  float64
 	hrv         float64 // RMSSD, ms
-	wakeMinute  float64 // of the local day
+	wakeMinute  float64 // minute of the local day
 	sleepHours  float64
 	stepGoal    float64
-	sporty      float64 // chance of a workout on a day
+	sporty      float64 // probability of a workout on a day
 	sport       string
 	fasting     float64 // glucose before meals, mmol/L
 	diabetic    bool

@@ -10,13 +10,13 @@ import (
 // Provider invents plausible data of people, with steps, heart rate, sleep, meals and workouts that agree. The same
 // user and day give the same data in every process. The zero value is ready to use. Safe for concurrent use.
 type Provider struct {
-	// Slug selects the provider whose devices measure. Devices of two providers differ in counted steps, in their
-	// clocks by up to a minute, and in when they are not worn. Default: devices without errors.
+	// Slug is the provider whose devices measure. Devices of two providers differ in counted steps, in their clocks
+	// by up to a minute, and in when they are not worn. Default: devices without errors.
 	Slug string
 }
 
-// Day invents the local day date of a user in loc. It costs as much as a few thousand
-// random numbers; a caller that wants several resources of a day asks once.
+// Day invents the local day date of a user in loc. It takes the time of a few thousand random numbers, so a caller
+// that needs several resources of a day should call it once.
 func (p Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Location) *Day {
 	return &Day{dayOf(user, date, loc, p.Slug)}
 }
@@ -39,12 +39,11 @@ func (p Provider) WorkoutStream(user healthlab.UserID, date healthlab.Date, loc 
 // Day is one invented day. It is immutable and safe for concurrent use. The caller owns the results of its methods.
 type Day struct{ d *day }
 
-// Samples returns the samples of a timeseries, ascending by timestamp, and who recorded
-// them. Sparse things do not happen every day; then there are none. A resource that is
-// not a timeseries has none either.
+// Samples returns the samples of a timeseries, ordered by timestamp, and their source. Rare measurements do not
+// exist on every day; then there are none. A resource that is not a timeseries has none either.
 //
-// The source of a workout's samples carries [WorkoutID]. A caller that stores them puts the
-// id there that storing the workout gave, so that readers can go from one to the other.
+// The source of a workout's samples has [WorkoutID] as its workout. A caller that stores the samples should replace
+// it by the id that the stored workout got, so that readers find the workout of a sample.
 func (d *Day) Samples(resource string) (healthdata.Source, []healthdata.Sample) {
 	r := healthdata.ResourceBySlug(resource)
 	if r == nil || r.Class != healthdata.ClassTimeseries {
@@ -58,9 +57,8 @@ func (d *Day) Samples(resource string) (healthdata.Source, []healthdata.Sample) 
 	return src, d.d.samples(r)
 }
 
-// Summaries returns the summaries of a resource that belong to the day: its activity,
-// the sleep that ended on it, its workout, its meals. They have no ids yet: storing
-// them gives them one.
+// Summaries returns the summaries of a resource that belong to the day: its activity, the sleep that ended on it,
+// its workout, its meals. They have no ids; the store assigns them.
 func (d *Day) Summaries(resource string) (healthdata.Source, []healthdata.Summary) {
 	return healthdata.Source{Type: healthdata.SourceWatch}, d.d.summaries(resource)
 }
@@ -68,7 +66,7 @@ func (d *Day) Summaries(resource string) (healthdata.Source, []healthdata.Summar
 // WorkoutStream returns the stream of the day's workout, nil if there was none.
 func (d *Day) WorkoutStream() *healthdata.WorkoutStream { return d.d.stream() }
 
-// sourceTypeOf returns the source type that records a resource.
+// sourceTypeOf returns the source type of a resource's data.
 func sourceTypeOf(r *healthdata.Resource) healthdata.SourceType {
 	switch r.Slug {
 	case "glucose":

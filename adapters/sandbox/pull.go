@@ -44,7 +44,7 @@ func summaryOf(resource string) string {
 // Pulls reports whether a resource is the stream of workouts.
 func (*Connector) Pulls(resource string) bool { return resource == streamSlug }
 
-// Pull returns some days of a resource, or lets the person's behaviour happen.
+// Pull returns some days of a resource, or the failure that the person's behaviour causes.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	if ctx.Err() != nil {
 		return linking.PullPage{}, ctx.Err()
@@ -53,7 +53,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	if err != nil {
 		return linking.PullPage{}, err
 	}
-	if times%2 == 0 { // and the next one goes well
+	if times%2 == 0 { // every second request succeeds
 		switch t.behaviour {
 		case BehaviourFlaky:
 			return linking.PullPage{}, errDown
@@ -95,7 +95,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	return page, err
 }
 
-// wholeDays extends the range of a diary to whole days, so that no hour is split.
+// wholeDays extends the range of manual entries to whole days, so that no hour is split.
 func wholeDays(r linking.PullRequest) linking.PullRequest {
 	if x := healthdata.ResourceBySlug(r.Resource); x == nil || !x.Diary() {
 		return r
@@ -135,7 +135,7 @@ func hourly(page *linking.PullPage, resource string) {
 	}
 }
 
-// payload is a summary in the provider's own words.
+// payload returns a summary in the form in which the provider would send it.
 func payload(resource string, s healthdata.Summary) json.RawMessage {
 	record := map[string]any{}
 	doc, err := json.Marshal(s)
@@ -145,17 +145,17 @@ func payload(resource string, s healthdata.Summary) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	for _, name := range []string{"id", "user_id", "source", "created_at", "updated_at"} { // those are ours
+	for _, name := range []string{"id", "user_id", "source", "created_at", "updated_at"} { // the provider has none of these
 		delete(record, name)
 	}
 	out, _ := json.Marshal(map[string]any{"kind": resource, "record": record})
 	return out
 }
 
-// lateness is how late data is of people with [BehaviourLate].
+// lateness is the delay of data of people with [BehaviourLate].
 const lateness = 36 * time.Hour
 
-// pullDays is how many days are on a page.
+// pullDays is the number of days of a page.
 const pullDays = 10
 
 func sameZone(home *time.Location, _ healthlab.Date) *time.Location { return home }
@@ -198,7 +198,7 @@ func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.L
 		if resource.Class == healthdata.ClassTimeseries {
 			source, samples := p.Samples(r.User, r.Resource, day, loc)
 			item = linking.PullItem{Source: source, Samples: within(samples, r.From, r.To, now)}
-			if source.WorkoutID != nil { // that is the provider's own name for it
+			if source.WorkoutID != nil { // it is the provider's id of the workout
 				item.Workout, item.Source.WorkoutID = ptr(source.WorkoutID.String()), nil
 			}
 		} else if !day.Before(first.AddDays(1)) && !day.After(last.AddDays(-1)) {
@@ -252,7 +252,7 @@ func over(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time
 	return !end.After(now)
 }
 
-// halve truncates the data recorded since an instant.
+// halve halves the values recorded after an instant, as if the data were incomplete.
 func halve(page *linking.PullPage, since time.Time) {
 	for i := range page.Items {
 		samples := page.Items[i].Samples

@@ -21,7 +21,7 @@ const (
 	PushSignature = "Sandbox-Signature"
 )
 
-// pushAge is how old a message may be.
+// pushAge is the age after which a message is no longer accepted.
 const pushAge = 5 * time.Minute
 
 // pushed is the body of a message.
@@ -32,8 +32,8 @@ type pushed struct {
 	Since     healthlab.Time `json:"since,omitzero"`
 }
 
-// Push returns a message that the account of a name has new data. Equal arguments give the same message. resources are
-// slugs; none means any. since may be zero.
+// Push returns a message, as headers and body, that the account of a name has new data. Equal arguments give an
+// equal message. resources are slugs; without any, the message does not name resources. since may be zero.
 func (c *Connector) Push(id, name string, since time.Time, resources ...string) (http.Header, []byte) {
 	p := pushed{ID: id, Account: c.account(name), Resources: resources}
 	if !since.IsZero() {
@@ -41,7 +41,7 @@ func (c *Connector) Push(id, name string, since time.Time, resources ...string) 
 	}
 	body, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // texts and an instant have JSON
+		panic(err) // strings and an instant always encode
 	}
 	at := strconv.FormatInt(c.now().Unix(), 10)
 	return http.Header{
@@ -63,7 +63,8 @@ func (c *Connector) pushSum(text string) string {
 
 var plainChallenge = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// Listen reads the messages of [Connector.Push] and [Connector.Verify]. A message is valid for five minutes.
+// Listen reads the messages of [Connector.Push] and [Connector.Verify]. It refuses a message older than five
+// minutes.
 func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	one := func(values map[string][]string, name string) string {
 		if all := values[name]; len(all) == 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// workoutSpace is the name space of the ids of invented workouts.
+// workoutSpace is the UUID namespace of the ids of invented workouts.
 var workoutSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:sandbox:workout"))
 
 // WorkoutID names the workout of a user's day. It is the external id of the workout,
@@ -20,16 +20,16 @@ func WorkoutID(user healthlab.UserID, date healthlab.Date) uuid.UUID {
 	return uuid.NewSHA1(workoutSpace, append(user.UUID[:], date.String()...))
 }
 
-// rare describes an occasional measurement: how often per day, around which hour, and its size.
+// rare describes an occasional measurement: how often per day, around which hour, and its typical value.
 type rare struct {
 	perDay   float64
 	hour     float64
 	mean, sd float64
 	decimals int
-	minutes  int // how long it takes, for intervals
+	minutes  int // length of an interval sample
 }
 
-// rarities are the timeseries without a course of their own over the day.
+// rarities lists the timeseries that are measured only occasionally.
 var rarities = map[string]rare{
 	"hrv_sdnn":                       {4, 12, 48, 9, 0, 0},
 	"blood_oxygen":                   {6, 3, 96.5, 0.8, 0, 0},
@@ -62,7 +62,7 @@ var rarities = map[string]rare{
 	"igg":                            {0.02, 9, 12, 3, 1, 0},
 }
 
-// samples measures a resource over the day.
+// samples returns the samples of a resource on the day.
 func (d *day) samples(r *healthdata.Resource) []healthdata.Sample {
 	switch r.Slug {
 	case "heartrate":
@@ -135,8 +135,7 @@ func (d *day) metres(m int) float64 {
 	return d.steps[m] * d.heightCM * 0.00414
 }
 
-// kcalActive returns the active energy of a minute, and kcalBasal the basal energy by the equation of Mifflin and St
-// Jeor (1990).
+// kcalActive returns the active energy of a minute.
 func (d *day) kcalActive(m int) float64 {
 	switch d.doing[m] {
 	case walking:
@@ -172,7 +171,7 @@ func (d *day) interval(r *healthdata.Resource, at time.Time, length time.Duratio
 	return s
 }
 
-// course adds a sample every so many minutes, if there is a value.
+// course returns a sample every so many minutes, unless value has none for that minute.
 func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (float64, bool)) []healthdata.Sample {
 	var out []healthdata.Sample
 	for m := 0; m < d.minutes(); m += every {
@@ -183,7 +182,7 @@ func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (
 	return out
 }
 
-// sums adds a sum every so many minutes, if it is not zero.
+// sums returns the sum of every so many minutes, unless it is zero.
 func (d *day) sums(r *healthdata.Resource, every, decimals int, value func(minute int) float64) []healthdata.Sample {
 	var out []healthdata.Sample
 	for from := 0; from < d.minutes(); from += every {
@@ -221,7 +220,7 @@ func (d *day) standHours(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// scale returns the morning's readings of the scale; on about one day of three there are none.
+// scale returns the weighings of the morning; none on about one of three days.
 func (d *day) scale(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "scale", d.date)
 	if g.IntN(3) == 0 {
@@ -263,7 +262,7 @@ func (d *day) pressure(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// cholesterol is one blood draw with four numbers, once in a while.
+// cholesterol returns the four values of a blood draw, on few days.
 func (d *day) cholesterol(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "cholesterol", d.date)
 	if g.IntN(60) != 0 {
@@ -302,7 +301,7 @@ func (d *day) notes(r *healthdata.Resource) []healthdata.Sample {
 	return []healthdata.Sample{s}
 }
 
-// voltage adds half a minute of one ECG lead at 128 Hz, on some days.
+// voltage returns half a minute of one ECG lead at 128 Hz, on some days.
 func (d *day) voltage(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "ecg", d.date)
 	if g.IntN(10) != 0 {
@@ -314,7 +313,7 @@ func (d *day) voltage(r *healthdata.Resource) []healthdata.Sample {
 	out := make([]healthdata.Sample, hertz*seconds)
 	for i := range out {
 		phase := math.Mod(float64(i), beat) / beat
-		// P, QRS and T as bells on the phase of the beat.
+		// The P, QRS and T waves are bell curves over the phase of the beat.
 		v := 0.12*bell(phase, 0.2, 0.025) + 1.1*bell(phase, 0.35, 0.008) - 0.2*bell(phase, 0.37, 0.008) + 0.25*bell(phase, 0.6, 0.04)
 		out[i] = d.sample(r, d.at(1230).Add(time.Duration(i)*time.Second/hertz), round(v+0.01*g.NormFloat64(), 3))
 		out[i].Type = &lead
@@ -355,7 +354,7 @@ func (d *day) hypnogram(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// rare adds the occasional measurements.
+// rare returns the samples of an occasional measurement.
 func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	what := rarities[r.Slug]
 	g := dice(d.user, r.Slug, d.date)
@@ -389,7 +388,7 @@ func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// dress sets the additional fields of a sample that its resource requires.
+// dress sets the fields of a sample that its resource requires besides time and value.
 func (d *day) dress(r *healthdata.Resource, g *rand.Rand, s *healthdata.Sample) {
 	pick := func(of ...string) *string { return &of[g.IntN(len(of))] }
 	switch r.Slug {

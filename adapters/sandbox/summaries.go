@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// summaries sums the day up.
+// summaries returns the summaries of a resource that belong to the day.
 func (d *day) summaries(resource string) []healthdata.Summary {
 	switch resource {
 	case "activity":
@@ -71,7 +71,7 @@ func (d *day) activity() *healthdata.Activity {
 	return a
 }
 
-// readings are the values of the samples of a course in a part of the day.
+// readings returns the values of the samples that course makes between two instants.
 func (d *day) readings(every int, value func(*day, int) (float64, bool), from, to time.Time) []float64 {
 	var out []float64
 	for m := 0; m < d.minutes(); m += every {
@@ -96,7 +96,7 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// lowestMean is the lowest mean of n values in a row.
+// lowestMean returns the lowest mean of n consecutive values.
 func lowestMean(values []float64, n int) float64 {
 	lowest := mean(values[:n])
 	for i := range values[n:] {
@@ -188,7 +188,7 @@ func (d *day) workout() []healthdata.Summary {
 	return []healthdata.Summary{w}
 }
 
-// stream is the recording of the workout, every five seconds.
+// stream returns the recording of the workout, with a value every five seconds.
 func (d *day) stream() *healthdata.WorkoutStream {
 	t := d.training
 	if t == nil {
@@ -197,7 +197,7 @@ func (d *day) stream() *healthdata.WorkoutStream {
 	g := dice(d.user, "stream "+d.by.provider, d.date)
 	start := d.by.reads(healthdata.SourceWatch, d.at(t.from)).Unix()
 	s := &healthdata.WorkoutStream{}
-	// A circle around an invented place in the middle of an ocean.
+	// The route is a circle around an invented position in an ocean.
 	const lat0, lng0, radius = 12.0, -38.0, 0.004
 	// Speeds vary, and their sum equals the distance of the workout.
 	const every = 5

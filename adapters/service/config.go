@@ -28,11 +28,11 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Config says what the service is made of. Environment, URL, Stores, Secret, Files and
-// Providers are required.
+// Config says what the service is made of. Environment, URL, Stores, Secret, Files and Providers are
+// required.
 //
-// The options of the packages are those of a host; what the assembly sets in them is said
-// at each.
+// Fields of type Options hold the host's choices for one package. [New] overwrites the option fields that
+// a comment lists as set.
 type Config struct {
 	// Environment is sandbox or production. It holds for all packages.
 	Environment healthlab.Environment
@@ -40,9 +40,9 @@ type Config struct {
 	Region httpapi.Region
 	// URL is the address of [Service.Handler] for callers and browsers, without a trailing slash.
 	URL string
-	// Stores keeps everything but files, and encrypts with its Keys. Its engine may have further
-	// methods: Ping(context.Context) error, nil if it can be used, for [Service.Ready], and Signal()
-	// webhook.Signal, for messages between the processes on one store.
+	// Stores keeps everything but files, and encrypts with its Keys. Two methods of its engine are
+	// optional: Ping(context.Context) error, which [Service.Ready] calls, returns nil if the engine can be
+	// used. Signal() webhook.Signal carries messages between the processes that share the store.
 	Stores *stores.Stores
 	// Files stores uploaded reports and printed documents, encrypted.
 	Files labreport.BlobStore
@@ -55,87 +55,89 @@ type Config struct {
 	// AllowPlaintext accepts Stores without Keys, which store personal data unencrypted. With Keys, erasing a user
 	// deletes the user's key.
 	AllowPlaintext bool
-	// Log receives records that need attention. Default: slog.Default(). Packages whose options have a logger use that.
+	// Log receives records that need attention. Default: slog.Default(). A logger in the options of a
+	// package, except Access, replaces it for that package.
 	Log *slog.Logger
 
 	// Providers lists the sources of health data, and Connectors maps the slugs of connectable ones to their
 	// connectors.
 	Providers  *healthdata.Providers
 	Connectors map[string]linking.ProviderConnector
-	// Guard closes private addresses to everything that teams choose the address of.
-	// Default: all private addresses are closed.
+	// Guard refuses private addresses for requests to addresses that teams choose, such as webhooks. Default: all
+	// private addresses are refused.
 	Guard *webhook.Guard
 	// Lease is how long a process holds a delivery or pull before another process may take it. A call to a provider may
 	// take half of it. Default 1 min.
 	Lease time.Duration
 
-	// TeamDefaults holds the settings of teams that have chosen none.
+	// TeamDefaults holds the value of each setting that a team has not chosen itself.
 	TeamDefaults teamsettings.Choices
-	// Brand returns the branding of a team that has chosen none. Default: its name.
+	// Brand returns the branding of a team that has chosen none. Default: the team's name alone.
 	Brand func(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error)
 
-	// Health adjusts healthdata. Environment, Log, Settings, Preference, Uploaded,
-	// BeforeDelete and Forget are set.
+	// Health holds options of package healthdata. Environment, Settings, BeforeUpload, Preference and
+	// Uploaded are set. Functions are added to BeforeDelete and Forget.
 	Health healthdata.Options
-	// Linking adjusts linking. Environment, SigningKeys, Region, BaseURL, Log and Clients are set,
-	// and Settings unless the host sets it.
+	// Linking holds options of package linking. Environment, SigningKeys, Region, BaseURL and Clients are
+	// set, and Settings unless the host sets it.
 	Linking linking.Options
-	// Access holds options of the access log, which is always written. Log is set by the service. The signing key is
-	// derived from Secret.
+	// Access holds options of the access log, which is always written. Log is set. The key that signs the
+	// log is derived from Secret.
 	Access accesslog.Options
-	// Pulls adjusts linking/pull. Accessed, Lease, Timeout and Log are set, and Settings
+	// Pulls holds options of package linking/pull. Accessed, Lease and Timeout are set, and Settings
 	// unless the host sets it.
 	Pulls pull.Options
 
-	// Pipelines adjusts the FHIR servers of teams, which are there if Stores has them (stores.Options.Pipelines)
-	// and a push.Pusher of adapters/fhir runs in Loops. Resources must be given: fhir.Resources(). CheckURL is set:
-	// to Guard.
+	// Pipelines holds options of package ehr, which pushes data to the FHIR servers of teams. The service
+	// has pipelines only if stores.Options.Pipelines is true, and they push only if Loops runs a
+	// push.Pusher of adapters/fhir. Resources is required: fhir.Resources(). CheckURL is set to Guard.
 	Pipelines ehr.Options
 
 	// Catalogue lists the orderable tests, and Laboratory executes orders. Without Laboratory there are no lab orders.
 	// With Laboratory, Catalogue is required.
 	Catalogue  catalogue.Source
 	Laboratory exchange.LabBackend
-	// Orders adjusts orders. Environment, LabTests, People,
-	// Files, BeforePlan and Log are set, and Settings unless the host sets them.
+	// Orders holds options of package orders. Environment, LabTests, People, Files and BeforePlan are set,
+	// and Settings unless the host sets it.
 	Orders orders.Options
-	// Exchange adjusts how orders go to the Laboratory and results come back. RequisitionURL and Accessed are
+	// Exchange holds options for how orders go to the Laboratory and results come back. RequisitionURL and Accessed are
 	// set, and Simulator unless the host sets it.
 	Exchange exchange.Options
-	// Visits adjusts the appointments of orders. BookingKeys and SlotCache are set, and Slots and Bookings
+	// Visits holds options for the appointments of orders. BookingKeys and SlotCache are set, and Slots and Bookings
 	// to the Laboratory if it offers them, unless the host sets them.
 	Visits visits.Options
-	// Idempotency adjusts idempotency keys of orders: their leases, how long answers are kept,
-	// and ids. Log is set unless the host sets it.
+	// Idempotency holds options for the idempotency keys of orders: leases, how long answers are kept, and
+	// ids.
 	Idempotency idempotency.Options
 	// Printer prints documents of orders. Default: no documents.
 	Printer documents.Printer
 
 	// Extractors read report files by type. Without them no reports are read.
 	Extractors labreport.Extractors
-	// Reports adjusts labreport. Environment, Accessed and Log are set.
+	// Reports holds options of package labreport. Environment and Accessed are set.
 	Reports labreport.Options
 
-	// Exports adjusts exports of persons. Accessed and Log are set.
+	// Exports holds options for exports of persons. Accessed is set.
 	Exports personexport.Options
 
 	// Notifier sends events. Default: over HTTP, within Guard.
 	Notifier webhook.Notifier
-	// Webhooks adjusts the delivery of events. Log, Lease, Timeout, StartMargin, Signal
-	// and Settings are set.
+	// Webhooks holds options of the delivery of events. Lease, Timeout, StartMargin, Bodies and Settings are set,
+	// and Signal if the engine of Stores has that method.
 	Webhooks webhook.Options
 
 	// Loops returns additional background work for Run, such as exports to a lake. New calls it once with the assembled
 	// service. Default: none.
 	Loops func(*Service) ([]Loop, error)
 
-	// LinkPages are the pages on which people link. Default: with on-device stores and manual sources; in a sandbox
-	// also with demo data.
+	// LinkPages are the pages on which people link their sources. Default: pages that also offer on-device
+	// stores and manual sources, and demo data in a sandbox.
 	LinkPages *httpapi.LinkPages
 
-	// HTTP adjusts the API. The parts of the services come before its own Parts. Environment, Region and
-	// Log are set, and Authenticate unless the host sets it: API keys of the teams of
-	// Service.Organisations. The management is there if AuthenticateManagement is set.
+	// HTTP holds the configuration of the API. Environment and Region are set. Authenticate is set, unless
+	// the host sets it, to check the API keys of the teams of Service.Organisations. The operations of
+	// HTTP.Parts are added after those of the service. The operations that manage teams are served only if
+	// AuthenticateManagement is set.
 	HTTP httpapi.Config
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Run does all background work until ctx ends: it sends events, fetches data from
-// providers, hands orders to the laboratory, escalates critical results, reads reports, runs continuous
-// queries and bulk operations, erases deleted users, exports data of persons, and runs Config.Loops. Then it lets
-// what is running finish, and returns nil. A part that fails ends the others, and Run returns its
-// error. Any number of processes may run it on one store. A service runs once: a further
-// call returns Precondition.
+// Run does all background work until ctx ends: it sends events, fetches data from providers, hands orders
+// to the laboratory, escalates critical results, reads reports, runs continuous queries and bulk
+// operations, erases deleted users, exports data of persons, and runs Config.Loops. Then it waits until
+// running work has ended, and returns nil. If one kind of work fails, Run ends the others and returns its
+// error. Any number of processes may call Run on one store. A Service can run only once: a further call
+// returns Precondition.
 func (s *Service) Run(ctx context.Context) error {
 	parts := []work.Part{
 		{Name: "deliveries", Run: s.Deliveries.Run},
@@ -62,7 +62,7 @@ const (
 	ended
 )
 
-// The optional methods of an engine.
+// Methods that an engine of the store may have.
 type (
 	pinger interface {
 		Ping(ctx context.Context) error
@@ -104,9 +104,9 @@ func (s *Service) background() error {
 	return errors.New("the background work has not started: call Service.Run")
 }
 
-// withHealth answers /healthz, which is 200 while the process answers, and /readyz, which is
-// 200 while [Service.Ready] is nil and else 503. The first other request that comes while
-// Run does not run is logged.
+// withHealth answers /healthz with 200 whenever the process answers, and /readyz with 200 if
+// [Service.Ready] returns nil, otherwise 503. Other requests go to next; the first that arrives while Run
+// is not running is logged.
 func (s *Service) withHealth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

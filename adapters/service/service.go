@@ -78,8 +78,8 @@ import (
 
 // Service holds all assembled services. Safe for concurrent use.
 type Service struct {
-	// The services, for callers in Go. Orders is nil without a laboratory, Reports without
-	// extractors, LabHistory without both.
+	// The services, for Go callers. Services of orders are nil without Config.Laboratory, Reports is nil
+	// without Config.Extractors, and LabHistory without both.
 	Health        *healthdata.Service
 	Teams         *teamsettings.Service
 	Organisations *organisation.Service
@@ -113,7 +113,7 @@ type Service struct {
 
 	mu      sync.Mutex
 	work    workState
-	failure error // of the background work, once it has ended
+	failure error // error with which the background work ended
 	warn    sync.Once
 }
 
@@ -164,8 +164,8 @@ func (s *Service) buildAccess(context.Context) error {
 // Key derives 32 bytes from Config.Secret for a purpose of the host. The keys of two purposes are independent.
 func (s *Service) Key(purpose string) ([]byte, error) { return s.derive("host: " + purpose) }
 
-// Accessed returns a function that records in the access log that a background job of the host reads data of a person.
-// kind names the data, and operation the action.
+// Accessed returns a function that a background job of the host calls when it reads a person's data. The
+// function records the access in the access log. kind names the data, and operation the action.
 func (s *Service) Accessed(job, kind, operation string) func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	return s.accessed(job, kind, operation)
 }
@@ -211,7 +211,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	}
 	opts := s.config.Health
 	opts.Environment, opts.Settings, opts.Preference = s.config.Environment, s.Teams.Settings, s.Priorities.Profiles
-	// The services below are assigned later, before any call.
+	// Each function below uses services that are built later, but before its first call.
 	opts.Uploaded = func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider, resource string, got healthdata.Received) error {
 		return s.Pulls.CountUpload(ctx, team, user, provider, resource, got)
 	}
@@ -233,7 +233,8 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 		return s.Exports.Forget(ctx, team, user)
 	})
-	// It runs last, because the functions before it may read data of the user.
+	// The function that deletes the user's key comes last, because the others may read encrypted data of
+	// the user.
 	opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 		return s.config.Stores.PersonKeys().Delete(ctx, personkey.Ref{Team: team, User: user})
 	})
@@ -393,7 +394,7 @@ func (s *Service) buildLabHistory(context.Context) (err error) {
 	return err
 }
 
-// factsOfProfile returns sex and age of a person's profile, for reference ranges.
+// factsOfProfile returns sex and age from a user's profile, for the reference ranges of results.
 func (s *Service) factsOfProfile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ healthlab.Date) (labhistory.Facts, error) {
 	p, err := s.Health.Profile(ctx, team, user, "")
 	if errors.Is(err, healthlab.NotFound) {
@@ -506,7 +507,8 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	return nil
 }
 
-// linkPages returns the pages of the host, with the progress of first imports.
+// linkPages returns the host's or the default link pages, with a function that reports the progress of
+// first imports.
 func (s *Service) linkPages() *httpapi.LinkPages {
 	pages := httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
 	if s.config.LinkPages != nil {
@@ -518,20 +520,21 @@ func (s *Service) linkPages() *httpapi.LinkPages {
 	return &pages
 }
 
-// requestKey is the key of the request of a service in its context.
+// requestKey is the context key under which a Service stores its [request].
 type requestKey struct{ of *Service }
 
 // request is a request that runs in one transaction.
 type request struct {
 	tx        store.Tx
-	holdsUser bool // from its first read on
+	holdsUser bool // the first read takes an exclusive lock on the user
 }
 
 // errHoldUser ends a run that would upgrade a shared lock of the user to an exclusive one, because two such runs would
 // deadlock. The next run takes the exclusive lock first.
 var errHoldUser = errors.New("service: the user is held")
 
-// transact runs a request in one transaction of the store.
+// transact runs a request in one transaction of the store. If run returns errHoldUser, it runs once more
+// with an exclusive lock on the user.
 func (s *Service) transact(ctx context.Context, run func(context.Context) error) error {
 	attempt := func(holdsUser bool) error {
 		return s.config.Stores.Rows().Update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -545,8 +548,8 @@ func (s *Service) transact(ctx context.Context, run func(context.Context) error)
 	return err
 }
 
-// readForUpload reads everything that an upload needs in the transaction, including events and counters, in one round
-// trip.
+// readForUpload reads, in the transaction of a request, everything that an upload needs, including events
+// and counters, in one round trip to the database.
 func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) error {
 	r, ok := ctx.Value(requestKey{s}).(request)
 	if !ok {
@@ -564,7 +567,7 @@ func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) e
 	if _, err := r.tx.Read(q...); err != nil || !u.MayConnect || r.holdsUser {
 		return err
 	}
-	who, err := s.Health.User(ctx, u.Team, u.User) // no trip: it was read
+	who, err := s.Health.User(ctx, u.Team, u.User) // no round trip: the transaction has read the user above
 	if err != nil {
 		return err
 	}
@@ -574,7 +577,8 @@ func (s *Service) readForUpload(ctx context.Context, u healthdata.UploadStart) e
 	return nil
 }
 
-// readForPlan reads everything that placing an order needs in the transaction, including events, in one round trip.
+// readForPlan reads, in the transaction of a request, everything that placing an order needs, including
+// events, in one round trip to the database.
 func (s *Service) readForPlan(ctx context.Context, p orders.PlanStart) error {
 	r, ok := ctx.Value(requestKey{s}).(request)
 	if !ok {
@@ -588,7 +592,8 @@ func (s *Service) readForPlan(ctx context.Context, p orders.PlanStart) error {
 	return err
 }
 
-// requestTimeout is the longest duration of a request. A refresh waits for at most a minute.
+// requestTimeout is the longest duration of a request. The slowest request refreshes a connection, which
+// takes up to a minute.
 const requestTimeout = 2 * time.Minute
 
 func (s *Service) firstImport(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (httpapi.FirstImport, error) {

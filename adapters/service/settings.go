@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// OrderSettings returns a team's settings for lab orders: its choices, and everything else enabled. It is the default
-// of orders.Options.Settings. A host may call it and disable features.
+// OrderSettings returns a team's own choices for lab orders, with all other features enabled. It is the
+// default of orders.Options.Settings. A host's function may call it and disable features.
 func (s *Service) OrderSettings(ctx context.Context, team healthlab.TeamID) (orders.Settings, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {
@@ -51,8 +51,8 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// LinkSettings returns a team's settings for linking: its choices, with bulk operations enabled. It is the default of
-// linking.Options.Settings. A host may call it and change more.
+// LinkSettings returns a team's own choices for linking, with bulk operations enabled. It is the default
+// of linking.Options.Settings. A host's function may call it and change the result.
 func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (link
 	}, nil
 }
 
-// brandOf returns the branding of a team that has chosen none.
+// brandOf returns Config.Brand of a team that has chosen no branding, or the team's name by default.
 func (s *Service) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if s.config.Brand != nil {
 		return s.config.Brand(ctx, team)

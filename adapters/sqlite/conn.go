@@ -41,8 +41,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// kindOf returns an error of SQLite with its kind. Errors of the disk and of locks pass by
-// themselves: healthlab.Unavailable.
+// kindOf returns an error of SQLite with its kind. Errors of the disk and of locks are temporary, so their kind is
+// healthlab.Unavailable.
 func kindOf(err error) error {
 	var code sqlite3.ErrorCode
 	if !errors.As(err, &code) {
@@ -195,7 +195,7 @@ func (c *conn) write(defs map[string]store.Definition, writes []store.Write) err
 			return err
 		}
 	}
-	for i := range writes { // after all writes, so that a value can move from one row to another
+	for i := range writes { // checked after all writes, so that a unique value can move from one row to another
 		if err := c.checkUnique(defs[writes[i].Table], &writes[i]); err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func (c *conn) writeRow(w *store.Write) error {
 	return nil
 }
 
-// checkUnique returns a TakenError if another row has a unique index value of a row.
+// checkUnique returns a TakenError if another row of the table has one of the unique values of a written row.
 func (c *conn) checkUnique(def store.Definition, w *store.Write) error {
 	for i, unique := range def.Unique {
 		if !unique || w.Gone || w.Index[i] == "" {

@@ -45,8 +45,8 @@ type Options struct {
 	Now func() time.Time
 	// Readers is the number of connections for reads. Default 4.
 	Readers int
-	// Wait is how long an update or statement waits for a file locked by another program, including its turn. Default 5
-	// s.
+	// Wait is how long an update or statement waits for a file that another program has locked. The time that an
+	// update has waited for other updates counts. Default 5 s.
 	Wait time.Duration
 }
 
@@ -54,15 +54,15 @@ type Options struct {
 type Store struct {
 	defs    map[string]store.Definition
 	now     func() time.Time
-	wait    time.Duration // for a file that another program has locked
+	wait    time.Duration // longest wait for a file that another program has locked
 	guard   *sqlite3.Conn // keeps other processes out
 	readers chan *conn
 
 	turn    chan struct{} // holds one token while an update uses the fields that follow
 	writer  *conn
 	open    bool         // a transaction is open
-	group   []chan error // of the updates of the open transaction
-	waiting atomic.Int32 // updates that wait for the turn
+	group   []chan error // a channel for each update of the open transaction; it receives the result of the commit
+	waiting atomic.Int32 // number of updates that wait for turn
 }
 
 // mostInGroup is the largest number of updates that share a commit.
@@ -190,8 +190,8 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return s.reading(ctx, func(c *conn) error { return c.backup(path) })
 }
 
-// Backup writes a copy of all that is committed in the file from to a new file, also while a process
-// uses from. healthlab.NotFound if from does not exist; healthlab.Conflict if to exists.
+// Backup writes a copy of all committed data in the file from to a new file, also while a process uses from. It
+// returns healthlab.NotFound if from does not exist, and healthlab.Conflict if to exists.
 func Backup(ctx context.Context, from, to string) error {
 	if _, err := os.Stat(from); err != nil {
 		return fmt.Errorf("%w: back up %s", healthlab.NotFound, filepath.Base(from))
@@ -259,9 +259,9 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// An update that was counted as waiting takes its turn in any case: those before it left the
+	// An update counted in waiting must take its turn even after ctx has ended: earlier updates may have left the
 	// commit to it.
-	began := time.Now() //nolint:forbidigo // for the time that passes alone
+	began := time.Now() //nolint:forbidigo // used only to measure the time that passes
 	s.waiting.Add(1)
 	s.turn <- struct{}{}
 	s.waiting.Add(-1)
@@ -275,9 +275,9 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	return err
 }
 
-// take runs an update in the open transaction, and commits unless another update waits that can
-// join it. It gives the turn back, also if run panics. A locked file is waited for from began on, so that
-// updates that wait for their turn do not add up.
+// take runs an update in the open transaction, and commits unless another update waits that can join the
+// transaction. It releases turn, also if run panics. The wait for a locked file is measured from began, so that
+// updates that follow each other do not each wait for its full length.
 func (s *Store) take(ctx context.Context, began time.Time, run func(context.Context, store.Tx) error) (b *store.Buffer, committed chan error, err error) {
 	committed = make(chan error, 1)
 	defer func() {
@@ -287,7 +287,7 @@ func (s *Store) take(ctx context.Context, began time.Time, run func(context.Cont
 		<-s.turn
 	}()
 	if !s.open {
-		err := s.writer.BusyTimeout(max(0, s.wait-time.Since(began))) //nolint:forbidigo // as above, in Update
+		err := s.writer.BusyTimeout(max(0, s.wait-time.Since(began))) //nolint:forbidigo // measures time since began
 		if err == nil {
 			err = s.writer.exec("begin immediate")
 		}
@@ -306,7 +306,7 @@ func (s *Store) take(ctx context.Context, began time.Time, run func(context.Cont
 	} else if err == nil {
 		err = ctx.Err()
 	}
-	if s.writer.GetAutocommit() { // an error ended the transaction with all that was in it
+	if s.writer.GetAutocommit() { // SQLite rolled back the transaction with all its updates
 		s.end(fmt.Errorf("%w: the transaction was rolled back: %w", healthlab.Unavailable, err))
 		committed <- nil
 		return b, committed, err
@@ -332,7 +332,7 @@ func (s *Store) write(writes []store.Write) error {
 	return s.writer.exec("release one")
 }
 
-// commit commits the open transaction and notifies its updates. The caller holds the lock.
+// commit commits the open transaction and sends the result to its updates. The caller holds turn.
 func (s *Store) commit() {
 	if !s.open {
 		return

@@ -49,38 +49,40 @@ type Options struct {
 	// EncryptSamples also encrypts samples with Keys. Default: samples are not encrypted. It has no effect without
 	// Keys.
 	EncryptSamples bool
-	// Events takes the events of changes, in their transaction: a sink of the host's own, or [Outbox] for
-	// a program with a webhook.Dispatcher. Default: no event is kept. Stores without the outbox have no
-	// deliveries, endpoints and messages: those methods return nil, and a dispatcher, a webhook.Service or
-	// the assembled service over them is refused.
+	// Events receives the events of changes, in the transaction of the change: [Outbox] for a program with
+	// a webhook.Dispatcher, or a store.Events of the host. Default: no event is kept. Without [Outbox] the
+	// methods for deliveries, endpoints and messages return nil, and webhook.NewDispatcher,
+	// webhook.NewService and service.New refuse these stores.
 	Events store.Events
-	// Pipelines makes changes mark their persons for the team's FHIR servers, in the transaction of the change: see
-	// package ehr. Orders need the outbox for it. All programs that write to one store must use the same value. Default
-	// false: [Stores.Pipelines] is nil.
+	// Pipelines marks each changed user for the FHIR servers of the user's team (package ehr), in the
+	// transaction of the change. Changes of orders are marked only if Events is [Outbox]. All programs
+	// that write to one store must use the same value. Default false: [Stores.Pipelines] returns nil.
 	Pipelines bool
-	// Envelope builds the bodies of webhook messages. With Envelope.Sequence they have a sequence number.
+	// Envelope builds the bodies of webhook messages. Messages get a sequence number if Envelope.Sequence
+	// is true.
 	Envelope webhook.Envelope
 	// Retention is how long webhook messages and attempts are kept, delivered or not. It should be longer than the
 	// longest downtime of a receiver plus the error of the clock. Default 30 days.
 	Retention time.Duration
-	// Erasing is called with the number of deleted rows while a user with many rows is erased; see
-	// healthdata.UserOptions. Default: none.
+	// Erasing is called repeatedly with the number of deleted rows while a user with many rows is erased;
+	// see healthdata.UserOptions. Default: none.
 	Erasing func(team healthlab.TeamID, user healthlab.UserID, rows int)
-	// UsersElsewhere is for hosts that store users elsewhere. Default false: data about an unknown user is refused with
-	// healthlab.NotFound.
+	// UsersElsewhere accepts data about users that have no row in this store, because the host keeps users
+	// elsewhere. Default false: data about an unknown user is refused with healthlab.NotFound.
 	UsersElsewhere bool
 }
 
-// Outbox is an [Options].Events that keeps events in the store until a webhook.Dispatcher, their one reader, has
-// sent them; what was sent is removed after [Options].Retention. If no dispatcher runs, they stay without end.
-// Every program that writes to one store says the same.
+// Outbox is a value of [Options].Events that keeps events in the store until a webhook.Dispatcher has sent
+// them, and sent ones until [Options].Retention has passed. Without a running dispatcher, events stay
+// forever. Every program that writes to one store must use the same value of Events.
 //
-// Continuous queries and pulls learn of changes without it; continuous queries write events of their own to it.
+// Continuous queries and pulls notice changes with or without Outbox. Continuous queries also write their
+// own events to it.
 var Outbox store.Events = outbox{}
 
-type outbox struct{ noEvents } // New puts a webhook.Store in its place
+type outbox struct{ noEvents } // a marker: New uses a webhook.Store instead
 
-// NoEvents is an [Options].Events that drops all events. It is the default.
+// NoEvents is a value of [Options].Events that drops all events. It is the default.
 var NoEvents store.Events = noEvents{}
 
 type noEvents struct{}
@@ -93,7 +95,7 @@ func (noEvents) Forget(context.Context, store.Tx, healthlab.TeamID, healthlab.Us
 	return nil
 }
 
-// Tables declares all tables of Stores, for the engine.
+// Tables declares all tables that [New] expects of its engine.
 func Tables() []store.Definition { return tables(false) }
 
 func tables(encryptSamples bool) []store.Definition {
@@ -114,14 +116,14 @@ func tables(encryptSamples bool) []store.Definition {
 // Stores provides the store of every package as a method, over one store.Store. Safe for concurrent use.
 type Stores struct {
 	engine  store.Store
-	s       store.Store // the engine, encrypted
+	s       store.Store // engine, with documents encrypted
 	opts    Options
 	links   *linking.Rows
 	users   healthdata.Users
 	data    healthdata.Data
 	queries *continuous.RowStore
-	ehr     *ehr.Rows      // nil without Options.Pipelines
-	events  *webhook.Store // nil without the outbox
+	ehr     *ehr.Rows      // nil unless Options.Pipelines is true
+	events  *webhook.Store // nil unless Options.Events is Outbox
 	outbox  store.Events
 	written atomic.Pointer[func()]
 }
@@ -174,7 +176,7 @@ func (v *Stores) changes() healthdata.Changes {
 	return several{v.queries, v.ehr}
 }
 
-// several calls several Changes one after another.
+// several calls several [healthdata.Changes] one after another.
 type several []healthdata.Changes
 
 // Queries returns the queries of all elements.
@@ -195,14 +197,14 @@ func (s several) Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID
 	return nil
 }
 
-// Engine returns the engine passed to New. Its documents are encrypted.
+// Engine returns the engine passed to New. Documents read from it are still encrypted.
 func (v *Stores) Engine() store.Store { return v.engine }
 
-// Rows returns the store over the engine with encryption. Methods called with the context of its Update join that
-// Update.
+// Rows returns the engine with documents decrypted on read and encrypted on write. Stores that are called
+// with the context of its Update write in that transaction.
 func (v *Stores) Rows() store.Store { return v.s }
 
-// PersonKeys returns the keys of persons; nil if nothing is encrypted.
+// PersonKeys returns Options.Keys; nil if nothing is encrypted.
 func (v *Stores) PersonKeys() *personkey.Keys { return v.opts.Keys }
 
 // OnWritten sets a function that is called after each commit that wrote events, to wake a webhook.Dispatcher. It must
@@ -220,26 +222,26 @@ func (v *Stores) Backlog(ctx context.Context) (webhook.Backlog, error) {
 	return v.events.Backlog(ctx)
 }
 
-// AccessLog returns the chains of accesses.
+// AccessLog returns the store of the access log: one chain of signed entries for each team.
 func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s, nil) }
 
-// Bulk returns the bulk operations.
+// Bulk returns the store of bulk operations.
 func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
 
-// ChangeQueries returns the queries about a team that a change of health data needs besides the data, for a transaction
-// that reads everything at once.
+// ChangeQueries returns the queries about a team, besides those for the data, that a change of health data
+// needs. A transaction that reads everything in one call includes them.
 func (v *Stores) ChangeQueries(team healthlab.TeamID) []store.Query { return v.changes().Queries(team) }
 
-// Continuous returns the continuous queries.
+// Continuous returns the store of continuous queries.
 func (v *Stores) Continuous() continuous.Store { return v.queries }
 
-// ContinuousWork returns the work of continuous queries.
+// ContinuousWork returns the store of the due tasks that evaluate continuous queries.
 func (v *Stores) ContinuousWork() continuous.Work { return v.queries }
 
-// Pipelines returns the FHIR servers of teams; nil without [Options].Pipelines.
+// Pipelines returns the store of the FHIR servers of teams; nil unless [Options].Pipelines is true.
 func (v *Stores) Pipelines() *ehr.Rows { return v.ehr }
 
-// Priorities returns the preferences of sources.
+// Priorities returns the store of the preferences of teams between providers.
 func (v *Stores) Priorities() aggregate.PriorityStore {
 	return aggregate.NewPriorityStore(v.s, &aggregate.PriorityStoreOptions{Changed: v.restart})
 }
@@ -251,45 +253,45 @@ func (v *Stores) restart(ctx context.Context, tx store.Tx, team healthlab.TeamID
 	return v.ehr.Restart(ctx, tx, team)
 }
 
-// Users returns the users.
+// Users returns the store of users.
 func (v *Stores) Users() healthdata.Users { return v.users }
 
-// Data returns samples and records.
+// Data returns the store of samples and other health records.
 func (v *Stores) Data() healthdata.Data { return v.data }
 
-// Organisations returns teams and their keys.
+// Organisations returns the store of teams and their API keys.
 func (v *Stores) Organisations() organisation.Store {
 	return organisation.NewStore(v.s, &organisation.StoreOptions{OnDelete: []func(context.Context, store.Tx, healthlab.TeamID) error{
 		teamsettings.DeleteTeam, linking.DeleteTeam, bulk.DeleteTeam, pull.DeleteTeam, ehr.DeleteTeam,
 	}})
 }
 
-// Teams returns the settings of teams.
+// Teams returns the store of the settings of teams.
 func (v *Stores) Teams() teamsettings.Store { return teamsettings.NewStore(v.s) }
 
-// Linking returns codes and sessions.
+// Linking returns the store of link codes and link sessions.
 func (v *Stores) Linking() linking.Store { return v.links }
 
-// Credentials returns the credentials of connections.
+// Credentials returns the store of the credentials of connections.
 func (v *Stores) Credentials() linking.CredentialStore { return v.links }
 
 // Apps returns the store of companion app sessions.
 func (v *Stores) Apps() linking.AppSessions { return linking.NewAppSessions(v.s) }
 
-// TeamClients returns the clients of teams.
+// TeamClients returns the store of the OAuth clients that teams have registered with providers.
 func (v *Stores) TeamClients() linking.TeamClients { return linking.NewTeamClients(v.s) }
 
-// Pulls returns tasks, budgets and quarantined items.
+// Pulls returns the store of pull tasks, request budgets and quarantined items.
 func (v *Stores) Pulls() pull.Store {
 	return pull.NewStore(v.s, &pull.StoreOptions{Events: v.outbox})
 }
 
-// Orders returns the orders.
+// Orders returns the store of lab orders.
 func (v *Stores) Orders() orders.Store {
 	return orders.NewStore(v.s, v.orderOptions())
 }
 
-// Reviews returns what waits for a person's decision.
+// Reviews returns the store of results that wait until a person assigns them to an order.
 func (v *Stores) Reviews() exchange.ReviewStore {
 	return exchange.NewReviewStore(v.s, v.orderOptions())
 }
@@ -303,39 +305,39 @@ func (v *Stores) CriticalResults() critical.Store {
 	return critical.NewStore(v.s, &critical.StoreOptions{Events: v.outbox})
 }
 
-// OrderKeys returns the idempotency keys.
+// OrderKeys returns the store of the idempotency keys of orders.
 func (v *Stores) OrderKeys() idempotency.Keys {
 	return idempotency.NewStore(v.s, &idempotency.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
 }
 
-// MatchTestRuns returns the test runs of matching.
+// MatchTestRuns returns the store of test runs of the matching of results to orders.
 func (v *Stores) MatchTestRuns() simulation.MatchTestStore { return simulation.NewMatchTestStore(v.s) }
 
-// LabTests returns the lab tests of teams.
+// LabTests returns the store of the lab tests that teams define.
 func (v *Stores) LabTests() catalogue.LabTestStore { return catalogue.NewLabTestStore(v.s) }
 
-// SlotCache returns the slots of laboratories.
+// SlotCache returns the cache of free appointment slots of laboratories.
 func (v *Stores) SlotCache() appointment.SlotCache { return appointment.NewSlotCache(v.s) }
 
-// Persons returns demographics, consents and insurance.
+// Persons returns the store of demographics, consents and insurance.
 func (v *Stores) Persons() people.Store {
 	return people.NewStore(v.s, &people.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
 }
 
-// LabJournal returns the journals of laboratories.
+// LabJournal returns the store of the journals of laboratories.
 func (v *Stores) LabJournal() labjournal.Store {
 	return labjournal.NewStore(v.s, &labjournal.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
 }
 
-// ParsingJobs returns the jobs of package labreport.
+// ParsingJobs returns the store of the parsing jobs of package labreport.
 func (v *Stores) ParsingJobs() labreport.Store {
 	return labreport.NewStore(v.s, &labreport.StoreOptions{Events: v.outbox, UsersElsewhere: v.opts.UsersElsewhere})
 }
 
-// PersonExports returns the exports of persons.
+// PersonExports returns the store of exports of persons.
 func (v *Stores) PersonExports() personexport.Store { return personexport.NewStore(v.s) }
 
-// Outbox returns the outbox of events; nil without the outbox.
+// Outbox returns the outbox of events; nil unless [Options].Events is the variable [Outbox].
 func (v *Stores) Outbox() webhook.Outbox {
 	if v.events == nil {
 		return nil
@@ -343,7 +345,8 @@ func (v *Stores) Outbox() webhook.Outbox {
 	return v.events
 }
 
-// Webhooks returns the store of webhook.Service and webhook.Dispatcher; nil without the outbox.
+// Webhooks returns the store of webhook.Service and webhook.Dispatcher; nil unless [Options].Events is
+// [Outbox].
 func (v *Stores) Webhooks() webhook.ServiceStore {
 	if v.events == nil {
 		return nil
@@ -351,7 +354,7 @@ func (v *Stores) Webhooks() webhook.ServiceStore {
 	return v.events
 }
 
-// Deliveries returns the deliveries; nil without the outbox.
+// Deliveries returns the store of webhook deliveries; nil unless [Options].Events is [Outbox].
 func (v *Stores) Deliveries() webhook.Deliveries {
 	if v.events == nil {
 		return nil
@@ -367,7 +370,8 @@ func (v *Stores) Endpoints() webhook.Endpoints {
 	return v.events
 }
 
-// EventBodies returns the bodies of messages; nil without the outbox.
+// EventBodies returns the store of the bodies of webhook messages; nil unless [Options].Events is
+// [Outbox].
 func (v *Stores) EventBodies() webhook.Bodies {
 	if v.events == nil {
 		return nil
@@ -375,7 +379,8 @@ func (v *Stores) EventBodies() webhook.Bodies {
 	return v.events
 }
 
-// WebhookLog returns messages and attempts; nil without the outbox.
+// WebhookLog returns the store of webhook messages and attempts to send them; nil unless [Options].Events
+// is [Outbox].
 func (v *Stores) WebhookLog() webhook.Log {
 	if v.events == nil {
 		return nil

@@ -1,8 +1,7 @@
-// Package uszips says where the postal codes of the United States are: it implements
-// [appointment.Zips] with a table of the U.S. Census Bureau (see [Notices]).
+// Package uszips finds the location of a postal code of the United States: it implements [appointment.Zips] with a
+// table of the U.S. Census Bureau (see [Notices]).
 //
-// Names to know: [Embedded] is the table that comes with the package, [Read] reads a
-// newer one.
+// Names to know: [Embedded] returns the table that comes with the package, [Read] reads a newer one.
 package uszips
 
 import (
@@ -35,7 +34,7 @@ var Notices string
 // Table maps postal codes to locations. Immutable and safe for concurrent use.
 type Table struct {
 	places   map[string]appointment.LngLat
-	prefixes map[string]appointment.LngLat // the middle of all codes that begin so
+	prefixes map[string]appointment.LngLat // first three digits → mean location of their codes
 }
 
 // Embedded returns the table of 2021 that comes with the package.
@@ -52,10 +51,9 @@ var embedded = sync.OnceValue(func() *Table {
 	panic("uszips: embedded table: " + err.Error())
 })
 
-// Read reads a national ZCTA file of the Census Bureau's Gazetteer Files: columns
-// separated by tabs under a line with their names, of which GEOID (five digits),
-// INTPTLAT and INTPTLONG (degrees) are read. Invalid names the first line that cannot be
-// read.
+// Read reads a national ZCTA file of the Census Bureau's Gazetteer Files. Columns are separated by tabs, and the
+// first line has their names. It reads GEOID (five digits), INTPTLAT and INTPTLONG (degrees). It returns Invalid
+// with the first line that cannot be read.
 func Read(r io.Reader) (*Table, error) {
 	in := csv.NewReader(r)
 	in.Comma, in.ReuseRecord, in.LazyQuotes = '\t', true, true
@@ -130,9 +128,9 @@ func (t *Table) Codes() []string {
 	return out
 }
 
-// FindZip implements [appointment.Zips]. A code that has no area of its own (post office
-// boxes, single large receivers, codes younger than the table) is placed in the middle
-// of those that share its first three digits, which is the area of one sorting center.
+// FindZip implements [appointment.Zips]. A code without an area of its own (post office boxes, single large
+// receivers, codes newer than the table) gets the mean location of the codes that share its first three digits,
+// which belong to one sorting center.
 func (t *Table) FindZip(ctx context.Context, code string) (appointment.Zip, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return appointment.Zip{}, false, err

@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return server.Shutdown(grace)
 }
 
-// customer is a customer's own web service.
+// customer is the web service of a customer, which serves the page and keeps the API key.
 type customer struct {
 	api      *url.URL
 	key, url string
@@ -99,7 +99,7 @@ type customer struct {
 func (c *customer) handler() http.Handler {
 	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(c.api)
-		// What the browser sends beside the link token is not for the service.
+		// Other credentials of the browser, such as cookies, are the customer's and not for the service.
 		r.Out.Header.Del("Cookie")
 		r.Out.Header.Del("X-Service-Api-Key")
 	}}
@@ -122,8 +122,8 @@ func (c *customer) handler() http.Handler {
 	return mux
 }
 
-// begin makes a link token for the person who is signed in to the customer's service. In this example that is a
-// new person each time.
+// begin makes a link token for the person who is signed in to the customer's service. In this example every call has
+// a new person.
 func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		http.Error(w, "this request must come from the page of the same origin", http.StatusForbidden)

@@ -50,7 +50,7 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 		}
 		fmt.Fprintln(w, "Thank you. You can close this window.")
 	})}
-	go func() { _ = server.Serve(listener) }() // it ends with the server
+	go func() { _ = server.Serve(listener) }() // Serve ends when the server is closed
 	defer server.Close()
 	fmt.Fprintf(k.out, "Register this callback at the provider: %s\nOpen this address and sign in:\n\n    %s\n\n", back, page)
 	var code string

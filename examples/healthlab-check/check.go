@@ -29,7 +29,7 @@ type check struct {
 	failed int
 }
 
-// First words of printed lines.
+// First words of the printed lines.
 const (
 	right   = "ok"
 	notice  = "note"
@@ -128,7 +128,7 @@ func (k *check) scopes() {
 	}
 }
 
-// renewal exchanges the refresh token.
+// renewal exchanges the refresh token for new tokens, and prints whether that worked.
 func (k *check) renewal(ctx context.Context) {
 	before, err := k.connector.Decode(k.grant.Secret)
 	if err != nil || before.Refresh == "" || k.config.clients == "" {
@@ -177,7 +177,7 @@ const (
 	pause = 2 * time.Second
 )
 
-// patiently repeats do while the provider is down or refuses the request as one too many.
+// patiently repeats do while the provider is unavailable or a rate limit is exceeded.
 func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	for range tries {
 		err = do()
@@ -199,7 +199,7 @@ func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	return err
 }
 
-// kind requests one page of a kind of data. An error ends the program.
+// kind requests one page of a kind of data and prints the result. It returns an error only if the program must end.
 func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	now := k.now()
 	request := linking.PullRequest{From: now.AddDate(0, 0, -k.config.days), To: now.Add(24 * time.Hour), Zone: time.UTC}

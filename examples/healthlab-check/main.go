@@ -1,15 +1,15 @@
-// Healthlab-check holds a provider's connector against the real service, with an account of your
-// own: it signs in, and asks for one page of each kind of data.
+// Healthlab-check tests a provider's connector against the real service, with an account of your own: it signs in,
+// and requests one page of each kind of data.
 //
 //	go run ./examples/healthlab-check -providers-config clients.json whoop
 //
-// It prints an address to open in a browser, and takes the answer at a local callback, which has
-// to be registered at the provider (-callback if that is another address). With -token-file it
-// takes a token that you have, and no sign-in is needed.
+// It prints an address to open in a browser, and receives the answer at a local callback, which must be registered
+// with the provider (-callback sets another address). With -token-file it uses a token that you have, and needs no
+// sign-in.
 //
-// For each kind it says how many items came, which of the kind's resources they gave, which items
-// could not be read or stored, and why. It prints names of fields, rules and counts, never a value
-// of the person and never a token. It stores nothing. The exit status is 1 if anything failed.
+// For each kind of data it prints how many items came, for which resources they were read, and which items could not
+// be read or stored, and why. It prints names of fields, rules and counts, never a value of the person and never a
+// token. It stores nothing. The exit status is 1 if anything failed.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// config has the values of the flags.
+// config holds the values of the flags.
 type config struct {
 	slug     string
 	clients  string
@@ -89,7 +89,7 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
-// errFailed says that a check failed. The lines that were printed say which.
+// errFailed means that a check failed. The printed lines say which.
 var errFailed = errors.New("not everything is right; see the lines that begin with FAIL")
 
 // run checks one provider.
@@ -145,7 +145,7 @@ func readToken(name string) (linking.Tokens, error) {
 	return t, nil
 }
 
-// sleep waits.
+// sleep waits for d, or until ctx ends; then it returns the error of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -89,7 +89,7 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 			continue
 		}
 		of := resource
-		if resource == "workout_stream" { // its workout is of the resource workouts
+		if resource == "workout_stream" { // its workout is stored under the resource workouts
 			of = "workouts"
 		}
 		all, err := s.health.ReceiveSummaries(ctx, team, s.user, of, parts)

@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// The tests that the clinic can order. A real deployment reads them from a file.
+// cat lists the tests that the clinic can order. A real deployment reads them from a file.
 const cat = `{
 	"labs":         [{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["walk_in_test"]}],
 	"markers":      [{"id": 11, "lab_id": 1, "name": "Ferritin", "slug": "ferritin", "provider_id": "4598", "unit": "ug/L"},
@@ -70,7 +70,7 @@ func run(ctx context.Context, out io.Writer) error {
 	defer stop()
 	var servers sync.WaitGroup
 	defer servers.Wait()
-	defer stop() // before waiting
+	defer stop() // stop the servers before waiting for them
 
 	lab := &laboratory{out: out}
 	labAddress, err := serve(ctx, &servers, mllp.NewServer(lab, nil))
@@ -160,7 +160,7 @@ func (c *clinic) order(ctx context.Context) error {
 	}
 	c.placed = o.ID
 	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
-	// A host runs exchange.Service.Run in the background; here we take turns.
+	// A host runs exchange.Service.Run in the background; this program calls the steps in turn.
 	if _, err := c.labs.SubmitDue(ctx); err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ type laboratory struct {
 	sent  int
 }
 
-// Handle implements mllp.Handler: it takes an order and gives it a number.
+// Handle implements mllp.Handler: it accepts an order and answers with a number for it.
 func (l *laboratory) Handle(_ context.Context, message []byte, frameErr error) []byte {
 	m, err := er7.Parse(message, nil)
 	if frameErr != nil || err != nil {
@@ -229,16 +229,16 @@ func (l *laboratory) Handle(_ context.Context, message []byte, frameErr error) [
 	return answer.Bytes()
 }
 
-// report is a message that the laboratory sends, in short.
+// report is a short description of a message that the laboratory sends.
 type report struct {
 	what     string
-	number   string // of the order; empty for the right one
+	number   string // number of the order; empty means the real one
 	at       string
 	ferritin [3]string // value, flag, status
 	iron     [3]string
 }
 
-// reports returns the reports of the order, with repeats, late and wrong ones.
+// reports returns the reports to send about the order. Some are repeated, late or wrong.
 func (l *laboratory) reports() []report {
 	partial := report{what: "a partial report", at: "20260303090000-0700", ferritin: [3]string{"9.0", "L", "P"}}
 	final := report{what: "the final report", at: "20260303150000-0700", ferritin: [3]string{"9.5", "L", "F"}, iron: [3]string{"90", "N", "F"}}
@@ -248,7 +248,7 @@ func (l *laboratory) reports() []report {
 	return []report{partial, final, again, late, wrong, corrected}
 }
 
-// send reports to the clinic, and prints what it answers.
+// send sends a report to the clinic, and prints the clinic's answer.
 func (l *laboratory) send(ctx context.Context, r report) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

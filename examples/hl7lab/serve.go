@@ -17,22 +17,22 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/mllp"
 )
 
-// serveOptions are the laboratory's addresses and what it sends.
+// serveOptions holds the laboratory's addresses, and what it sends.
 type serveOptions struct {
-	target  string        // where orders come in: host:port, or a folder
-	results string        // host:port that results go to, if orders come in over MLLP
-	delay   time.Duration // from an order to its results
-	stray   bool          // send a result that fits no order, too
+	target  string        // where the laboratory receives orders: host:port, or a folder
+	results string        // host:port to which results are sent, if orders arrive over MLLP
+	delay   time.Duration // time from an order to its results
+	stray   bool          // also send a result that belongs to no order
 }
 
-// labServer is a laboratory that takes orders for any tests and reports each of them.
+// labServer is a laboratory that accepts orders for any tests and reports a result for each.
 type labServer struct {
 	serveOptions
 	out  io.Writer
 	send func(ctx context.Context, message []byte) error
 
 	mu         sync.Mutex
-	accessions map[string]string // by placer order number
+	accessions map[string]string // placer order number → accession number
 	cancelled  map[string]bool
 	running    sync.WaitGroup
 }
@@ -77,8 +77,8 @@ func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 	})
 }
 
-// take processes an order or a cancellation, and returns the answer. A repeated order is answered again, and
-// reported once. The results follow until ctx ends.
+// take processes an order or a cancellation, and returns the answer. A repeated order is answered again, but
+// reported once. The results follow later, unless ctx ends.
 func (l *labServer) take(ctx context.Context, order *er7.Message) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()

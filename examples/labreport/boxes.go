@@ -20,8 +20,8 @@ import (
 
 type pageImage = image.Image
 
-// drawBoxes draws the boxes of every field over the pictures of the pages: the first page into the given file,
-// others into files beside it with -2 and so on in their names.
+// drawBoxes draws the boxes of every field on the pictures of the pages. It writes the first page to the given file,
+// and the others to files with -2 and so on in their names.
 func drawBoxes(ctx context.Context, name string, files []labreport.File, pages int, data labreport.Data) error {
 	if pages == 0 {
 		return errors.New("the report must have at least one page")

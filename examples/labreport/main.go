@@ -55,8 +55,7 @@ type settings struct {
 	loinc   string
 }
 
-// catalogue is the table that the flags name, or nil for the one that comes with the
-// library.
+// catalogue returns the LOINC table that the flags name; nil for the one in the library.
 func (s settings) catalogue() (loinc.Catalogue, error) {
 	if s.loinc == "" {
 		return nil, nil //nolint:nilnil // nil is the default of the reader
@@ -135,10 +134,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// errRefused is a report that cannot be read. The reports after it are read.
+// errRefused is the error of a report that cannot be read. The program continues with the next report.
 type errRefused struct{ error }
 
-// one reads one report.
+// one reads one report and prints it.
 func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
 	var files []labreport.File
 	for _, name := range names {
@@ -193,8 +192,8 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 	return table(out, filepath.Base(names[0]), data, took)
 }
 
-// writeResults writes the published data, and how long it took, into a file that is
-// named like the report.
+// writeResults writes the published data of a report, and how long reading took, to a JSON file with the name of the
+// report.
 func writeResults(dir, name string, data labreport.Data, took time.Duration) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err

@@ -28,7 +28,7 @@ type bareWork struct {
 	insert []string // tables with inserted rows in the last round trip
 }
 
-// bareWorks has the work of each operation, in the order of operations.
+// bareWorks holds the work of each operation, in the order of the variable operations.
 var bareWorks = []bareWork{
 	{[]string{"user", "team_settings", "continuous_query"}, []string{"pull_task", "series", "series_header", "webhook_key"}, []string{"webhook_event", "access_line"}},
 	{[]string{"user", "series_header", "series"}, nil, []string{"access_line"}},
@@ -41,7 +41,7 @@ var bareWorks = []bareWork{
 	{[]string{"user", "team_settings"}, nil, []string{"order", "order_lab_work", "order_name", "order_transaction", "webhook_key", "webhook_event", "access_line"}},
 }
 
-// ofTeam are the tables whose rows belong to no user.
+// ofTeam lists the tables whose rows belong to no user.
 var ofTeam = []string{"team_settings", "continuous_query"}
 
 // mostRead is the highest number of rows of a table that the plain handler reads: a week of samples has fewer.
@@ -88,7 +88,7 @@ func (b *bare) close() {
 	b.pool.Close()
 }
 
-// copyRows makes the tables of the schema bare.
+// copyRows creates the schema bare, with copies of the server's tables.
 func (b *bare) copyRows(ctx context.Context) error {
 	var tables []string
 	for _, w := range bareWorks {
@@ -125,7 +125,7 @@ func (b *bare) learnAnswers(ctx context.Context, m *mix) error {
 	return nil
 }
 
-// ServeHTTP answers /OPERATION/USER.
+// ServeHTTP answers requests for /OPERATION/USER.
 func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	op, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	i, err := strconv.Atoi(op)
@@ -278,7 +278,7 @@ func (m *mix) slice(ctx context.Context, do func(context.Context, due) error, lo
 }
 
 func printBare(out io.Writer, samples [2][]sample, took [2]time.Duration) {
-	var a [2]float64 // requests a second
+	var a [2]float64 // requests per second
 	for i := range a {
 		a[i] = float64(len(samples[i])) / max(took[i].Seconds(), 1e-9)
 	}

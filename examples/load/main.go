@@ -41,12 +41,12 @@ type config struct {
 	duration time.Duration
 	warmup   time.Duration
 	users    int
-	days     int // of data that each user has at the start
+	days     int // days of data that each user has at the start
 	workers  int
-	queues   int // at most as many as workers; with as many, the requests of a user keep their order
+	queues   int // at most the number of workers; if equal, the requests of a user keep their order
 	report   string
 	note     string
-	turn     time.Duration // of the server or the plain handler; 0 without the comparison
+	turn     time.Duration // time for which the server and the plain handler each answer in turn; 0 without the comparison
 }
 
 func main() {

@@ -39,10 +39,10 @@ func post(path string, body any) request {
 	return request{method: http.MethodPost, path: path, body: body}
 }
 
-// operations is the mix: apps upload and read most, and order seldom.
+// operations is the mix: mostly uploads and reads, few orders.
 var operations = []operation{
 	{"ingest heart rate", 30, func(_ *mix, u *person, n int) request { return u.heartRate(5, n) }},
-	{"read samples", 18, func(_ *mix, u *person, _ int) request { // of the day of the newest one
+	{"read samples", 18, func(_ *mix, u *person, _ int) request { // on the day of the newest sample
 		return get(fmt.Sprintf("/v2/timeseries/%s/heartrate/grouped?start_date=%s", u.id, u.at.Format(time.DateOnly)))
 	}},
 	{"read sleep", 14, func(m *mix, u *person, _ int) request {
@@ -58,7 +58,7 @@ var operations = []operation{
 	{placeOrder, 2, func(_ *mix, u *person, _ int) request { return u.placeOrder() }},
 }
 
-// mix sends requests at a rate.
+// mix sends random operations at a constant rate.
 type mix struct {
 	config
 	target func() *server // address for the next request
@@ -67,7 +67,7 @@ type mix struct {
 	client *http.Client
 	start  time.Time
 	people []*person
-	n      int // requests made
+	n      int // number of requests made
 }
 
 // person is a user with data.
@@ -262,8 +262,7 @@ func pick() int {
 	return 0
 }
 
-// call makes one request as the team, reads the answer whole, and decodes it into out
-// unless out is nil.
+// call sends one request with the team's API key, reads the whole answer, and decodes it into out unless out is nil.
 func (m *mix) call(ctx context.Context, r request, out any) error {
 	b, err := m.answer(ctx, r)
 	if err != nil || out == nil {

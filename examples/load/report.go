@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// result has the measurements of a run.
+// result holds the measurements of a run.
 type result struct {
 	config
 	samples  []sample
@@ -114,7 +114,7 @@ func (r *result) facts() []string {
 //go:embed report.html
 var page string
 
-// reportPage has the data of a report's HTML page.
+// reportPage holds the data of a report's HTML page.
 type reportPage struct {
 	Title  string
 	Facts  []string
@@ -144,7 +144,7 @@ type plot struct {
 	Title, XLabel, YLabel string
 	Lines                 []line
 	XTicks, YTicks        []tick
-	Marks                 []float64 // instants, as x
+	Marks                 []float64 // instants to mark, in units of x
 }
 
 type line struct {
@@ -157,10 +157,10 @@ type tick struct {
 	Label string
 }
 
-// The area of a plot, in the units of its SVG.
+// Size of a plot, in the units of its SVG.
 const width, height = 800.0, 260.0
 
-// axis maps values to the area.
+// axis maps values to positions in a plot.
 type axis struct {
 	low, high, length float64
 	log               bool
@@ -213,7 +213,7 @@ func (p *plot) scale(x, y axis, xUnit, yUnit string) {
 
 func (r *result) seconds() axis { return axis{high: math.Ceil(r.duration.Seconds()), length: width} }
 
-// throughput plots answers and events by the second in which they came.
+// throughput plots the number of answers and events per second.
 func (r *result) throughput() plot {
 	n := int(r.seconds().high)
 	answered, failed, events := make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
@@ -237,7 +237,7 @@ func (r *result) throughput() plot {
 		counts []float64
 	}{{"answers", answered}, {"events received", events}, {"failed requests", failed}} {
 		var points [][2]float64
-		for i := range n { // the last second is not whole
+		for i := range n { // without the incomplete last second
 			points = append(points, [2]float64{float64(i) + 0.5, of.counts[i]})
 		}
 		p.draw(of.name, x, y, points)

@@ -35,7 +35,8 @@ func folder() (string, error) {
 	return dir, nil
 }
 
-// build builds the server in dir, unless binary names one that is built.
+// build builds the server in dir, and returns its path. If binary is not empty, it is the path of a server that is
+// already built.
 func build(ctx context.Context, binary, dir string) (string, error) {
 	if binary != "" {
 		return binary, nil
@@ -82,11 +83,11 @@ func (s *server) stop() error {
 
 func (s *server) kill() error {
 	err := s.process.Process.Kill()
-	_ = s.process.Wait() // says that it was killed
+	_ = s.process.Wait() // the error only says that it was killed
 	return err
 }
 
-// drained waits until every event is delivered, and returns how long that took.
+// drained waits until every event is delivered, and returns how long it waited.
 func (s *server) drained(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	for {
@@ -102,7 +103,7 @@ func (s *server) drained(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// backlog reads how many events and deliveries wait.
+// backlog returns the number of undelivered events and deliveries, from the server's metrics.
 func (s *server) backlog(ctx context.Context) (float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", http.NoBody)
 	if err != nil {
@@ -128,7 +129,7 @@ func (s *server) backlog(ctx context.Context) (float64, error) {
 	return total, lines.Err()
 }
 
-// usage is processor time.
+// usage holds the processor time of each process.
 type usage struct{ server, database, load time.Duration }
 
 func (u usage) minus(v usage) usage {
@@ -138,13 +139,13 @@ func (u usage) minus(v usage) usage {
 // usage reads the processor time of the server, its PostgreSQL and this program from /proc;
 // zero where there is none.
 func (s *server) usage() (u usage) {
-	const hertz = 100 // of /proc
+	const hertz = 100 // clock ticks per second in /proc
 	parents, ticks := map[int]int{}, map[int]time.Duration{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range stats {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
 		fields := strings.Fields(rest)
@@ -154,7 +155,7 @@ func (s *server) usage() (u usage) {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		parents[pid], _ = strconv.Atoi(fields[1])
 		var sum int
-		for _, f := range fields[11:15] { // its own and that of children that have ended
+		for _, f := range fields[11:15] { // times of the process, and of its children that have ended
 			n, _ := strconv.Atoi(f)
 			sum += n
 		}
@@ -187,14 +188,14 @@ type receiver struct {
 
 // newReceiver starts a receiver. take is called with each event before the answer; nil ignores events.
 func newReceiver(take func(id string, body []byte)) (*receiver, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with close
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // close ends it
 	if err != nil {
 		return nil, err
 	}
 	r := &receiver{url: "http://" + listener.Addr().String()}
 	r.server = &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
 		body, err := io.ReadAll(in.Body)
-		if err != nil { // the sender has ended
+		if err != nil { // the sender has disconnected
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}

@@ -39,15 +39,15 @@ type soak struct {
 	mu       sync.Mutex
 	servers  [2]*server // nil while it is killed; the first one is never killed
 	logs     [2]*os.File
-	kills    []time.Duration // from the start of the load
-	failures map[string]int  // failures of single tries, by kind of answer
+	kills    []time.Duration // times of kills, from the start of the load
+	failures map[string]int  // number of failed attempts, by kind of answer
 	wrong    []string        // wrong answers that no outage explains
 }
 
 const (
 	// patience is the time for which a request is retried.
 	patience = 2 * time.Minute
-	// slowEvery and slowFor say when the receiver is slow, and slowBy by how much.
+	// slowFor is the part of each slowEvery in which the receiver is slow. Then each answer takes slowBy.
 	slowEvery, slowFor, slowBy = time.Minute, 15 * time.Second, time.Second
 	// walLimit is max_wal_size.
 	walLimit = 256 << 20
@@ -69,7 +69,7 @@ func runSoak(ctx context.Context, args []string, out io.Writer) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	s.queues = s.workers // one queue a worker: a user's writes keep their order
+	s.queues = s.workers // one queue for each worker keeps a user's writes in order
 	if s.rate <= 0 || s.duration < time.Second || s.killEvery < time.Second || s.users < 1 || s.workers < 1 {
 		return errors.New("-rate must be above 0, -duration and -kill-every 1s or more, -users and -workers 1 or more")
 	}
@@ -91,7 +91,7 @@ func runSoak(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// run starts everything, sends the load, and checks what is there afterwards.
+// run starts everything, sends the load, and checks the stored data afterwards.
 func (s *soak) run(ctx context.Context, out io.Writer) (found *soakResult, err error) {
 	if s.hook, err = newReceiver(s.receive); err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
 		default:
 			s.failures[http.StatusText(answer.status)]++
 			if answer.status != http.StatusServiceUnavailable && !held {
-				s.wrong = append(s.wrong, answer.text) // no outage explains it
+				s.wrong = append(s.wrong, answer.text) // no outage explains the answer
 			}
 		}
 		over := time.Now().After(until) || ctx.Err() != nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// soakResult has the results of a run with kills.
+// soakResult holds the results of a run with kills.
 type soakResult struct {
 	result
 	soak     *soak
@@ -84,7 +84,7 @@ type course struct {
 	points [][2]float64
 }
 
-// line makes a line of the readings; 0 is left out.
+// line returns a line through the readings of one value. It omits zeros.
 func (r *soakResult) line(name string, of func(reading) float64) course {
 	c := course{name: name}
 	for _, m := range r.readings {
@@ -95,7 +95,7 @@ func (r *soakResult) line(name string, of func(reading) float64) course {
 	return c
 }
 
-// tables makes lines of the five tables that were the largest at the end.
+// tables returns the lines of the five tables that were largest at the end.
 func (r *soakResult) tables(wanted func(string) bool) (out []course) {
 	if len(r.readings) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 // pause is the wait between two tries, and between the kill of a server and its restart.
 const pause = 250 * time.Millisecond
 
-// truth has the writes that the servers acknowledged.
+// truth holds the writes that the servers have acknowledged.
 type truth struct {
 	mu      sync.Mutex
 	samples map[string]map[int64]float64 // heart rates by user and second
@@ -24,7 +24,7 @@ type truth struct {
 	writes  int
 }
 
-// seeded notes what the users have at the start.
+// seeded records what the users have at the start.
 func (t *truth) seeded(people []*person, days int) {
 	t.samples, t.nights, t.orders = map[string]map[int64]float64{}, map[string]map[string]bool{}, map[string]map[string]bool{}
 	for i, u := range people {
@@ -34,7 +34,7 @@ func (t *truth) seeded(people []*person, days int) {
 	}
 }
 
-// acknowledged notes a write that succeeded.
+// acknowledged records a write that succeeded.
 func (t *truth) acknowledged(d due, order string) {
 	if d.method != http.MethodPost || operations[d.op].name == question {
 		return
@@ -49,12 +49,12 @@ func (t *truth) acknowledged(d due, order string) {
 	t.note(d.user.id, d.request)
 }
 
-// note notes the items of an upload.
+// note records the items of an upload.
 func (t *truth) note(user string, r request) {
 	switch data := r.body.(map[string]any)["data"].(type) {
 	case []map[string]any:
 		for _, one := range data {
-			at, _ := time.Parse(time.RFC3339, one["timestamp"].(string)) // we made it
+			at, _ := time.Parse(time.RFC3339, one["timestamp"].(string)) // this program has written the time
 			t.samples[user][at.Unix()] = float64(one["value"].(int))
 		}
 	case []any:
@@ -68,19 +68,19 @@ func (t *truth) count() int {
 	return t.writes
 }
 
-// inbox has the messages that the receiver got.
+// inbox holds the messages that the receiver got.
 type inbox struct {
 	mu       sync.Mutex
 	ids      map[string]bool
 	repeated int                         // number of messages that came again with the same id
 	samples  map[string]map[int64]string // ids of messages by user and second
-	last     map[string]int64            // the latest second of a user
+	last     map[string]int64            // user → latest second
 	orders   map[string]map[int]string   // ids of messages by order and number of events
-	length   map[string]int              // the most events of an order
+	length   map[string]int              // order → largest number of events
 	wrong    []string
 }
 
-// take notes one message.
+// take records one message.
 func (b *inbox) take(id string, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,13 +179,13 @@ func (b *inbox) missing(samples map[string]map[int64]float64, lengths map[string
 	return n
 }
 
-// check is one promise with its violations.
+// check is one guarantee, with its violations.
 type check struct {
 	Name, Found string
 	Wrong       []string
 }
 
-// arrivalTime is how long the last events may take after the load.
+// arrivalTime is how long after the load the last events may arrive.
 const arrivalTime = 3 * time.Minute
 
 // check compares the data of the servers and the receiver with the acknowledged writes. It returns the time
@@ -241,7 +241,7 @@ func (s *soak) check(ctx context.Context, m *mix) ([]check, time.Duration, error
 		missing = s.inbox.missing(s.truth.samples, lengths)
 	}
 	arrived := time.Since(began)
-	s.inbox.mu.Lock() // messages may still come
+	s.inbox.mu.Lock() // messages may still arrive
 	defer s.inbox.mu.Unlock()
 	delivered := check{Name: "Each event is delivered, with one id, in order per key", Found: fmt.Sprintf("%d messages, %d of them sent once more", len(s.inbox.ids), s.inbox.repeated), Wrong: s.inbox.wrong}
 	if missing > 0 {

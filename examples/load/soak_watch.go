@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// reading has the measurements at one instant.
+// reading holds the measurements at one instant.
 type reading struct {
 	at      time.Duration // from the start of the load
-	writes  int           // acknowledged
+	writes  int           // number of acknowledged writes
 	memory  [2]int64      // resident bytes of each server; 0 while it is killed
 	handles [2]int        // open files of each server
 	tables  map[string]int64
-	log     int64 // write-ahead log
-	text    int64 // logs of the servers and of PostgreSQL
+	log     int64 // bytes of the write-ahead log
+	text    int64 // bytes of the logs of the servers and of PostgreSQL
 }
 
 // readings is the number of readings that a long run has.
@@ -46,7 +46,7 @@ func (s *soak) watch(ctx context.Context) (all []reading) {
 		s.mu.Unlock()
 		var err error
 		if r.tables, r.log, err = s.sizes(ctx); err != nil {
-			continue // PostgreSQL is away: the next reading has it
+			continue // PostgreSQL is down
 		}
 		for _, name := range []string{"server-1.log", "server-2.log", "db/log"} {
 			if info, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
@@ -106,17 +106,17 @@ func handles(pid int) int {
 	return len(files)
 }
 
-// queues are the tables whose rows are deleted when the work is done. Other tables grow with the stored data.
+// queues lists the tables whose rows are deleted when the work is done. Other tables grow with the stored data.
 var queues = []string{"webhook_pending", "webhook_delivery", "segment", "pull_task", "bulk_item", "continuous_task", "order_hold"}
 
-// judged is how long a run must be for its growth to be judged.
+// judged is the shortest run whose growth is judged.
 const judged = 2 * time.Minute
 
-// growth compares the last third of a run with the third before it; the first third is for warming up.
+// growth compares the last third of a run with the second third; the first third is for warming up.
 //
-// The median of the memory and of the open files of the server that was never killed, and the largest size of
-// each queue, may be a fifth larger. What grows with the data may grow half as fast again: other tables for
-// each acknowledged write, logs for each minute. A slack allows for changes in steps, such as garbage
+// The median memory and the median number of open files of the server that is never killed, and the largest size of
+// each queue, may grow by a fifth. What grows with the data may grow at most half as fast again as before: other
+// tables per acknowledged write, logs per minute. A constant allowance covers changes in steps, such as garbage
 // collections, file extents and vacuum runs.
 func growth(all []reading, long time.Duration) []check {
 	if long < judged {
@@ -172,11 +172,11 @@ func growth(all []reading, long time.Duration) []check {
 	return []check{memory, files, queued, kept, wal, text}
 }
 
-// Factors by which a level and a speed may be larger at the end than in the middle.
+// Factors by which an amount and a rate may be larger in the last third than in the second.
 const level, speed = 1.2, 1.5
 
-// compare refuses a value at the end that is larger than in the middle by more than a factor and a
-// slack.
+// compare reports a violation if a value is larger at the end than in the middle by more than a factor and a
+// constant allowance.
 func compare(name string, earlier, later, factor, slack float64) check {
 	c := check{Name: name, Found: fmt.Sprintf("%.1f in the middle, %.1f at the end", earlier, later)}
 	if later > factor*earlier+slack {

@@ -1,12 +1,10 @@
-// Notifier is a way of your own to hand events over: it appends each signed message to a file,
-// one JSON object a line, for programs that read files. The test runs the conformance suite of
-// notifiers.
+// Notifier is an example of an own way to deliver events: it appends each signed message to a file, one JSON object
+// per line, for programs that read files. The test runs the conformance suite of notifiers.
 //
 //	go run ./examples/notifier
 //
-// A service sends with it what endpoints with its scheme want:
-// webhook.ByScheme{"https": webhook.NewHTTP(nil), Scheme: NewFiles(folder)} as
-// service.Config.Notifier, and Scheme in webhook.Guard.Brokers.
+// A service delivers to endpoints with the scheme files if service.Config.Notifier is webhook.ByScheme{"https":
+// webhook.NewHTTP(nil), Scheme: NewFiles(folder)}, and webhook.Guard.Brokers contains Scheme.
 package main
 
 import (
@@ -27,7 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Scheme is the URL scheme of endpoints: files://name.
+// Scheme is the URL scheme of endpoints, as in files://name.
 const Scheme = "files"
 
 // Message is a line of a file.

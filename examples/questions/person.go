@@ -66,7 +66,7 @@ func newPerson(ctx context.Context) (*person, error) {
 	return p, p.serve()
 }
 
-// serve returns the HTTP handler.
+// serve sets the HTTP handler.
 func (p *person) serve() error {
 	known := func(r *http.Request) bool {
 		key := r.Header.Get("x-service-api-key")
@@ -125,7 +125,7 @@ func (p *person) measure(ctx context.Context) error {
 	}
 	for i := range 14 * 288 {
 		at := healthlab.Date{Year: 2026, Month: 3, Day: 2}.At(time.UTC).Add(time.Duration(i) * 5 * time.Minute)
-		value := 6 + float64(i/2016) + 5*float64(i%288/72)/3 // a day climbs in four steps
+		value := 6 + float64(i/2016) + 5*float64(i%288/72)/3 // glucose rises over each day in four steps
 		glucose = append(glucose, healthdata.Sample{Timestamp: healthlab.At(at), Unit: "mmol/L", Value: healthdata.Number(value)})
 	}
 	if _, err := p.health.IngestSummaries(ctx, p.team, p.user, "activity", from, days); err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// newReceiver returns a receiver with a function for each type of payload that this program prints. A real
-// program stores the payload by the id of its object. The ids of handled messages are stored in a file; without
-// one, in memory.
+// newReceiver returns a receiver with a function for each type of payload that this program prints. A real program
+// stores the payload by the id of its object. The ids of handled messages are kept in file; if file is empty, in
+// memory.
 func newReceiver(ctx context.Context, secrets []webhook.Secret, file string, out io.Writer) (*receiver.Receiver, error) {
 	d := &reporter{out: out}
 	seen := memory.NewSeen(nil)
@@ -62,14 +62,14 @@ func newReceiver(ctx context.Context, secrets []webhook.Secret, file string, out
 	receiver.On(r, func(_ context.Context, e receiver.Event, o *orders.Order) error {
 		return d.printEvent(e, "order %s is %s", o.ID, o.LastEvent.Status.LowLevel())
 	})
-	// All else, types that are newer than this program included.
+	// All other types, including types that are newer than this program.
 	r.OnOther(func(_ context.Context, e receiver.Event) error {
 		return d.printEvent(e, "%d bytes", len(e.Data))
 	})
 	return r, nil
 }
 
-// reporter prints events, a line each.
+// reporter prints events, one per line.
 type reporter struct {
 	mu  sync.Mutex // keeps lines from mixing
 	out io.Writer
@@ -81,7 +81,7 @@ func (d *reporter) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// observe prints messages that reached no function.
+// observe prints messages that no function has handled.
 func (d *reporter) observe(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 	switch {
 	case err != nil:

@@ -1,6 +1,6 @@
-// Receiver is the other end of webhooks alone: it takes the events of a healthlab service, checks them, and prints each
-// of them once: go run ./examples/receiver -secret whsec_… (twice during a rotation). It prints what people measured,
-// so it is for trying out, with invented people. events.go says what becomes of an event.
+// Receiver is a program that only receives webhooks: it checks the signatures of a healthlab service's events and
+// prints each once: go run ./examples/receiver -secret whsec_… (-secret twice during a rotation). It prints what
+// people measured, so use it only with invented people. events.go decides what happens with an event.
 package main
 
 import (

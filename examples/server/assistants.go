@@ -57,13 +57,13 @@ func runAssistant(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	return passAssistant(ctx, args, os.Stdin, openOutput{stdout}, stderr)
 }
 
-// openOutput is an output that stays open when a connection on it ends.
+// openOutput is an output that stays open when a connection closes it.
 type openOutput struct{ io.Writer }
 
 // Close does nothing.
 func (openOutput) Close() error { return nil }
 
-// passAssistant connects an assistant on an input and an output with a running server.
+// passAssistant connects an assistant at an input and an output to a running server.
 func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdout io.WriteCloser, stderr io.Writer) error {
 	f := flag.NewFlagSet("server mcp", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -107,7 +107,7 @@ func pass(ctx context.Context, from, to sdk.Connection) error {
 	}
 }
 
-// bearer sends a key with each request.
+// bearer is a transport that sends a key with each request.
 type bearer string
 
 // RoundTrip implements [http.RoundTripper].

@@ -13,9 +13,9 @@ import (
 
 const auditUsage = "audit: the commands are: server audit verify [-anchor FILE] [flags of the server], server audit anchor [flags of the server]"
 
-// runAudit is server audit verify, which checks the access log of every team in the store and prints
-// a line for each, and server audit anchor, which prints the signed end of each log, to be kept
-// elsewhere. Both take the flags of the server.
+// runAudit is the commands "server audit verify", which checks the access log of every team in the store and prints
+// a line for each, and "server audit anchor", which prints the signed end of each log, to be kept elsewhere. Both
+// take the flags of the server.
 func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(auditUsage)
@@ -63,7 +63,7 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	return do(s)
 }
 
-// keptAnchors removes -anchor FILE from the start of the arguments and reads the file.
+// keptAnchors removes -anchor FILE from the start of the arguments, and returns the anchors in the file.
 func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	if len(args) == 0 || args[0] != "-anchor" {
 		return nil, args, nil
@@ -75,7 +75,7 @@ func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: -anchor: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it was read
+	defer func() { _ = file.Close() }() // the file was only read
 	kept, err := accesslog.ReadAnchors(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: -anchor must name what server audit anchor or an export of the log wrote: %w", err)
@@ -83,7 +83,7 @@ func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	return kept, args[2:], nil
 }
 
-// printAnchors prints the signed end of each log, a JSON object a line.
+// printAnchors prints the signed end of each access log, one JSON object per line.
 func (s *host) printAnchors(ctx context.Context, stdout io.Writer) error {
 	anchors, err := s.Access.SignHeads(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *host) printAnchors(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// verifyAccess checks the access logs of all teams before it returns an error.
+// verifyAccess checks the access logs of all teams. It returns an error only after all were checked.
 func (s *host) verifyAccess(ctx context.Context, kept []accesslog.Anchor, stdout io.Writer) error {
 	return s.Access.VerifyAll(ctx, kept, func(team healthlab.TeamID, v accesslog.Verification, err error) {
 		if err != nil {

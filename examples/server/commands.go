@@ -47,10 +47,10 @@ func findCommand(args []string) (command, []string, error) {
 	return command{}, nil, fmt.Errorf("%q is no command; the nearest one is %s, and server help lists all", args[0], nearestOf(args[0], names))
 }
 
-// The commit of the build and its date (RFC 3339), if the linker sets them (make release).
+// Commit of the build and its date (RFC 3339), if the linker sets them (make release).
 var commit, commitDate string
 
-// runVersion prints a name and a value a line.
+// runVersion prints facts about the build, one name and value per line.
 func runVersion(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if len(args) > 0 {
 		return fmt.Errorf("version takes no arguments")

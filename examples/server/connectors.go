@@ -32,15 +32,15 @@ func (c *config) guard() *webhook.Guard {
 	}}
 }
 
-// sources has the configured providers, with their connectors.
+// sources holds the configured providers, with their connectors.
 type sources struct {
 	providers  *healthdata.Providers
 	connectors map[string]linking.ProviderConnector
 }
 
-// sources reads what the flags name: the list of providers, the configured ones and Nightscout
-// of a folder, doubles, and the providers of a file with clients. In a sandbox, and there alone, all the others are
-// connected to providers that do not exist, where any password is right.
+// sources reads the providers that the flags name: a list of providers, a folder with configured ones and
+// Nightscout, doubles, and a file with OAuth clients. Only in a sandbox, all other providers of the list get
+// invented connectors, which accept any password.
 func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	list, err := readProviders(c.providers)
 	if err == nil && c.providers == "" && c.environment != healthlab.Sandbox {
@@ -118,7 +118,7 @@ func (s *sources) connect(file string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// add replaces providers of the list by those with the same slugs.
+// add replaces providers in the list by the given ones with the same slugs.
 func (s *sources) add(found []connected) (err error) {
 	records, replaced := []healthdata.Provider{}, map[string]bool{}
 	for _, x := range found {

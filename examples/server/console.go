@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/console"
 )
 
-// withConsole serves the console of the first team at consolePath, if there is a management
-// key to sign in with.
+// withConsole serves the console of the first team at consolePath, unless there is no management key with which a
+// person could sign in.
 func (s *host) withConsole(api http.Handler) (http.Handler, error) {
 	if s.managementKey == "" && len(s.teamKeys) == 0 {
 		return api, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/service"
 )
 
-// addFiles adds the encryption and the store of files: a folder, or memory.
+// addFiles adds the store of files, a folder or memory, and its encryption.
 func (s *host) addFiles(c *service.Config) (err error) {
 	c.Sealer = s.sealer
 	c.Files = s.store.blobs

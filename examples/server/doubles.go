@@ -33,11 +33,11 @@ type connected struct {
 const (
 	doublePeople = 3
 	doubleDays   = 90
-	// doubleWord is the secret that proves messages of doubles.
+	// doubleWord is the verify token and signing secret of messages that doubles send.
 	doubleWord = "double"
 )
 
-// doubles are the providers that have a double.
+// doubles lists the providers that have a double.
 var doubles = []struct {
 	slug  string
 	serve func(double.Options) http.Handler
@@ -73,7 +73,7 @@ func (c *config) startDoubles(ctx context.Context, url string) error {
 			return fmt.Errorf("-doubles: %w", err)
 		}
 		server := &http.Server{Handler: d.serve(double.Options{People: people}), ReadHeaderTimeout: requestTimeout}
-		go func() { _ = server.Serve(listener) }() // it ends with ctx
+		go func() { _ = server.Serve(listener) }() // Serve ends when ctx does
 		context.AfterFunc(ctx, func() { _ = server.Close() })
 		provider, origin := registry.Find(d.slug), "http://"+listener.Addr().String()
 		connector, err := provider.New(rest.Client{ID: "id", Secret: "secret", Key: double.SuuntoKey}, &rest.Options{

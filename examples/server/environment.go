@@ -14,8 +14,8 @@ import (
 // HEALTHLABTEST_.
 const variablePrefix = "HEALTHLAB"
 
-// checkVariables refuses environment variables (NAME=VALUE) with the prefix of settings that are no setting,
-// and values that are not of the type of the setting.
+// checkVariables refuses environment variables (NAME=VALUE) with the prefix of settings that name no setting, and
+// those whose value has another type than the setting.
 func checkVariables(environment []string, f *flag.FlagSet) error {
 	known := map[string]*flag.Flag{}
 	f.VisitAll(func(one *flag.Flag) {
@@ -30,7 +30,7 @@ func checkVariables(environment []string, f *flag.FlagSet) error {
 		if setting == nil {
 			return fmt.Errorf("the environment variable %s is no setting; the nearest one is %s", name, nearestOf(name, slices.Sorted(maps.Keys(known))))
 		}
-		if value == "" { // is not set
+		if value == "" { // an empty variable counts as not set
 			continue
 		}
 		if err := checkValue(setting, value); err != nil {

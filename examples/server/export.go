@@ -51,8 +51,8 @@ type attributes struct {
 	Rank         uint32    `json:"-"`
 }
 
-// runExport writes the samples of one user and resource as JSON, one sample a line, by
-// series and time.
+// runExport is the command "server export": it writes the samples of one user and resource as JSON, one sample per
+// line, ordered by series and time.
 func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	f := flag.NewFlagSet("server export", flag.ContinueOnError)
 	address := f.String("database-url", "", "postgres://… as the server has it")
@@ -76,7 +76,7 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 		*secretFile = filepath.Join(*dir, secretName)
 	}
 	if *secretFile != "" || *sealingFile != "" {
-		if *secretFile != "" { // newMaster would make it
+		if *secretFile != "" { // newMaster would create a missing file
 			if _, err := os.Stat(*secretFile); err != nil {
 				return fmt.Errorf("-secret-file: %w", err)
 			}

@@ -11,10 +11,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// fhirPath is where FHIR R4 is served.
+// fhirPath is the path at which FHIR R4 is served.
 const fhirPath = "/fhir/r4"
 
-// withFHIR serves FHIR beside the API, under the same rules.
+// withFHIR serves FHIR beside the API, with the same authentication and limits.
 func (s *host) withFHIR(next http.Handler) (http.Handler, error) {
 	tokens, err := s.smartTokens()
 	if err != nil {
@@ -36,10 +36,10 @@ func (s *host) withFHIR(next http.Handler) (http.Handler, error) {
 	}), nil
 }
 
-// pushTimeout bounds a request to a FHIR server of a team.
+// pushTimeout is the longest duration of a request to a FHIR server of a team.
 const pushTimeout = 30 * time.Second
 
-// addPipelines pushes to the FHIR servers of teams.
+// addPipelines adds the pushing of data to the FHIR servers of teams.
 func (s *host) addPipelines(c *service.Config) error {
 	if !s.ehrPipelines {
 		return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// config has the values of the flags.
+// config holds the values of the flags.
 type config struct {
 	version, printConfig bool
 	addr                 string
@@ -36,9 +36,9 @@ type config struct {
 	invented             []string
 	labCatalogue         string
 	apiKey               string
-	apiKeyMade           bool // the API key is derived from the secret
+	apiKeyMade           bool // the API key was derived from the secret
 	managementKey        string
-	teamKeyTexts         []string // parsed later: the flag package would quote an invalid value in its error
+	teamKeyTexts         []string // parsed later, because the flag package would quote an invalid value
 	teamKeys             []teamKey
 	smartClients         string
 	providers            string
@@ -57,8 +57,8 @@ type config struct {
 	encryptSamples       bool
 	ehrPipelines         bool
 	shards               int
-	sealer               healthlab.Sealer // sealer from -sealing-keys and -secret-file
-	signing              master           // key from -signing-key or -secret-file
+	sealer               healthlab.Sealer // made from -sealing-keys and -secret-file
+	signing              master           // read from -signing-key or -secret-file
 	webhookURL           string
 	webhookSecret        string
 	proxyURL             string
@@ -122,14 +122,13 @@ func (c *config) flagGroups() []flagGroup {
 	}
 }
 
-// serverFlags is the name of the flags of the server.
+// serverFlags is the name of the flag set of the server.
 const serverFlags = "server"
 
-// flags reads the command line, the environment and the file of -config, in this order, and the
-// secrets.
+// flags reads the settings from the command line, the environment and the file of -config; the first that has a
+// setting counts. It also reads the secrets.
 //
-// Secrets are best set by the environment or the file: other users of the machine can see
-// arguments.
+// Secrets are best set by the environment or the file, because other users of the machine can see arguments.
 func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	output := &logOutput{to: stderr}
 	c, f, err := settings(args, slog.New(slog.NewTextHandler(output, nil)))
@@ -144,7 +143,7 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	return c, f, nil
 }
 
-// settings reads and checks all but the secrets, and makes no file. It returns flag.ErrHelp if the
+// settings reads and checks all settings except the secrets, and creates no file. It returns flag.ErrHelp if the
 // arguments ask for help.
 func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	c := config{log: log}
@@ -166,7 +165,7 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	if err := ff.Parse(f, args, ff.WithEnvVarPrefix(variablePrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(configFile(f))); err != nil {
 		return config{}, nil, err
 	}
-	// The environment is first: the others depend on it.
+	// checkEnvironment is first, because the other checks depend on it.
 	for _, check := range []func() error{c.checkEnvironment, c.checkStore, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.checkManagementKeys, c.placeSecrets} {
 		if err := check(); err != nil {
 			return config{}, nil, err
@@ -175,10 +174,10 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	return c, f, nil
 }
 
-// logName is the log of a tour, in the folder of the data.
+// logName is the name of the log file of a tour, in the folder of the data.
 const logName = "server.log"
 
-// logOutput is the destination of a log. to must not change while others write.
+// logOutput is a writer whose destination can be set later. to must not change while other goroutines write.
 type logOutput struct{ to io.Writer }
 
 // Write writes to the destination of the log.
@@ -206,8 +205,8 @@ func (c *config) closeLog() error {
 	return c.logFile.Close()
 }
 
-// configFile reads the file of -config. A line with a name that is no flag is refused with the nearest
-// one.
+// configFile reads the file of -config. It refuses a line whose name is not a flag, and suggests the most similar
+// flag.
 func configFile(f *flag.FlagSet) ff.ConfigFileParser {
 	return func(r io.Reader, set func(name, value string) error) error {
 		return ff.PlainParser(r, func(name, value string) error {
@@ -332,7 +331,7 @@ func (c *config) linkFlags(f *flag.FlagSet) {
 	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
 }
 
-// checkEnvironment checks -env, and the flags that are for the sandbox or for production only.
+// checkEnvironment checks -env, and refuses flags that are valid only in the other environment.
 func (c *config) checkEnvironment() error {
 	if c.environment.Check() != nil {
 		return errors.New("-env must be sandbox or production")
@@ -385,7 +384,7 @@ func (c *config) checkStore() error {
 }
 
 const (
-	// storeMemory is the value of -store.
+	// storeMemory is the value of -store that keeps all data in memory.
 	storeMemory = "memory"
 	// defaultDataDir is the folder of a sandbox's data, in the working directory.
 	defaultDataDir = "healthlab-data"
@@ -434,13 +433,13 @@ func (c *config) checkEvents() error {
 	}
 	u, err := url.Parse(c.proxyURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("-webhook-proxy must be an http:// or https:// URL") // err quotes it, and a password in it
+		return errors.New("-webhook-proxy must be an http:// or https:// URL") // err would quote it with its password
 	}
 	c.webhookProxy = u
 	return nil
 }
 
-// apiFlags declares the flags of the API's form and limits.
+// apiFlags declares the flags for the API's form and limits.
 func (c *config) apiFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
 	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
@@ -470,7 +469,7 @@ func (c *config) checkAPI() error {
 		return errors.New("-deletion-grace must be 0 or more")
 	}
 	if c.deletionGrace == 0 {
-		c.deletionGrace = -1 // zero means the default
+		c.deletionGrace = -1 // because zero means the default
 	}
 	for _, header := range []struct{ flag, name string }{{"api-key-header", c.keyHeader}, {"link-token-header", c.linkTokenHeader}} {
 		if strings.Trim(header.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
@@ -486,7 +485,7 @@ func (c *config) checkAPI() error {
 // checkPortal checks the address of the patient portal, if there is one.
 func (c *config) checkPortal() error {
 	if u, err := url.Parse(c.portalURL); c.portalURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return errors.New("-portal-url must be an http:// or https:// URL") // err quotes it
+		return errors.New("-portal-url must be an http:// or https:// URL") // err would quote it
 	}
 	c.portalURL = strings.TrimSuffix(c.portalURL, "/")
 	return nil
@@ -503,7 +502,7 @@ func (c *config) checkNetwork() error {
 	}
 	c.publicURL = strings.TrimRight(c.publicURL, "/")
 	if u, err := url.Parse(c.otlpEndpoint); c.otlpEndpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return errors.New("-otlp-endpoint must be a http:// or https:// URL") // err quotes it
+		return errors.New("-otlp-endpoint must be a http:// or https:// URL") // err would quote it
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		return errors.New("-tls-cert and -tls-key must be given together")
@@ -539,7 +538,7 @@ func (c *config) readSecrets() error {
 	return err
 }
 
-// placeSecrets sets the places of the secret and the files, if they are needed.
+// placeSecrets sets the default paths of the secret and of the files, if they are needed.
 func (c *config) placeSecrets() error {
 	apart := c.sealingFile != "" && c.signingFile != "" && c.apiKey != "" // nothing is made of the secret
 	if c.dataDir != "" {
@@ -611,7 +610,7 @@ func redacted(text string) string {
 	}
 	q := u.Query()
 	for name := range q {
-		if strings.Contains(name, "password") { // sslpassword is another
+		if strings.Contains(name, "password") { // such as sslpassword
 			q.Set(name, "xxxxx")
 			u.RawQuery = q.Encode()
 		}

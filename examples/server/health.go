@@ -20,8 +20,8 @@ import (
 // healthTime is the time limit for the server's answer.
 const healthTime = 5 * time.Second
 
-// runHealth is server health: it asks /readyz of the server on this machine that has the same
-// settings, for images without a shell. An error is exit status 1.
+// runHealth is the command "server health", for images without a shell: it requests /readyz of the server on this
+// machine that has the same settings. The exit status is 1 if the server is not ready.
 func runHealth(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	c, _, err := settings(args, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// runHelp is server help, server help GROUP and server help all.
+// runHelp is the commands "server help", "server help GROUP" and "server help all".
 func runHelp(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if len(args) > 1 {
 		return fmt.Errorf("help takes the name of one group, or all")
@@ -25,7 +25,7 @@ func runHelp(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// printHelp prints the commands and the groups of flags, with an example each.
+// printHelp prints the commands and the groups of flags, each with an example.
 func printHelp(out *strings.Builder) {
 	out.WriteString("server is the whole service: users, health data, queries, lab orders and signed events over HTTP.\n\n" +
 		"  server [COMMAND] [flags]\n\nCommands\n")
@@ -64,7 +64,7 @@ func printGroups(out *strings.Builder, name string) error {
 	return nil
 }
 
-// printFlag prints a flag and what it does. A usage that names its default has it in words.
+// printFlag prints a flag, its usage and its default, unless the usage states the default.
 func printFlag(out *strings.Builder, f *flag.Flag) {
 	value, usage := flag.UnquoteUsage(f)
 	fmt.Fprintf(out, "  %s\n      %s", strings.TrimSpace("-"+f.Name+" "+value), usage)
@@ -75,9 +75,9 @@ func printFlag(out *strings.Builder, f *flag.Flag) {
 	out.WriteString("\n")
 }
 
-// checkArguments refuses a flag that is not known, with the nearest one, a value of another type, and
-// what is no flag. It reports whether the arguments ask for help. The flag package would print all
-// flags.
+// checkArguments refuses an unknown flag, and suggests the most similar one; it also refuses a value of another
+// type, and an argument that is not a flag. It reports whether the arguments ask for help. It exists because the
+// flag package would print all flags.
 func checkArguments(args []string, f *flag.FlagSet) (help bool, err error) {
 	for i := 0; i < len(args); i++ {
 		if len(args[i]) < 2 || args[i][0] != '-' {
@@ -149,8 +149,8 @@ func flagNames(f *flag.FlagSet) []string {
 	return names
 }
 
-// parseOwn parses the flags of a command that has its own. If the arguments ask for help, it prints
-// them and reports that the command is done.
+// parseOwn parses the arguments of a command that has its own flags. If they ask for help, it prints it and returns
+// done = true.
 func parseOwn(f *flag.FlagSet, args []string, stdout io.Writer) (done bool, err error) {
 	f.SetOutput(io.Discard)
 	help, err := checkArguments(args, f)

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// runImport is server import FILE: it stores the file or folder as -import does, and ends.
+// runImport is the command "server import FILE": it stores a file or folder as the flag -import does, and ends.
 func runImport(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		args = append([]string{"-import", args[0]}, args[1:]...)
@@ -78,20 +78,20 @@ func readFiles(ctx context.Context, path string, sink fileimport.Sink, opts *fil
 	return []fileimport.Report{r}, nil
 }
 
-// intake stores the data in files as one user's data.
+// intake is a fileimport.Sink that stores data as one user's.
 type intake struct {
 	*host
 	user      healthlab.UserID
 	connected map[string]bool
 
 	out    io.Writer
-	stored int     // items
-	done   float64 // read part of the files, from 0 to 1
+	stored int     // number of stored items
+	done   float64 // share of the files that was read, from 0 to 1
 	began  time.Time
 	shown  time.Time // when the progress was last printed
 }
 
-// progressEvery is the interval at which long work prints its progress.
+// progressEvery is the interval at which long operations print their progress.
 const progressEvery = 2 * time.Second
 
 // count prints how far the import is, every few seconds.
@@ -103,8 +103,7 @@ func (in *intake) count(n int) {
 	}
 }
 
-// progressOf returns the percentage of the part done (0 to 1), and the remaining time at the same speed after
-// the time so far.
+// progressOf returns a text with the percentage done, and with the time that the rest takes at the speed so far.
 func progressOf(done float64, took time.Duration) string {
 	percent := fmt.Sprintf("%.0f %%", math.Floor(100*done))
 	if done <= 0 || done >= 1 {
@@ -117,7 +116,7 @@ func progressOf(done float64, took time.Duration) string {
 	return fmt.Sprintf("%s, %d min left", percent, int(math.Ceil(left.Minutes())))
 }
 
-// upload connects a source when it is first seen, and returns the way in which its data was recorded.
+// upload returns the head of an upload from a source. It connects the source to the user at its first use.
 func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata.Upload, error) {
 	if !in.connected[src.Provider] {
 		if _, err := in.Health.Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {
@@ -128,7 +127,7 @@ func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata
 	return healthdata.Upload{Provider: src.Provider, Source: src}, nil
 }
 
-// Summaries stores summaries of one source.
+// Summaries implements fileimport.Sink.
 func (in *intake) Summaries(ctx context.Context, resource string, src healthdata.Source, items []healthdata.Summary) error {
 	up, err := in.upload(ctx, src)
 	if err != nil {
@@ -139,7 +138,7 @@ func (in *intake) Summaries(ctx context.Context, resource string, src healthdata
 	return fileimport.Refusals(counts, err)
 }
 
-// Samples stores samples of one source.
+// Samples implements fileimport.Sink.
 func (in *intake) Samples(ctx context.Context, resource string, src healthdata.Source, samples []healthdata.Sample) error {
 	up, err := in.upload(ctx, src)
 	if err != nil {
@@ -150,7 +149,7 @@ func (in *intake) Samples(ctx context.Context, resource string, src healthdata.S
 	return fileimport.Refusals(counts, err)
 }
 
-// Stream stores the stream of a workout that was stored before, and so has its id.
+// Stream implements fileimport.Sink. Summaries has stored the workout before, so it has an id.
 func (in *intake) Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	up, err := in.upload(ctx, workout.Source)
 	if err != nil {

@@ -15,9 +15,10 @@ func (c *config) at() storeAt {
 	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}, pipelines: c.ehrPipelines, log: c.log}
 }
 
-// runKeys is server keys: rotate seals under the first of -sealing-keys the keys that an older key
-// of the host seals, and erase erases users whose key is deleted, which a restored backup brings back. Both take
-// the flags of the server, run beside it, and go on where they were when they are run again.
+// runKeys is the commands "server keys rotate", which encrypts again, with the first of -sealing-keys, the keys that
+// an older key of the host encrypts, and "server keys erase", which erases users whose key is deleted; a restored
+// backup contains such users. Both take the flags of the server and run beside it. If they are interrupted, the next
+// run continues.
 func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
 		return errors.New("keys: the command is: server keys rotate|erase [flags of the server]")

@@ -32,7 +32,7 @@ import (
 )
 
 func main() {
-	// Hostile PDFs are read in a process of their own, which is this program again.
+	// Hostile PDFs are read in a separate process, which runs this program again.
 	pdftext.Child()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -43,7 +43,8 @@ func main() {
 	}
 }
 
-// run is the program without its process: it does what the command says until ctx ends.
+// run runs the command that args name until ctx ends. It does not use the state of the process, so tests can call
+// it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	named, rest, err := findCommand(args)
 	if err != nil {
@@ -56,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// runServe is server serve: it serves until ctx ends.
+// runServe is the command "server serve": it serves until ctx ends.
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	c, settings, err := flags(args, stderr)
 	if err != nil {
@@ -73,7 +74,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 		defer func() { err = errors.Join(err, os.RemoveAll(c.dataDir)) }()
 	}
 	defer func() { err = errors.Join(err, c.closeLog()) }()
-	// Links name the address, so it has to be known first.
+	// The listener comes first, because links contain its address.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.addr)
 	if err != nil {
 		return err

@@ -31,16 +31,16 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// metricsPath is where metrics are in Prometheus' format.
+// metricsPath is the path of the metrics in the format of Prometheus.
 const metricsPath = "/metrics"
 
-// telemetry measures the program, and exports traces where the settings name a collector.
+// telemetry collects metrics of the program, and exports traces if the settings name a collector.
 type telemetry struct {
 	*otel.Telemetry
 	registry *prometheus.Registry
 	metrics  http.Handler
 	meters   *metric.MeterProvider
-	traces   *sdk.TracerProvider // nil for none
+	traces   *sdk.TracerProvider // nil if traces are not exported
 }
 
 // newTelemetry starts the export of traces to endpoint, or to the collector that
@@ -65,8 +65,8 @@ func newTelemetry(ctx context.Context, endpoint string) (*telemetry, error) {
 	return t, err
 }
 
-// exportTraces makes the exporter. The library reads the standard variables: endpoint,
-// headers, certificates, sampler, attributes of the resource.
+// exportTraces returns a provider that exports traces. The library reads the standard variables: endpoint, headers,
+// certificates, sampler, resource attributes.
 func exportTraces(ctx context.Context, endpoint string) (*sdk.TracerProvider, error) {
 	var options []otlptracehttp.Option
 	if endpoint != "" {
@@ -94,7 +94,7 @@ func (t *telemetry) tracer() pgx.QueryTracer {
 	return t.Tracer()
 }
 
-// close exports the spans that are left, and takes a few seconds at most.
+// close exports the remaining spans, within a few seconds.
 func (t *telemetry) close(ctx context.Context) error {
 	const grace = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -106,7 +106,7 @@ func (t *telemetry) close(ctx context.Context) error {
 	return err
 }
 
-// withTraces makes a span of each request, but for those of monitoring.
+// withTraces adds a span to each request, except those of monitoring.
 func (s *host) withTraces(next http.Handler) http.Handler {
 	if s.traces == nil {
 		return next
@@ -122,10 +122,10 @@ func (s *host) withTraces(next http.Handler) http.Handler {
 	})
 }
 
-// scrapeTime is how long a figure that is read from the database may take.
+// scrapeTime is the longest duration of reading a metric from the database.
 const scrapeTime = 3 * time.Second
 
-// addMetrics measures the API, deliveries, pulls and the connections to the database.
+// addMetrics adds metrics of the API, deliveries, pulls and database connections.
 func (s *host) addMetrics(c *service.Config) error {
 	backlog := func(ctx context.Context) (webhook.Backlog, error) {
 		ctx, stop := context.WithTimeout(ctx, scrapeTime)
@@ -155,7 +155,7 @@ func (s *host) addMetrics(c *service.Config) error {
 	return nil
 }
 
-// withMetrics answers /metrics beside the API, in a sandbox without -metrics-addr.
+// withMetrics serves /metrics beside the API, but only in a sandbox without -metrics-addr.
 func (s *host) withMetrics(next http.Handler) http.Handler {
 	if s.metricsAddr != "" || s.environment != healthlab.Sandbox {
 		return next
@@ -169,11 +169,10 @@ func (s *host) withMetrics(next http.Handler) http.Handler {
 	})
 }
 
-// metricsConnections is how many callers may be connected to -metrics-addr.
+// metricsConnections is the largest number of connections to -metrics-addr.
 const metricsConnections = 16
 
-// serveMetrics answers /metrics, /healthz and /readyz at the address of -metrics-addr until
-// the function that it returns is called.
+// serveMetrics serves /metrics, /healthz and /readyz at -metrics-addr until the returned function is called.
 func (s *host) serveMetrics(ctx context.Context) (stop func() error, err error) {
 	if s.metricsAddr == "" {
 		return func() error { return nil }, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// teamKey is a management key for some teams.
+// teamKey is a management key that is valid for some teams only.
 type teamKey struct {
 	key   string
 	teams []healthlab.TeamID
@@ -56,7 +56,7 @@ func organisationOf(team healthlab.TeamID) uuid.UUID {
 	return uuid.NewSHA1(team.UUID, []byte("organisation"))
 }
 
-// admitFirstTeam creates the first team, if it does not exist, with the API key of the flags.
+// admitFirstTeam creates the first team, unless it exists, and makes the API key of the flags valid for it.
 func (s *host) admitFirstTeam(ctx context.Context) error {
 	org := organisationOf(s.team)
 	_, err := s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
@@ -72,7 +72,7 @@ func (s *host) admitFirstTeam(ctx context.Context) error {
 	return nil
 }
 
-// addManagement allows the keys of the flags to use the management API.
+// addManagement makes the management API accept the keys of the flags.
 func (s *host) addManagement(c *service.Config) error {
 	var keys []httpapi.ManagementKey
 	org := organisationOf(s.team)

@@ -28,7 +28,7 @@ type receiver struct {
 	known  map[string]bool
 	forged int
 	more   chan struct{}
-	// passing is true if events are acknowledged and not stored.
+	// passing is true if events are acknowledged but not stored.
 	passing bool
 }
 
@@ -59,7 +59,7 @@ func (r *receiver) forget() {
 	r.events, r.known, r.passing = nil, nil, true
 }
 
-// ServeHTTP takes one event.
+// ServeHTTP checks and stores one event.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, 2<<20))
 	if err != nil {

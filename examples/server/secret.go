@@ -16,14 +16,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// master is a secret from which others are derived: the one of -signing-key for signatures, the one of
-// -secret-file for all secrets without a flag. All processes on one database must have the same.
+// master is a secret from which others are derived: the one in -signing-key for signatures, the one in -secret-file
+// for all secrets that no flag sets. All processes on one database must use the same.
 type master []byte
 
 // masterBytes is the length of a master secret in random bytes.
 const masterBytes = 32
 
-// LogValue and String show nothing.
+// String and LogValue do not contain the secret.
 func (master) String() string { return "secret" }
 
 func (m master) derive(purpose string) ([]byte, error) {
@@ -35,9 +35,9 @@ func (m master) reader(purpose string) (io.Reader, error) {
 	return bytes.NewReader(b), err
 }
 
-// sealer returns the sealer of personal keys and secrets. It encrypts with the first key of a file, if there is
-// one, else with a key derived from the secret. It decrypts with any key of the file, and with that of the
-// secret if it is kept.
+// sealer returns the sealer of personal keys and secrets. It encrypts with the first key in a file or, without a
+// file, with a key derived from the secret. It decrypts with every key in the file, and, if kept is true, also with
+// the derived key.
 func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 	const own = "secret-file"
 	key, err := m.derive("sealing")
@@ -99,13 +99,13 @@ func newMaster(file string) (master, error) {
 	return kept, nil
 }
 
-// keepNew writes a file that only its owner can read, unless it exists. The file is complete, also if several
-// processes write it.
+// keepNew creates a file that only its owner can read, unless it exists. A reader never sees a part of it, even if
+// several processes create it.
 func keepNew(file, text string) error {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".secret") // only its owner can read it
+	f, err := os.CreateTemp(filepath.Dir(file), ".secret") // only its owner can read a temporary file
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func keepNew(file, text string) error {
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		if err = os.Link(f.Name(), file); errors.Is(err, os.ErrExist) {
-			err = nil // another process was faster
+			err = nil // another process has created the file
 		}
 	}
 	return errors.Join(err, os.Remove(f.Name()))

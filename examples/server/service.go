@@ -40,7 +40,7 @@ import (
 
 const consolePath = "/console"
 
-// region is the region in which this service stores data. It is a part of API keys.
+// region is the region in which this service stores data. API keys contain it.
 const region = httpapi.US
 
 //go:embed providers.json
@@ -142,7 +142,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	return s, nil
 }
 
-// api are the flags of the API.
+// api returns the configuration of the API that the flags ask for.
 func (c *config) api() httpapi.Config {
 	api := httpapi.Config{
 		KeyHeader: c.keyHeader, LinkTokenHeader: c.linkTokenHeader, IgnoreUnknown: c.ignoreUnknown,
@@ -157,7 +157,7 @@ func (c *config) api() httpapi.Config {
 	return api
 }
 
-// labSlug is the laboratory of the invented catalogue.
+// labSlug is the slug of the laboratory in the invented catalogue.
 const labSlug = "northlab"
 
 func (s *host) labName() string {
@@ -217,15 +217,15 @@ func (s *host) linkSettings(providers *healthdata.Providers) func(context.Contex
 	}
 }
 
-// signInPath is the path of the sandbox providers' sign-in pages, and controlPath that at which a team controls
-// these providers.
+// signInPath is the path of the invented providers' sign-in pages. controlPath is the path at which a team makes
+// these providers cause events.
 const (
 	signInPath  = "/sandbox/sign-in"
 	controlPath = "/sandbox/provider"
 )
 
-// controlTime is how long the store may take each to find the team of a key, and the users of an
-// account: both together are less than a request may wait.
+// controlTime is the time limit of each of two lookups: the team of a key, and the users of an account. Together
+// they take less than the time limit of a request.
 const controlTime = 4 * time.Second
 
 func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
@@ -317,7 +317,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	if err != nil {
 		return errors.Join(fmt.Errorf("-metrics-addr: %w", err), listener.Close())
 	}
-	// Background work outlives ctx by as long as it takes to hand over what is held.
+	// Background work continues after ctx ends until pending events are handed over.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	worked := make(chan error, 1)
@@ -332,7 +332,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	}
 	server := httpserver.New(s.handler, s.limits())
 	failed := make(chan error, 1)
-	secret, err := s.register(ctx) // before there is anything that the receiver should hear of
+	secret, err := s.register(ctx) // before anything happens of which the receiver should get an event
 	if err != nil {
 		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
 	} else {
@@ -374,8 +374,8 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	return err
 }
 
-// firstLines says what a person wants to know at the start, a name and a value a line. The first is
-// where the program listens, whatever its public address is, and the last how it is stopped.
+// firstLines returns the text that is printed at the start, one name and value per line. The first line says where
+// the program listens, whatever its public address is, and the last how to stop it.
 func (s *host) firstLines(at net.Addr) string {
 	lines := []string{"listening on " + s.listenURL(at)}
 	if s.apiKeyMade {
@@ -400,7 +400,7 @@ func (c *config) maxUsers() int {
 // labStep returns the duration of an order's step at the simulated laboratory.
 func (c *config) labStep() time.Duration {
 	if c.sandboxSpeed == 0 {
-		return 0 // its default
+		return 0 // the default of the laboratory
 	}
 	const day = 24 * time.Hour
 	return max(time.Second, time.Duration(float64(day)/c.sandboxSpeed))
@@ -413,8 +413,7 @@ func (s *host) answer(server *httpserver.Server, l net.Listener) error {
 	return server.Serve(l)
 }
 
-// withTransportSecurity tells browsers to use https alone for a year, where that is how the
-// service is reached (RFC 6797).
+// withTransportSecurity tells browsers to use only https for a year (RFC 6797), if the service's URL is https.
 func (s *host) withTransportSecurity(next http.Handler) http.Handler {
 	if !strings.HasPrefix(s.url, "https://") {
 		return next
@@ -425,13 +424,14 @@ func (s *host) withTransportSecurity(next http.Handler) http.Handler {
 	})
 }
 
-// requestTimeout is the time limit of a request. A refresh waits for a minute at most.
+// requestTimeout is the time limit of a request. The slowest request refreshes a connection, which takes up to a
+// minute.
 const requestTimeout = 2 * time.Minute
 
 // limits returns the limits of concurrent connections. Connections to the database and from a laboratory need
 // file handles, too.
 func (s *host) limits() *httpserver.Options {
-	const others, laboratory = 64, 100 // others: files, pipes, the log, and requests to receivers and providers
+	const others, laboratory = 64, 100 // file handles for: files, pipes, the log, and requests to receivers and providers
 	reserve := others + keyConnections + metricsConnections
 	if s.store.pool != nil {
 		reserve += int(s.store.pool.Config().MaxConns)
@@ -445,15 +445,15 @@ func (s *host) limits() *httpserver.Options {
 	}
 }
 
-// stopGrace is the time that a stop has for answering requests and sending events, and answerGrace the part of
-// it for requests.
+// stopGrace is the time limit for answering requests and sending events after a stop, and answerGrace the part of it
+// for requests.
 const (
 	stopGrace   = 15 * time.Second
 	answerGrace = 10 * time.Second
 )
 
-// storageGrace is the time for closing the store after that: a private server writes its memory to the disk,
-// which may be slow.
+// storageGrace is the time limit for closing the store after that: a private database server writes its memory to
+// the disk, which may be slow.
 const storageGrace = time.Minute
 
 // start does the one-time work that the flags ask for.
@@ -476,8 +476,8 @@ func (s *host) start(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// register creates the endpoint of the flags, unless a process did so before. It returns the secret, unless the
-// flags have it.
+// register creates the endpoint that the flags name, unless it exists. It returns the endpoint's secret, or "" if
+// the flags set it.
 func (s *host) register(ctx context.Context) (secret string, err error) {
 	if s.webhookURL == "" {
 		return "", nil
@@ -488,7 +488,7 @@ func (s *host) register(ctx context.Context) (secret string, err error) {
 		if made, err = s.Webhooks.Create(ctx, s.team, webhook.NewEndpoint{URL: s.webhookURL, Secret: s.webhookSecret}); err != nil {
 			return "", err
 		}
-		// Of processes that start together the first one's endpoint stays.
+		// If several processes start together, the endpoint that was created first stays.
 		if e, err = s.registered(ctx); err == nil && e.ID != made.ID {
 			err = s.Webhooks.Delete(ctx, s.team, made.ID)
 		}
@@ -513,11 +513,11 @@ func (s *host) register(ctx context.Context) (secret string, err error) {
 func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	u, err := url.Parse(s.webhookURL)
 	if err != nil {
-		return nil, errors.New("-webhook-url must be an http:// or https:// URL") // err quotes it
+		return nil, errors.New("-webhook-url must be an http:// or https:// URL") // err would quote it
 	}
 	var found *webhook.Endpoint
 	for q := (webhook.EndpointQuery{Team: s.team}); ; {
-		page, err := s.Webhooks.List(ctx, q) // the newest first
+		page, err := s.Webhooks.List(ctx, q) // the newest endpoint is first
 		if err != nil {
 			return nil, err
 		}
@@ -532,8 +532,8 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	}
 }
 
-// handOver waits until every event is delivered, for grace at most, and prints the number of remaining events.
-// Events in a durable store wait there.
+// handOver waits until every event is delivered, or until grace ends, and prints the number of remaining events. A
+// durable store keeps them.
 func (s *host) handOver(grace context.Context, stdout io.Writer) {
 	if !s.store.volatile {
 		if s.freshDir {
@@ -546,7 +546,7 @@ func (s *host) handOver(grace context.Context, stdout io.Writer) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left, _ := s.store.Backlog(context.WithoutCancel(grace)) // memory has no other errors
+		left, _ := s.store.Backlog(context.WithoutCancel(grace)) // only an ended context could cause an error
 		if left.Unrouted+left.Unfinished == 0 {
 			fmt.Fprintln(stdout, "stopped: nothing is held")
 			return

@@ -15,10 +15,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// keySetTimeout bounds the reading of a client's key set.
+// keySetTimeout is the longest duration of reading a client's key set.
 const keySetTimeout = 10 * time.Second
 
-// smartTokens gives tokens to the clients of -smart-clients; nil without the flag.
+// smartTokens returns the token server for the clients in -smart-clients; nil without the flag.
 func (s *host) smartTokens() (*smart.Server, error) {
 	if s.smartClients == "" {
 		return nil, nil
@@ -41,11 +41,11 @@ func (s *host) smartTokens() (*smart.Server, error) {
 	return smart.New(c)
 }
 
-// usedDir is the folder of used assertions in that of -files.
+// usedDir is the folder of used assertions below the folder of -files.
 const usedDir = "smart-assertions"
 
-// usedAssertions notes assertions that clients have used as empty files, which all processes on the folder see, and the next
-// process, too.
+// usedAssertions records assertions that clients have used, each as an empty file. All processes on the folder see
+// them, also after a restart.
 type usedAssertions struct {
 	dir string
 	now func() time.Time
@@ -71,8 +71,8 @@ func (u *usedAssertions) use(_ context.Context, client, id string, until time.Ti
 	return true, errors.Join(f.Close(), os.Chtimes(name, until, until))
 }
 
-// sweepEvery is the time between two removals of assertions that are over, and sweepAfter how long one is over by then, as
-// the clocks of machines differ.
+// sweepEvery is the interval at which files of expired assertions are removed. sweepAfter is how long an assertion
+// must have been expired, because the clocks of machines differ.
 const (
 	sweepEvery = time.Minute
 	sweepAfter = 10 * time.Minute
@@ -93,12 +93,12 @@ func (u *usedAssertions) sweep() error {
 		return err
 	}
 	for _, one := range list {
-		// A file without its time yet has that of its making.
+		// A file whose time of expiry is not set yet has the time of its creation.
 		info, err := one.Info()
 		if err == nil && now.Sub(info.ModTime()) > sweepAfter {
 			err = os.Remove(filepath.Join(u.dir, one.Name()))
 		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // another process removes them, too
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // another process may have removed it
 			return err
 		}
 	}

@@ -23,16 +23,16 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// storage is the store of the flags, with the parts that depend on it.
+// storage is the store that the flags ask for, with the parts that depend on it.
 type storage struct {
 	*stores.Stores
-	// place says where the data is, for people.
+	// place is a text for people about where the data is stored.
 	place string
 	// blobs stores files if the flags name no folder; nil with a durable store, which needs a folder.
 	blobs labreport.BlobStore
 	// volatile is true if undelivered events are lost at the end of this process.
 	volatile bool
-	// pool is that of the database; nil for none.
+	// pool is the pool of database connections; nil without a database.
 	pool *pgxpool.Pool
 	// close closes all parts.
 	close func(context.Context) error
@@ -69,7 +69,7 @@ func (at *storeAt) migrating(n, total int, name string) {
 	}
 }
 
-// openStorage opens the store. tracer sees the statements of a database; nil for none.
+// openStorage opens the store. tracer is told about each statement of a database; it may be nil.
 func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
 	switch {
 	case at.database != "":
@@ -88,8 +88,8 @@ func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*stor
 	}, nil
 }
 
-// The files of a folder with data. The keys of persons are apart from the data, so that a backup of
-// the data alone cannot be read once the keys of erased persons are deleted.
+// Files in the folder of the data. The keys of persons are in a file of their own, so that a backup of the data
+// alone cannot be read once the keys of erased persons are deleted.
 const (
 	dataFile   = "healthlab.db"
 	keysFile   = "keys.db"
@@ -136,7 +136,7 @@ const connections = 16
 func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
 	config, err := postgres.PoolConfig(at.database)
 	if err != nil {
-		return nil, errors.New("-database-url must be a postgres:// URL") // err may quote it
+		return nil, errors.New("-database-url must be a postgres:// URL") // err may quote the address
 	}
 	if !strings.Contains(at.database, "pool_max_conns") {
 		config.MaxConns = connections
@@ -165,7 +165,8 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 	}, nil
 }
 
-// openEngine opens the store in a database, and distributes the data of users if there are shards.
+// openEngine opens the store in a database. If shards is positive, it distributes the tables of users over the
+// cluster.
 func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int, opts *postgres.Options) (*postgres.Store, error) {
 	tables := stores.Tables()
 	if shards == 0 {
@@ -205,14 +206,14 @@ func closePools(closers ...func()) {
 // is small, because decrypted keys are cached in memory.
 const keyConnections = 4
 
-// openKeys opens the keys of persons in the data's database, or in one of their own.
+// openKeys opens the store of the keys of persons, in the data's database or in a separate one.
 func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, func(), error) {
 	if at.sealer == nil {
 		return nil, func() {}, nil
 	}
 	config, err := postgres.PoolConfig(cmp.Or(at.address, address))
 	if err != nil {
-		return nil, nil, errors.New("-keys-url must be a postgres:// URL") // err may quote it
+		return nil, nil, errors.New("-keys-url must be a postgres:// URL") // err may quote the address
 	}
 	config.MaxConns = keyConnections
 	pool, err := pgxpool.NewWithConfig(ctx, config)

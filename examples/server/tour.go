@@ -23,8 +23,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// tour runs a demonstration against the running service, as a customer's program would: over HTTP, with a key,
-// and with a receiver of its own.
+// tour runs a demonstration against the running service, as a customer's program would: over HTTP, with an API key,
+// and with a receiver for events.
 type tour struct {
 	out io.Writer
 	url string
@@ -32,7 +32,7 @@ type tour struct {
 	// keyHeader and linkHeader are the names of the headers with the API key and the link token.
 	keyHeader, linkHeader string
 	seen                  *receiver
-	// days are the local days of the tour's week in loc, the last one being yesterday.
+	// days holds the seven local days of the tour's data, in loc. The last one is yesterday.
 	days []healthlab.Date
 	loc  *time.Location
 	// person is the invented person whose devices send data.
@@ -87,8 +87,8 @@ func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// receiveTour starts the receiver of the tour and registers its endpoint, in place of endpoints of earlier
-// tours on the same store. When the server stops, the endpoint is disabled.
+// receiveTour starts the receiver of the tour and registers its endpoint. It replaces endpoints of earlier tours on
+// the same store. When the server stops, the endpoint is disabled.
 func (s *host) receiveTour(ctx context.Context) (*receiver, error) {
 	secret, err := webhook.GenerateSecret(randomReader)
 	if err != nil {
@@ -133,7 +133,7 @@ func lastDays(now time.Time) (list []healthlab.Date) {
 	return list
 }
 
-// sportyPerson returns an invented person who does tourSports sports in these days.
+// sportyPerson returns an invented person who does tourSports different sports in these days.
 func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
 	for i := 0; ; i++ {
 		person := healthlab.UserID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "healthlab:tour:%d", i))}
@@ -150,7 +150,7 @@ func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
 	}
 }
 
-// play runs the tour and returns the user whose data it made.
+// play runs the tour and returns the user whose data it created.
 func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	user, err := t.createUser(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (t *tour) step(format string, args ...any) {
 
 func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
 
-// table prints rows whose cells end with a tab.
+// table prints rows in columns. Each cell of a row ends with a tab.
 func (t *tour) table(rows []string) error {
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range rows {
@@ -199,7 +199,7 @@ func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
 	return user.ID, t.printEvents(ctx, map[string]int{"provider.connection.created": 1})
 }
 
-// tourWatch and tourPhone are what the tour's person wears and carries.
+// tourWatch and tourPhone are the two devices of the tour's person.
 var tourWatch, tourPhone = sandbox.Provider{Slug: "watch"}, sandbox.Provider{Slug: "phone"}
 
 // tourUpload is the tour's upload of one resource.
@@ -218,7 +218,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 		{"summary", "sleep", tourWatch, healthdata.SourceWatch}, {"summary", "sleep_cycle", tourWatch, healthdata.SourceWatch},
 		{"summary", "workouts", tourWatch, healthdata.SourceWatch},
 	}
-	events := map[string]int{} // of summaries one each, of samples one or more an upload
+	events := map[string]int{} // expected number: one for each summary, and at least one for each upload of samples
 	rows := []string{"resource\tsource\tnew\t"}
 	for _, up := range uploads {
 		data, err := t.dataOf(up)
@@ -236,7 +236,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 			return err
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t", up.resource, up.source, counts.New))
-		// The same again changes nothing and has no event.
+		// Uploading the same data again changes nothing and causes no event.
 		if err := t.call(ctx, "POST", path, body, &counts); err != nil {
 			return err
 		}
@@ -291,8 +291,8 @@ func withoutHead(item any) (map[string]any, error) {
 	return out, nil
 }
 
-// printEvents waits for the given numbers of events by prefix of their type, and prints all that have arrived,
-// one line for each type.
+// printEvents waits until at least the given number of events has arrived for each prefix of their type, and prints
+// all that have arrived, one line for each type.
 func (t *tour) printEvents(ctx context.Context, least map[string]int) error {
 	events, err := t.seen.take(ctx, func(all []received) bool {
 		for kind, missing := range least {
@@ -372,7 +372,7 @@ func (t *tour) readBack(ctx context.Context, user healthlab.UserID) error {
 
 func hours(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/3600, seconds/60%60) }
 
-// stepsAnswer is what a query for steps by day returns.
+// stepsAnswer is the answer to a query for steps by day.
 type stepsAnswer struct {
 	Results []struct {
 		Table struct {
@@ -390,7 +390,7 @@ type stepsAnswer struct {
 	} `json:"explain"`
 }
 
-// stepsByDay queries the steps of each day of the person's own calendar, of a source type or merged.
+// stepsByDay queries the steps of each day of the person's calendar, for one source type or merged over all.
 func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source healthdata.SourceType) (a stepsAnswer, err error) {
 	query := map[string]any{
 		"select": []any{map[string]any{"func": "sum", "arg": map[string]any{"timeseries": "steps", "field": "value"}}},
@@ -414,7 +414,7 @@ func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source hea
 	return a, nil
 }
 
-// merge prints the steps that two devices count, and those of the service.
+// merge prints the steps that each of two devices has counted, and the steps that the service merges from them.
 func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team asks for the steps of each day")
 	var of [3]stepsAnswer
@@ -439,11 +439,11 @@ func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
 	return nil
 }
 
-// tourSource is the provider that the tour's person connects, with five kinds of data.
+// tourSource is the provider that the tour's person connects, and tourKinds the number of its kinds of data.
 const tourSource, tourKinds = "fern_diary", 5
 
-// connect links a source at the sign-in page of its provider, as the person's browser
-// would, waits for its history, and asks for news.
+// connect links a source at its provider's sign-in page, as the person's browser would, waits for the history of the
+// source, and refreshes it.
 func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	t.step("The person connects a source, and the service fetches its history")
 	var issued struct {
@@ -465,7 +465,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 		return err
 	}
 	r.Header.Set("content-type", "application/x-www-form-urlencoded")
-	answer, err := http.DefaultClient.Do(r) // and follows it back to us
+	answer, err := http.DefaultClient.Do(r) // follows the redirect back to the service
 	if err != nil {
 		return err
 	}
@@ -495,7 +495,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	return nil
 }
 
-// order orders a test kit, and lets the simulated laboratory complete the order.
+// order orders a test kit, and makes the simulated laboratory complete the order.
 func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team orders a test kit, and a simulated laboratory brings it to its result")
 	var placed struct {
@@ -585,7 +585,7 @@ func (t *tour) documents(ctx context.Context, path string) error {
 	return nil
 }
 
-// call makes one request as the team, with further headers, and decodes the answer.
+// call sends one request with the team's API key and further headers, and decodes the answer.
 func (t *tour) call(ctx context.Context, method, path string, in, out any, header ...string) error {
 	var body io.Reader
 	if in != nil {

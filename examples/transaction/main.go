@@ -32,7 +32,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// team is the clinic: one team has all members.
+// team is the id of the clinic's team, to which all members belong.
 var team = healthlab.TeamID{UUID: uuid.MustParse("6f0a1c1e-0000-4000-8000-000000000001")}
 
 func main() {

@@ -17,13 +17,13 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// mostEntries bounds the files of an archive.
+// mostEntries is the largest number of files of an archive.
 const mostEntries = 20_000
 
 func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 
-// entriesOf returns the files of an archive by their clean names, and how many bytes they unpack to.
-// It fails if the archive says that these are more than most.
+// entriesOf returns the files of an archive by their clean names, and their total unpacked size in bytes. It fails
+// if the archive declares more than most bytes.
 func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, error) {
 	entries, total := map[string]*zip.File{}, uint64(0)
 	for _, f := range archive.File {
@@ -40,12 +40,12 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, 
 }
 
 func desktopFile(name string) bool {
-	// A Mac keeps the attributes of a file in another one beside it.
+	// macOS stores the attributes of a file in another file beside it.
 	return strings.HasPrefix(path.Base(name), "._") || strings.HasPrefix(name, "__MACOSX/") || strings.Contains(name, "/__MACOSX/")
 }
 
-// importedNames returns the names of an archive's files, except those that another file reads, and their total packed
-// size.
+// importedNames returns the names of the files that are imported on their own, and their total packed size. It
+// leaves out files, such as the track of a workout, that another file of the archive refers to.
 func importedNames(entries map[string]*zip.File) (names []string, packed int64) {
 	names = slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(name string) bool {
 		return owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
@@ -56,8 +56,8 @@ func importedNames(entries map[string]*zip.File) (names []string, packed int64) 
 	return names, packed
 }
 
-// importZIP imports each file of an archive like ImportDir. It refuses an archive whose declared size exceeds the limit
-// before it reads anything. A file that is longer than declared fails alone.
+// importZIP imports each file of an archive like ImportDir. It refuses an archive whose declared size exceeds the
+// limit before it reads anything. If a file is longer than declared, only that file fails.
 func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
 	at, size, done, err := wholeOf(r, head, ZIP, o)
 	if err != nil {
@@ -83,7 +83,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	var faults []error
 	good := 0
 	names, whole := importedNames(entries)
-	offset := int64(0) // in whole
+	offset := int64(0) // packed bytes of the files before this one
 	for _, name := range names {
 		packed := int64(entries[name].CompressedSize64)
 		inner.span = o.span.part(offset, packed, whole, int64(entries[name].UncompressedSize64))
@@ -91,7 +91,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 		inner.nested = !o.inArchive && garminUploads(name)
 		one, err := importEntry(ctx, open, name, sink, &inner)
 		inner.span.end()
-		if inner.nested { // all of them together are bounded
+		if inner.nested { // nested archives count towards one limit
 			inner.unpacked += one.unpacked
 		}
 		one.Name, one.Err = printable(name), err
@@ -118,7 +118,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	return fmt.Errorf("%w: the archive has no such file", ErrFormat)
 }
 
-// openerOf opens files of an archive by their clean names.
+// openerOf returns a function that opens a file of an archive by its clean name.
 func openerOf(entries map[string]*zip.File) opener {
 	return func(name string) (io.ReadCloser, error) {
 		f := entries[norm.NFC.String(name)]
@@ -161,8 +161,8 @@ func (e *entryReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wholeOf returns a reader with random access to an archive or database. It copies a reader that cannot seek to a
-// temporary file.
+// wholeOf returns random access to an archive or database, its size, and a function that releases it. If r cannot
+// seek, it is copied to a temporary file.
 func wholeOf(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, int64, func(), error) {
 	under := r
 	if c, ok := r.(*ctxReader); ok {

@@ -20,7 +20,8 @@ type batchKey struct {
 	app  string
 }
 
-// mostBatches is the largest number of sources that are collected at a time, because the file chooses their number.
+// mostBatches is the largest number of sources that are collected at a time. The limit is needed because the file
+// chooses the number of sources.
 const mostBatches = 100
 
 func keyOf(from *origin) batchKey {

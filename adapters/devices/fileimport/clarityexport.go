@@ -43,8 +43,8 @@ type clarityEvent struct {
 	columns  []value[float64]
 }
 
-// The nearest measurable values of sensors, in mg/dL, for readings outside of their range, as the API of the provider
-// has them.
+// Values, in mg/dL, that stand for readings below or above the range of sensors: the nearest measurable ones, as in
+// the API of the provider.
 const (
 	sensorLow  = 40
 	sensorHigh = 400
@@ -68,8 +68,9 @@ func sensorLimits(low, high string) map[string]float64 {
 	return out
 }
 
-// outsideSensor returns the value for a reading outside of the sensor's range, and its unit: a word, or the limit with a
-// comparator (<40) in the unit of its column. False for any other text.
+// outsideSensor returns the nearest measurable value for a reading outside of the sensor's range, and its unit. The
+// cell holds a word such as Low, or the limit with a comparator (<40) in the unit of its column. It returns false
+// for any other text.
 func outsideSensor(r *rows, c *value[float64], unit string) (limit float64, in string, ok bool) {
 	text := r.text(c.column)
 	if limit, ok := sensorWords[healthlab.FoldText(text)]; ok {
@@ -93,13 +94,13 @@ var clarityKinds = map[string]clarityEvent{
 	"Calibration": {"glucose", healthdata.SourceFingerprick, glucoseColumns},
 	"Carbs":       {"carbohydrates", healthdata.SourceApp, []value[float64]{{"Carb Value (grams)", 0, 5000, func(v *float64, n float64) { *v = n }}}},
 	"Insulin":     {"insulin_injection", healthdata.SourceApp, []value[float64]{{"Insulin Value (u)", 0, 1000, func(v *float64, n float64) { *v = n }}}},
-	"Exercise":    {"workout_duration", healthdata.SourceApp, nil}, // its duration
+	"Exercise":    {"workout_duration", healthdata.SourceApp, nil}, // its value is the duration
 }
 
 // clarityInsulins maps the insulin subtypes of the export to insulin types and delivery modes.
 var clarityInsulins = map[string]struct{ kind, mode string }{"Fast-Acting": {"rapid_acting", "bolus"}, "Long-Acting": {"long_acting", "basal"}}
 
-// clarityIntensities are the sub types of exercise.
+// clarityIntensities maps the subtypes of exercise to intensities.
 var clarityIntensities = map[string]string{"Light": "low", "Medium": "medium", "Heavy": "high"}
 
 // readClarityEvents stores glucose, carbohydrates, insulin and exercise.
@@ -188,7 +189,7 @@ func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 	return s, number == number
 }
 
-// clarityLength reads how long an exercise was.
+// clarityLength reads the duration of an exercise.
 func clarityLength(r *rows) (time.Duration, bool) {
 	t, err := time.Parse(time.TimeOnly, r.text(clarityDuration))
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// cellReader reads the rows of a CSV file as encoding/csv does, and costs less where a file is broken: lines end with
-// LF, CRLF or CR, and a quote that is not closed spoils its own line, not those behind it.
+// cellReader reads the rows of a CSV file like encoding/csv, but loses less of a broken file. Lines end with LF,
+// CRLF or CR. A quote that is not closed makes only its own line unreadable, not those after it.
 type cellReader struct {
 	r     *bufio.Reader
 	comma byte
-	width int // cells of the header; 0 until it is known
+	width int // number of cells of the header; 0 until it is read
 	lines []csvLine
-	read  int   // lines that were read from r
-	bytes int64 // and their length
+	read  int   // number of lines read from r
+	bytes int64 // total length of these lines
 
 	cells  []string
-	lineOf []int // of each cell
-	line   int   // where the row begins
+	lineOf []int // line of each cell
+	line   int   // line in which the row begins
 }
 
 // csvLine is a line without its end, and its number from 1.
@@ -68,7 +68,7 @@ func (c *cellReader) next() error {
 		bad = len(row) > 1 && c.swallowed(row[1:])
 	}
 	if bad {
-		c.lines = append(row[1:len(row):len(row)], c.lines...) // they may be good rows
+		c.lines = append(row[1:len(row):len(row)], c.lines...) // the lines after the first may be good rows
 		return errQuotes
 	}
 	return nil
@@ -197,8 +197,9 @@ func (c *cellReader) split(row []csvLine) {
 	}
 }
 
-// swallowed reports whether the lines of a quoted cell are rows of their own, so that its quote was not meant to open a
-// cell: the row then has another width than the header, or one of the lines has that width alone.
+// swallowed reports whether the lines of a quoted cell look like separate rows, which means that its quote was not
+// meant to open a cell. That is so if the row has another number of cells than the header, or if one of the lines
+// alone has that number.
 func (c *cellReader) swallowed(lines []csvLine) bool {
 	if c.width == 0 {
 		return false

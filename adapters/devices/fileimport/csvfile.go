@@ -21,7 +21,7 @@ import (
 // csvFile is a CSV file of an account export.
 type csvFile struct {
 	format Format
-	// name is a pattern of the file name.
+	// name is the pattern that the file name must match.
 	name string
 	// keys lists the required columns, by which the file is recognised.
 	keys []string
@@ -49,7 +49,7 @@ func csvFiles() []*csvFile {
 }
 
 const (
-	// mostRows and mostRowBytes bound a CSV file.
+	// mostRows is the largest number of rows of a CSV file, and mostRowBytes the largest size of a row.
 	mostRows     = 1_000_000
 	mostRowBytes = 1 << 20
 	// mostRemarks is the largest number of notes about unreadable cells and rows.
@@ -130,7 +130,7 @@ func csvFileNamed(name string) *csvFile {
 func (f *csvFile) called(name string) bool { return matchesName(f.name, name) }
 
 func matchesName(pattern, name string) bool {
-	// A browser or folder gives a number to a second file of one name: weight (1).csv.
+	// Browsers and file managers add a number to a second file with the same name: weight (1).csv.
 	ok, err := path.Match(healthlab.FoldText(pattern), healthlab.FoldText(copyNumber.ReplaceAllString(name, "$1")))
 	return ok && err == nil
 }
@@ -197,14 +197,14 @@ func (f *csvFile) otherHeader() error {
 	return &FileError{Format: f.format, Line: 1, Msg: msg}
 }
 
-// rows reads the rows of a CSV file. A cell or a row that cannot be read is remarked and left out.
+// rows reads the rows of a CSV file. It leaves out a cell or row that cannot be read, and adds a note about it.
 type rows struct {
 	out        *output
 	beside     opener
 	csv        *cellReader
 	format     Format
 	columns    map[string]int
-	found      map[string]int // columns by the names that were asked for
+	found      map[string]int // positions of the requested columns
 	count      int
 	remarks    remarks
 	cells      []string
@@ -214,7 +214,7 @@ type rows struct {
 
 func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error) {
 	text := bufio.NewReaderSize(r, detectBytes)
-	head, _ := text.Peek(detectBytes) // its error is that of Read
+	head, _ := text.Peek(detectBytes) // an error comes again from Read
 	if bytes.HasPrefix(head, utf8BOM) {
 		head = head[len(utf8BOM):]
 		_, _ = text.Discard(len(utf8BOM))
@@ -301,7 +301,7 @@ func (r *rows) each(do func() error) error {
 	}
 }
 
-// fault converts an error of the CSV reader.
+// fault converts an error of the CSV reader to a FileError with the line.
 func (r *rows) fault(err error) error {
 	var ofFile *FileError
 	switch {
@@ -366,8 +366,8 @@ func timeOf(r *rows, column, expected string) (at time.Time, zoned, ok bool) {
 	return at, zoned, true
 }
 
-// localInstant reads a time in Options.Zone. A time with an offset has its own offset, and one that says only the
-// instant that of Options.Zone.
+// localInstant reads a time in Options.Zone. A time with an offset keeps its offset. A time that states only the
+// instant, such as one with Z, gets the offset of Options.Zone.
 func localInstant(r *rows, column string) (time.Time, bool) {
 	clock, zoned, ok := timeOf(r, column, "2026-03-01 22:50:05")
 	if ok && zoned && clock.Location() == time.UTC {
@@ -396,7 +396,7 @@ func zonedInstant(r *rows, column string) (time.Time, bool) {
 
 func (r *rows) leave(why string) { r.out.skip(why) }
 
-// value is a column with a number.
+// value describes a column with a number.
 type value[T any] struct {
 	column string
 	// least and most limit the values that are accepted as a measurement.

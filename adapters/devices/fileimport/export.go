@@ -28,7 +28,7 @@ func importExport(out *output, r io.Reader, head []byte, beside opener) error {
 
 // export is the state of one pass over an export.
 type export struct {
-	units map[string]string // texts of units
+	units map[string]string // shared strings for the texts of units
 
 	out    *output
 	sc     *scanner
@@ -36,7 +36,7 @@ type export struct {
 
 	origins origins
 	zones   zones
-	key     []byte // scratch of origins
+	key     []byte // buffer for the keys of origins
 
 	outer   outerElement
 	rec     record
@@ -62,7 +62,7 @@ const (
 	inWorkout
 )
 
-// The limits of items that are held until the end of the file.
+// Limits of items that are held until the end of the file.
 const (
 	mostSleepHeld = 1_000_000
 	mostBodyHeld  = 500_000
@@ -88,10 +88,10 @@ type record struct {
 	skip       string      // why it is skipped, if kind is nil
 	start, end int64       // Unix seconds
 	offset     int         // seconds east of UTC at the start
-	endOffset  int         // and at the end
-	value      float64     // in the unit of the kind
-	sent       float64     // as it is written, in unit
-	unit       string      // empty if it is the unit of the kind
+	endOffset  int         // seconds east of UTC at the end
+	value      float64     // in the unit of kind
+	sent       float64     // as written, in unit
+	unit       string      // empty if it is that of kind
 	sampleType string
 	sensor     string
 	stage      sleepStage
@@ -183,7 +183,7 @@ func (e *export) startInner() error {
 		e.recordMetadata()
 	case e.outer == inCorrelation && name == "Record":
 		if !e.corr.pressure {
-			return nil // stands at the top level too
+			return nil // the same record also stands at the top level
 		}
 		var r record
 		if err := e.readRecord(&r); err != nil {
@@ -196,7 +196,7 @@ func (e *export) startInner() error {
 	return nil
 }
 
-// end handles the end of an element, which is off the stack already.
+// end handles the end of an element, which was already removed from the stack.
 func (e *export) end() error {
 	if len(e.sc.opens) != 1 {
 		return nil
@@ -273,7 +273,8 @@ func (e *export) readRecord(r *record) error {
 	return nil
 }
 
-// setOrigin sets the source of r. It copies one of the two values, because both may use the scanner's buffer.
+// setOrigin sets the source of r. Both values may use the scanner's buffer, so it copies one before it reads the
+// other.
 func (e *export) setOrigin(r *record, name, device attr) {
 	n := e.sc.value(name)
 	if name.refs && device.refs {
@@ -355,7 +356,7 @@ func (e *export) unit(text []byte) string {
 // mostUnits is the largest number of cached unit texts.
 const mostUnits = 256
 
-// recordMetadata reads a remark on the current record.
+// recordMetadata reads a MetadataEntry of the current record.
 func (e *export) recordMetadata() {
 	if e.rec.kind == nil {
 		return
@@ -391,7 +392,7 @@ func (e *export) endRecord() error {
 		e.person.height(r)
 		return nil
 	case useSystolic, useDiastolic:
-		return nil // their correlation tells which belong together
+		return nil // their correlation links the two values
 	}
 	if r.kind.body != bodyNone {
 		e.bodies = append(e.bodies, bodyRecord{
@@ -426,7 +427,7 @@ type bucketKey struct {
 
 type bucket struct {
 	samples []healthdata.Sample
-	// The targets of sample pointers are allocated in blocks.
+	// Memory to which the pointers in samples point, allocated in blocks.
 	times   []healthlab.Time
 	values  []healthdata.Value
 	offsets []int
@@ -477,7 +478,7 @@ func (e *export) bucket(r *healthdata.Resource, from *origin, sport string) *buc
 	return b
 }
 
-// reserve makes room for n samples without moving the targets of earlier pointers.
+// reserve makes room for n samples without moving the memory to which earlier samples point.
 func (b *bucket) reserve(n int) {
 	more := n - len(b.samples)
 	b.samples = append(make([]healthdata.Sample, 0, n), b.samples...)
@@ -486,7 +487,7 @@ func (b *bucket) reserve(n int) {
 	b.offsets = make([]int, 0, more)
 }
 
-// stamp writes when a sample was measured.
+// stamp sets the time of a sample.
 func (b *bucket) stamp(s *healthdata.Sample, kind healthdata.SampleShape, start, end int64, offset int) {
 	s.Timestamp = instant(start)
 	if kind != healthdata.Discrete {
@@ -526,7 +527,7 @@ func (e *export) flush(full *bucket) error {
 			return err
 		}
 		e.buffered -= len(b.samples)
-		delete(e.buckets, key) // the file chooses how many there are
+		delete(e.buckets, key) // otherwise the file decides how many buckets there are
 	}
 	return nil
 }
@@ -546,7 +547,8 @@ func (e *export) provider() string {
 }
 
 func (e *export) head(from *origin) healthdata.Head {
-	// An id of the source's name and the start finds the same session in the next export.
+	// The external id is derived from the source's name and the start, so that the next export gives a session the
+	// same id.
 	return healthdata.Head{Source: healthdata.Source{Provider: e.provider(), Type: from.kind, AppID: from.app}}
 }
 

@@ -21,9 +21,9 @@ type recordKind struct {
 	sport string
 	// sensor is the default sensor location.
 	sensor string
-	// body is the field of a body measurement that also gets the value.
+	// body is the field of a body measurement that is set besides the sample.
 	body bodyPart
-	// use marks records that are not samples.
+	// use is set for records that do not become samples.
 	use recordUse
 }
 
@@ -57,10 +57,9 @@ const (
 	bodyWaist
 )
 
-// The types of records, without the prefix that tells quantities and categories
-// apart. What is missing here has no place in the catalogue, or not enough in the
-// record to fill it: an insulin delivery does not say which insulin, swimming strokes do not say of which
-// workout.
+// recordKinds maps the types of records, without the prefix for quantities or categories. Types that are missing
+// have no resource in the catalogue, or lack what a resource requires: an insulin delivery does not say which
+// insulin, swimming strokes do not say of which workout.
 var recordKinds = kinds(map[string]recordKind{
 	"heartrate:HeartRate":                                            {},
 	"hrv_sdnn:HeartRateVariabilitySDNN":                              {},

@@ -24,14 +24,14 @@ type sleepRecord struct {
 	start, end int64 // Unix seconds
 	from       *origin
 	offset     int32 // seconds east of UTC at the start
-	endOffset  int32 // and at the end
+	endOffset  int32 // seconds east of UTC at the end
 	stage      sleepStage
 }
 
 // sleepGap is the longest time, in seconds, between two stretches of one session.
 const sleepGap = 60 * 60
 
-// longestNight is the most seconds of a stretch of sleep.
+// longestNight is the longest accepted interval of sleep, in seconds.
 const longestNight = 36 * 60 * 60
 
 // finishSleep joins sleep intervals into sessions and sends them to the sink.
@@ -52,8 +52,8 @@ func (e *export) finishSleep() error {
 	return e.out.summaries("sleep_cycle", cycles...)
 }
 
-// sleepSessions sorts stretches by source and start, and splits them into sessions: a
-// session ends where its source says nothing for more than an hour.
+// sleepSessions sorts intervals by source and start, and splits them into sessions: a session ends where its source
+// has recorded nothing for more than an hour.
 func sleepSessions(records []sleepRecord) [][]sleepRecord {
 	slices.SortStableFunc(records, func(a, b sleepRecord) int {
 		return cmp.Or(compareOrigins(a.from, b.from), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
@@ -113,7 +113,7 @@ func (e *export) night(session []sleepRecord) (*healthdata.Sleep, *healthdata.Sl
 		return n, nil
 	}
 	if staged := secondsOf(n.Deep) + secondsOf(n.Light) + secondsOf(n.REM); 2*staged < secondsOf(n.Total) {
-		n.Deep, n.Light, n.REM, n.Awake = nil, nil, nil, nil // of less than half of the night; the stages are in the cycle
+		n.Deep, n.Light, n.REM, n.Awake = nil, nil, nil, nil // they cover less than half of the night
 	}
 	return n, c
 }
@@ -125,8 +125,8 @@ func secondsOf(v *int64) int64 {
 	return *v
 }
 
-// stretches returns the stages of a session one after another. Where several overlap, the finer one holds for its part:
-// a stage before sleep without one, then the shorter, then the earlier one.
+// stretches returns the stages of a session as intervals that do not overlap. Where several overlap, the most
+// detailed one counts: sleep with a stage before sleep without one, then the shorter, then the earlier one.
 func stretches(session []sleepRecord) []sleepRecord {
 	var stages []sleepRecord
 	var edges []int64
@@ -157,7 +157,7 @@ func stretches(session []sleepRecord) []sleepRecord {
 			continue
 		}
 		r := slices.MinFunc(open, finer)
-		whole := r // of which this is a part
+		whole := r // the interval of which r is a part
 		if k := len(out) - 1; k >= 0 && out[k].end == from && out[k].stage == whole.stage && whole.start < from {
 			out[k].end = to
 			continue
@@ -272,7 +272,7 @@ func (p *person) height(r *record) {
 	}
 }
 
-// me reads the characteristics of the person.
+// me reads the characteristics of the person, such as sex and birth date.
 func (e *export) me() {
 	f := &healthdata.Profile{}
 	if raw := e.attr("HKCharacteristicTypeIdentifierDateOfBirth"); len(raw) > 0 {

@@ -28,14 +28,14 @@ const mostOrigins = 2000
 // mostAppID is the largest accepted length of a bundle id.
 const mostAppID = 200
 
-// originSpace is the name space of the ids of sources and of records without an id.
+// originSpace is the UUID namespace of the ids that are derived for sources and records without an id.
 var originSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:fileimport"))
 
 var bundleID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z0-9_-]+){2,}$`)
 
 // get returns the origin of a source. scratch is a buffer for the key; get returns it for the next call.
 func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
-	// A device begins with an address in memory, which differs from record to record.
+	// The text of a device begins with a memory address, which differs from record to record.
 	if _, after, found := bytes.Cut(device, []byte(", ")); found {
 		device = after
 	}
@@ -66,7 +66,7 @@ func sourceType(name, device string) healthdata.SourceType {
 		}
 		return typeOfWords(deviceField(device, "model:"))
 	}
-	if name == "Health" { // the store itself, in which people type
+	if name == "Health" { // the store itself, for values that people type in
 		return healthdata.SourceApp
 	}
 	return typeOfWords(name)

@@ -17,8 +17,8 @@ import (
 // workoutRecord is the workout that is being read.
 type workoutRecord struct {
 	w     *healthdata.Workout
-	route string // the file with its track, relative to the export
-	id    string // the source's own id
+	route string // path of the file with its track, relative to the export
+	id    string // id that the source has given it
 	name  uuid.UUID
 }
 

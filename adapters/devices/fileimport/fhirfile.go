@@ -23,7 +23,7 @@ var fhirType = regexp.MustCompile(`"resourceType"\s*:\s*"[A-Z][A-Za-z]*"`)
 
 func fhirHead(head []byte) bool {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), blank)
-	// The first line of NDJSON may be broken.
+	// The type is searched in all of head, because the first line of NDJSON may be broken.
 	return (bytes.HasPrefix(head, []byte("{")) || bytes.Contains(head, []byte("\n{"))) && fhirType.Match(head)
 }
 
@@ -53,7 +53,7 @@ type fhirResource struct {
 	Contained    []json.RawMessage
 	Meta         struct{ LastUpdated, VersionID, Source string }
 
-	number int // of the observation in the file
+	number int // position of the observation in the file
 }
 
 type fhirReference struct {
@@ -68,10 +68,10 @@ type fhirReader struct {
 	out   *output
 	lines bool
 	visit func(place string, head *fhirResource, raw json.RawMessage) error
-	count int // observations that were read
+	count int // number of observations read
 }
 
-// mostObservations bounds the observations of a file.
+// mostObservations is the largest number of observations of a file.
 const mostObservations = 1_000_000
 
 // importFHIR reads a file twice, because the subject and the latest version of each Observation must be known before
@@ -222,7 +222,7 @@ func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	return nil
 }
 
-// readLines reads a file with one resource per line. An unreadable line is left out alone.
+// readLines reads a file with one resource per line. It leaves out a line that cannot be read.
 func (f *fhirReader) readLines(text *bufio.Reader) error {
 	for n := 1; ; n++ {
 		if err := f.out.ctx.Err(); err != nil {
@@ -251,7 +251,7 @@ func (f *fhirReader) readLines(text *bufio.Reader) error {
 	}
 }
 
-// readLine reads a line of at most most bytes. long reports a longer line, whose bytes are dropped.
+// readLine reads a line of at most most bytes. long reports that the line was longer; then its bytes are dropped.
 func readLine(r *bufio.Reader, most int) (line []byte, long bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -269,7 +269,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, long bool, err error) {
 // fhirSurvey is the result of the first pass.
 type fhirSurvey struct {
 	subjects fhirSubjects
-	versions map[string]fhirVersion // by the id of the Observation
+	versions map[string]fhirVersion // key: id of the Observation
 }
 
 // fhirVersion identifies the latest version of an Observation in a file.
@@ -302,7 +302,8 @@ func (s *fhirSurvey) replaced(head *fhirResource) bool {
 	return head.ID != "" && s.versions[head.ID].number != head.number
 }
 
-// fhirSubjects records the subject of the Observations of an import in each form of a reference.
+// fhirSubjects records the person of an import's Observations, once for each way in which Observations can name a
+// person.
 type fhirSubjects struct{ reference, contained, identifier, display string }
 
 // add records the subject of an Observation. It returns false if the subject differs from an earlier one.

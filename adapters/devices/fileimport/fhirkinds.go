@@ -13,7 +13,7 @@ type fhirKind struct {
 	resource *healthdata.Resource
 	name     string
 	unit     string
-	codes    []string // of LOINC
+	codes    []string // LOINC codes
 	// from is the source type; empty if the code does not imply one.
 	from   healthdata.SourceType
 	sensor string
@@ -37,8 +37,8 @@ const (
 	pressurePanel
 )
 
-// The codes that adapters/fhir gives are among these. Adapters do not import each other: TestFHIRImport_acceptsWhatTheServerExports of
-// examples/server compares the two tables by what they do.
+// fhirKinds includes the codes that adapters/fhir writes. Adapters do not import each other, so
+// TestFHIRImport_acceptsWhatTheServerExports of examples/server checks that the two tables agree.
 var fhirKinds = []fhirKind{
 	{name: "heartrate", codes: []string{"8867-4", "8889-8"}},
 	{name: "respiratory_rate", codes: []string{"9279-1"}},
@@ -68,8 +68,8 @@ var fhirKinds = []fhirKind{
 	}},
 }
 
-// fhirByCode maps LOINC codes to kinds, and fhirByName the codes of adapters/fhir. An Observation with only such a code
-// may also come from a laboratory.
+// fhirByCode maps LOINC codes to kinds, and fhirByName the own codes of adapters/fhir. An Observation with only an
+// own code may also come from a laboratory.
 var fhirByCode, fhirByName = indexFHIR(fhirKinds)
 
 func indexFHIR(kinds []fhirKind) (byCode, byName map[string]*fhirKind) {

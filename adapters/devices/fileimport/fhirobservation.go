@@ -57,7 +57,7 @@ type fhirQuantity struct {
 	Comparator, Unit, System, Code string
 }
 
-// fhirSamples is numbers at equal distances.
+// fhirSamples is a SampledData: numbers at equal intervals of time.
 type fhirSamples struct {
 	Origin     fhirQuantity
 	Period     float64 // milliseconds
@@ -71,7 +71,7 @@ type fhirImport struct {
 	out     *output
 	known   *fhirSurvey
 	batches batches
-	store   *export // puts body measurements together
+	store   *export // combines body measurements
 	origins map[string]*origin
 	seen    map[fhirIdentity]bool
 	days    map[fhirDay]*healthdata.Activity
@@ -171,7 +171,7 @@ func (f *fhirImport) origin(head *fhirResource, o *fhirObservation) *origin {
 		app, words = known(o.Device), o.Device.Display
 	}
 	if app == "" {
-		app, _, _ = strings.Cut(head.Meta.Source, "#") // some servers add an id of the request
+		app, _, _ = strings.Cut(head.Meta.Source, "#") // after # some servers add the id of a request
 	}
 	for i := 0; i < len(o.Performer) && app == ""; i++ {
 		if p := &o.Performer[i]; !strings.Contains("/"+p.Reference, "/Patient/") {
@@ -204,7 +204,7 @@ type fhirTime struct {
 	offset *int      // seconds east of UTC, if it is said
 }
 
-// time reads the time of an Observation, or returns what is wrong with it.
+// time reads the time of an Observation. why is the reason if it cannot be read.
 func (f *fhirImport) time(e *fhirEffective) (when fhirTime, why string) {
 	p := e.EffectivePeriod
 	switch {
@@ -227,7 +227,7 @@ func (f *fhirImport) time(e *fhirEffective) (when fhirTime, why string) {
 	case !when.day.IsZero() || !end.day.IsZero():
 		return when, "whose period is of days"
 	}
-	// The end of a period of FHIR belongs to it: 08:59:59 ends the hour.
+	// A FHIR period includes its end: 08:59:59 means the end of the hour.
 	if when.to = end.at; end.at.Second() == 59 {
 		when.to = end.at.Truncate(time.Second).Add(time.Second)
 	}
@@ -260,7 +260,7 @@ func (f *fhirImport) instant(text string) (when fhirTime, why string) {
 		when.at, when.offset = times[0], offsetOf(times[0])
 	default:
 		when.at = at.Time
-		if !strings.HasSuffix(text, "Z") { // Z says only the instant
+		if !strings.HasSuffix(text, "Z") { // Z states only the instant
 			when.offset = offset
 		}
 	}
@@ -309,7 +309,7 @@ func (f *fhirImport) leave(o *fhirItem, k *fhirKind, why string) {
 	f.out.leaveOutAt(o.place, k.name+" ("+why+")")
 }
 
-// The reasons for leaving out a value.
+// Reasons for leaving out a value.
 const (
 	fhirNoValue    = "no value"
 	fhirStatistic  = "mean or other statistic of a longer time"
@@ -321,7 +321,8 @@ const (
 	fhirNoUnit     = "in no unit, or in one that is not turned into that of the resource"
 )
 
-// number returns the number of a quantity with its unit, and in the unit of the kind.
+// number returns the number of a quantity with its unit, and the number in the unit of the kind. why is the reason
+// if there is none.
 func (q *fhirQuantity) number(k *fhirKind) (sent float64, unit string, number float64, why string) {
 	if q == nil || q.Value == nil {
 		return 0, "", 0, fhirNoValue
@@ -356,7 +357,7 @@ func (k *fhirKind) inUnit(v float64, text string) (float64, bool) {
 type fhirPressure struct {
 	any                 bool
 	systolic, diastolic *float64
-	why                 string // a part is left out
+	why                 string // reason if a part is left out
 }
 
 func (p *fhirPressure) add(k *fhirKind, v *fhirValue) {

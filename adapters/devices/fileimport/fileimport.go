@@ -21,15 +21,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Sink takes what a file holds, in pieces of at most [Options.BatchSize].
+// Sink receives the content of a file, in calls with at most [Options.BatchSize] items.
 //
-// Calls come one after another, from the goroutine that called Import: of a recording after all of
-// it has been read, of an export while it is read. What is handed over is the sink's, to keep and to change. A source says the provider, the type,
-// and where they are known the app and the sport; nothing carries an id, a user or a service
-// time. A [*RefusedError], and a healthlab.InvalidError whose problems lead to items of the call
-// ("data", index), cost those items; any other error stops the import and reaches the caller wrapped, so that errors.Is works;
-// what was handed over before stays with the sink. Importing the same file again hands over
-// the same pieces.
+// Calls come one after another, from the goroutine that called Import: for a recording after all of it has been
+// read, for an export while it is read. The sink may keep and change what it gets. A source states the provider, the
+// type, and where they are known the app and the sport; items have no id, user or service time. If a call returns a
+// [*RefusedError], or a healthlab.InvalidError whose problems name items of the call ("data", index), only those
+// items are left out. Any other error stops the import and is returned wrapped, so that errors.Is works; the sink
+// keeps the items of earlier calls. Importing the same file again makes the same calls.
 type Sink interface {
 	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A sleep cycle has the
 	// external id, the source and the start of its night.
@@ -44,13 +43,12 @@ type Sink interface {
 
 // Options adjusts an import. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Provider is the slug that everything is recorded under. Default: healthdata.SlugManual for
-	// recordings, exports of accounts and FHIR, healthdata.SlugAppleHealthKit for the exports of a
-	// phone's store.
+	// Provider is the slug of the provider under which all data is stored. Default: healthdata.SlugManual for
+	// recordings, exports of accounts and FHIR, healthdata.SlugAppleHealthKit for the exports of a phone's store.
 	Provider string
 	// SourceType is the source type of recordings (FIT, GPX, TCX) and Observations (FHIR). Default: scale for
-	// weighings, watch for monitoring, unknown for workouts, and for FHIR by the name of the device. Exports state the
-	// source of each record themselves.
+	// weighings, watch for monitoring, unknown for workouts, and for FHIR the type that the device's name suggests.
+	// Exports state the source of each record themselves.
 	SourceType healthdata.SourceType
 	// Zone is the time zone of the person. It is required by exports without zones (Dexcom, LibreView, Withings) and by
 	// FHIR times without an offset. FIT files whose clock had only local time use it; their default is UTC.
@@ -75,26 +73,26 @@ type Options struct {
 	Now func() time.Time
 	// TempDir is the folder to which an archive or database is copied if its reader cannot seek. Default os.TempDir().
 	TempDir string
-	// MaxArchiveBytes bounds an archive, packed and unpacked, and a database. Default 4 GiB. A
+	// MaxArchiveBytes is the largest size of an archive, packed and unpacked, and of a database. Default 4 GiB. A
 	// database in an archive is copied to TempDir.
 	MaxArchiveBytes int64
-	// Database reads a SQLite database of size bytes, such as the export of Health Connect:
-	// healthconnect.Read. It gets the options with their defaults, but for Provider and SourceType,
-	// whose defaults are its own. It returns ErrFormat for a database of another kind, which
-	// ImportDir passes over, a FileError for a damaged one, and errors of the sink as they are or
-	// wrapped. db is valid until it returns. Default: nil, and a database is an ErrFormat.
+	// Database reads a SQLite database of size bytes, such as the export of Health Connect: healthconnect.Read. It
+	// gets these options with defaults set, except Provider and SourceType, for which it has its own defaults. It
+	// must return ErrFormat for a database of another kind, which ImportDir skips, a FileError for a damaged one, and
+	// errors of the sink unchanged or wrapped. db is valid until it returns. Default: nil, and a database is an
+	// ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
 	// Progress is called by ImportFile and ImportDir with the bytes read so far and the bytes of all files. It is
 	// called from the caller's goroutine. read grows with each call up to size. Default: none.
 	Progress func(read, size int64)
 
-	span      *span         // of the file
+	span      *span         // progress of the file
 	inArchive bool          // the file is part of an archive
-	nested    bool          // the file is an archive that may be part of one
-	unpacked  uint64        // bytes that the archives around the file unpack to
-	zoned     bool          // Zone was given
-	subjects  *fhirSubjects // of all files of the import
+	nested    bool          // the file may be an archive inside an archive
+	unpacked  uint64        // unpacked size of the archives around the file
+	zoned     bool          // the caller has set Zone
+	subjects  *fhirSubjects // the person of all files of the import
 }
 
 func (o *Options) orDefaults() Options {
@@ -104,7 +102,7 @@ func (o *Options) orDefaults() Options {
 	}
 	if v.zoned = v.Zone != nil; !v.zoned {
 		v.Zone = time.UTC
-	} else if v.Zone == time.UTC { // which would say only the instant
+	} else if v.Zone == time.UTC { // time.UTC would mean a time that states only the instant
 		v.Zone = time.FixedZone("UTC", 0)
 	}
 	v.subjects = &fhirSubjects{}
@@ -129,7 +127,7 @@ func (o *Options) orDefaults() Options {
 // DateOrder is the order of day and month in dates of digits.
 type DateOrder string
 
-// The orders of dates.
+// Orders of day and month.
 const (
 	// DayFirst is 28-03-2026.
 	DayFirst DateOrder = "day_first"
@@ -140,7 +138,7 @@ const (
 // Format is the format of a file.
 type Format string
 
-// The formats of files.
+// Formats of files.
 const (
 	// FIT is a recording, a day's monitoring or a weighing in the FIT protocol.
 	FIT Format = "fit"
@@ -210,20 +208,19 @@ type sinkError struct{ err error }
 func (e *sinkError) Error() string { return "hand over: " + e.err.Error() }
 func (e *sinkError) Unwrap() error { return e.err }
 
-// Import reads one file and hands its content to sink. The format is found by looking
-// into it. A file of which nothing can be read is a [*FileError], and a file of another kind wraps
-// [ErrFormat]. A part of a file that cannot be read or cannot be true, and an item that the sink
-// refuses, is counted in the report and is no error, unless the sink refuses all. Errors of the
-// sink, of the reader and of ctx are returned wrapped.
+// Import reads one file and passes its content to sink. It finds the format from the content. If nothing can be
+// read, it returns a [*FileError]; for a file of another kind an error that wraps [ErrFormat]. A part of a file that
+// cannot be read or cannot be true, and an item that the sink refuses, is counted in the report and is no error,
+// unless the sink refuses all items. Errors of the sink, of the reader and of ctx are returned wrapped.
 //
-// Of an archive, each file is imported as ImportDir imports those of a folder, and Report.Files
-// has a report for each. An archive that is not valid or unpacks to too much hands nothing over.
+// Each file of an archive is imported as ImportDir imports the files of a folder, and Report.Files has a report for
+// each. Nothing is imported from an archive that is malformed or too large when unpacked.
 func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
 	return importFrom(ctx, r, "", nil, sink, &o)
 }
 
-// ImportFile is [Import] for a file on disk. It also reads the routes that an export stores in files beside it; they
+// ImportFile is [Import] for a file on disk. It also reads the routes that an export stores in separate files; they
 // become the streams of workouts.
 func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
@@ -246,16 +243,14 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 	return rep, err
 }
 
-// ImportDir imports the files of a folder and of the folders in it, in the order of
-// their names. Links are not followed. The folders workout-routes beside an export.xml and
-// activities beside an activities.csv are read through these files. It returns a report for
-// every file. A file that is malformed, or whose content the sink refuses as
-// healthlab.Invalid, has the reason in Report.Err and does not stop the others; files of
-// other formats are skipped, with an Err that wraps [ErrFormat]. Any other error of the
-// sink, and the end of ctx, stop the import.
+// ImportDir imports the files of a folder and its subfolders, in the order of their names. Links are not followed.
+// Recordings in the folders workout-routes beside an export.xml and activities beside an activities.csv are not
+// imported on their own, but as part of that file. ImportDir returns a report for every file. If a file is
+// malformed, or the sink refuses its content as healthlab.Invalid, Report.Err has the reason and the import goes on.
+// Files of other formats are skipped, with an Err that wraps [ErrFormat]. Any other error of the sink, and the end
+// of ctx, stop the import.
 //
-// If no file could be imported, the error joins the reasons, or is healthlab.Invalid
-// if there was nothing to import.
+// If no file could be imported, the error joins the reasons, or is healthlab.Invalid if there was nothing to import.
 func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Report, error) {
 	o := opts.orDefaults()
 	root, err := os.OpenRoot(dir)
@@ -359,7 +354,7 @@ func besideOf(root *os.Root, name string) opener {
 		if err == nil {
 			return f, nil
 		}
-		// The file may have its name in another form of Unicode.
+		// The file system may spell the name in another Unicode normal form.
 		entries, _ := fs.ReadDir(root.FS(), path.Dir(path.Join(dir, rel)))
 		for _, e := range entries {
 			if norm.NFC.String(e.Name()) == norm.NFC.String(path.Base(rel)) {
@@ -383,7 +378,7 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	return importText(ctx, r, name, beside, sink, o)
 }
 
-// importText imports a reader that ends with ctx.
+// importText imports the content of r. Reading stops when ctx ends.
 func importText(ctx context.Context, r io.Reader, name string, beside opener, sink Sink, o *Options) (Report, error) {
 	var rep Report
 	head := make([]byte, detectBytes)
@@ -477,8 +472,8 @@ func importRecording(out *output, r io.Reader, format Format) error {
 	return fmt.Errorf("%w: a file that is no recording", ErrFormat)
 }
 
-// readRecording reads a recording into memory and unpacks gzip. Of a gzip file that is cut or damaged it returns what
-// stands before, and notes it.
+// readRecording reads a recording into memory and unpacks gzip. If a gzip file is cut or damaged, it returns the
+// data before the break and adds a note.
 func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 	if format != GZIP {
 		return readWhole(r, out.opts.MaxRecordingBytes, format)
@@ -507,7 +502,7 @@ func brokenGzip(err error) bool {
 	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, new(flate.CorruptInputError))
 }
 
-// cutReader ends where a gzip file is broken, and keeps the error.
+// cutReader ends at the place where a gzip file is broken, and keeps the error.
 type cutReader struct {
 	io.Reader
 	broken *error
@@ -522,7 +517,7 @@ func (c *cutReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// importDatabase imports a SQLite database with the reader that the options name.
+// importDatabase imports a SQLite database with Options.Database.
 func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options) (Report, error) {
 	if o.Database == nil {
 		return Report{Format: SQLite}, fmt.Errorf("%w: a SQLite database is read only with Options.Database", ErrFormat)

@@ -92,10 +92,11 @@ type brokenError struct{ *FileError }
 // Unwrap returns the error.
 func (e *brokenError) Unwrap() error { return e.FileError }
 
-// part is the position of a chained file, with the fault of its frame; empty if there is none.
+// part is the position of one of several chained FIT files. damage describes its damaged frame; empty if it is
+// intact.
 type part struct {
 	from, to int
-	next     int // where the next one begins, from the start of this one
+	next     int // position of the following file, relative to from
 	header   int
 	damage   string
 }
@@ -105,7 +106,7 @@ func (p *part) content(data []byte) []byte {
 	if p.damage == "" {
 		return data[p.from:p.to]
 	}
-	out := append(slices.Clone(data[p.from:p.to]), 0, 0) // where the checksum is
+	out := append(slices.Clone(data[p.from:p.to]), 0, 0) // the two bytes of the checksum
 	binary.LittleEndian.PutUint32(out[4:8], uint32(len(out)-p.header-2))
 	return out
 }
@@ -113,13 +114,12 @@ func (p *part) content(data []byte) []byte {
 // mostChained is the largest number of chained files.
 const mostChained = 1000
 
-// splitFIT finds the chained files and checks their headers, lengths and checksums. What is
-// wrong with one of them is its damage; notes say what is not part of any.
+// splitFIT finds the chained files and checks their headers, lengths and checksums. The problem of a file is stored
+// in its part; notes describe bytes that belong to no file.
 //
-// The checksum of a file covers its header too. Where the header has its own, that
-// makes no difference, as a text followed by its own checksum has the checksum 0; but
-// older headers of 12 bytes have none, so it is computed here and not left to the
-// decoder, which looks at the messages alone.
+// The checksum of a file covers its header. A header with its own checksum makes no difference, because data
+// followed by its own checksum has the checksum 0. Older headers of 12 bytes have no checksum, and the decoder
+// checks only the messages, so the checksum is computed here.
 func splitFIT(data []byte) (parts []part, notes []string, err error) {
 	for at := 0; at < len(data) || at == 0; {
 		b := data[at:]
@@ -181,8 +181,8 @@ const mostDescriptions = 256
 
 var bytePosition = regexp.MustCompile(`byte pos: (\d+)`)
 
-// decode reads the messages of one file. base is its position in the whole, and budget the number of measurements that
-// may still come.
+// decode reads the messages of one file. base is the file's position in a chain of files, and budget the number of
+// measurements that may still be read.
 func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -264,8 +264,7 @@ func raw(f *proto.Field) (float64, bool) {
 	return 0, false
 }
 
-// scaled returns raw/scale - offset, the way the FIT profile writes it; NaN without a
-// valid value.
+// scaled returns raw/scale - offset, as the FIT profile defines values; NaN without a valid value.
 func scaled(m *proto.Message, num byte, scale, offset float64) float64 {
 	v, ok := field(m, num)
 	if !ok {
@@ -281,7 +280,7 @@ func firstOf(m *proto.Message, num, other byte, scale, offset float64) float64 {
 	return scaled(m, other, scale, offset)
 }
 
-// semicircles are how FIT writes angles: 2^31 are 180 degrees.
+// semicircles is the number of units of a FIT angle in a degree: 2^31 units are 180 degrees.
 const semicircles = (1 << 31) / 180.0
 
 // fitPoint reads a record message, except compressed speed and distance, which depend on earlier records.
@@ -295,7 +294,7 @@ func fitPoint(m *proto.Message) point {
 	p.alt = firstOf(m, fieldnum.RecordEnhancedAltitude, fieldnum.RecordAltitude, 5, 500)
 	p.speed = firstOf(m, fieldnum.RecordEnhancedSpeed, fieldnum.RecordSpeed, 1000, 0)
 	p.dist = scaled(m, fieldnum.RecordDistance, 100, 0)
-	if v, ok := field(m, fieldnum.RecordHeartRate); ok && v > 0 { // 0 is a strap that feels nothing
+	if v, ok := field(m, fieldnum.RecordHeartRate); ok && v > 0 { // 0 means that the strap detects no heartbeat
 		p.heart = v
 	}
 	p.cadence = scaled(m, fieldnum.RecordCadence, 1, 0)

@@ -11,10 +11,10 @@ import (
 // clock of the strap in 1/1024 s; later messages have only the low 12 bits of that clock.
 type beats struct {
 	anchored bool
-	second   float64 // of the anchor, as the file counts
-	anchor   uint32  // the strap's clock at that time
+	second   float64 // time of anchor, in the clock of the file
+	anchor   uint32  // clock of the strap at second
 	last     uint32
-	sums     map[int64]beatSum // by second
+	sums     map[int64]beatSum // key: second
 }
 
 // beatSum is the sum and number of heart rates in one second.
@@ -24,7 +24,7 @@ type beatSum struct{ sum, n float64 }
 func (b *beats) take(m *proto.Message, at float64, timed bool) int {
 	var events []uint32
 	var rates []uint8
-	full := false // the clocks have all their bits
+	full := false // the strap's clock has all its bits
 	for i := range m.Fields {
 		switch f := &m.Fields[i]; f.Num {
 		case fieldnum.HrFilteredBpm:

@@ -15,9 +15,9 @@ import (
 // fitbitFile is a JSON file of a Fitbit export: a list of values with times in UTC. The file name says what is
 // measured.
 type fitbitFile struct {
-	name     string // a pattern
+	name     string // pattern of the file name
 	resource string
-	// length is of the interval of a value; 0 for an instant.
+	// length is the length of the interval that a value covers; 0 for an instant.
 	length      time.Duration
 	least, most float64
 	// number reads the number of a value.
@@ -52,7 +52,7 @@ func fitbitRate(value json.RawMessage) (float64, error) {
 	return *v.BPM, nil
 }
 
-// fitbitCount reads a number, in a JSON string or not.
+// fitbitCount reads a number that may be in a JSON string.
 func fitbitCount(value json.RawMessage) (float64, error) {
 	var v string
 	if err := json.Unmarshal(value, &v); err != nil {
@@ -65,7 +65,7 @@ func fitbitCount(value json.RawMessage) (float64, error) {
 	return n, nil
 }
 
-// fitbitTime is how a time is written: 04/09/26 07:12:33.
+// fitbitTime is the layout of times, such as 04/09/26 07:12:33.
 const fitbitTime = "01/02/06 15:04:05"
 
 // fitbitInstant reads a time in UTC.
@@ -106,7 +106,7 @@ func importFitbit(out *output, f *fitbitFile, r io.Reader) error {
 			remarks.add(place, "value", "a number from "+shortNumber(f.least)+" to "+shortNumber(f.most))
 			return nil
 		}
-		s := healthdata.Sample{Timestamp: healthlab.At(at), Value: healthdata.Number(number)} // where the person was is not said
+		s := healthdata.Sample{Timestamp: healthlab.At(at), Value: healthdata.Number(number)} // the file has no UTC offset
 		if f.length > 0 {
 			end := healthlab.At(at.Add(f.length))
 			s.Start, s.End = &s.Timestamp, &end

@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// takeMonitoring reads a monitoring message. Its time may be the low 16 bits only, to
-// be completed from the message before.
+// takeMonitoring reads a monitoring message. Its time may have only the low 16 bits; the previous message provides
+// the others.
 func (f *fitFile) takeMonitoring(m *proto.Message, timed bool) int {
 	if low, ok := field(m, fieldnum.MonitoringTimestamp16); ok && !timed && f.anyClock {
 		now := uint32(f.clock)
@@ -41,7 +41,7 @@ func (f *fitFile) takeMonitoring(m *proto.Message, timed bool) int {
 	case float64(typedef.ActivityTypeWalking), float64(typedef.ActivityTypeRunning):
 		v.steps = scaled(m, fieldnum.MonitoringCycles, 1, 0)
 	}
-	if b, _ := healthdata.ResourceBySlug("heartrate").Bounds(); v.heart < b.Low || v.heart > b.High { // not worn, or not sure
+	if b, _ := healthdata.ResourceBySlug("heartrate").Bounds(); v.heart < b.Low || v.heart > b.High { // not worn, or unsure
 		v.heart = nan
 	}
 	f.monitor = append(f.monitor, v)
@@ -73,8 +73,8 @@ func (c counter) rise(activity, total float64) float64 {
 	return total - before
 }
 
-// handOverMonitoring converts the running totals of a day to intervals of steps and distance, and sums up days. An
-// interval begins at the previous message.
+// handOverMonitoring converts the running totals of a day to intervals of steps and distance, adds up days, and
+// passes both to the sink. An interval begins at the time of the previous message.
 func (f *fitFile) handOverMonitoring(out *output) error {
 	if len(f.monitor) == 0 {
 		return nil
@@ -156,7 +156,7 @@ func dayOf(days *[]*dayTotals, day healthlab.Date) *dayTotals {
 	return d
 }
 
-// add adds v to a total. said is NaN if the device has not reported a value.
+// add adds v to a total, unless said, the value that the device has reported, is NaN.
 func (d *dayTotals) add(total *float64, v, said float64) {
 	if math.IsNaN(said) {
 		return
@@ -221,10 +221,10 @@ func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 		if math.IsNaN(n) {
 			return nil
 		}
-		return positive(&n) // 0 is not measured
+		return positive(&n) // 0 means not measured
 	}
 	b := &v.body
-	const calculating = 0xfffe // the scale has not settled yet
+	const calculating = 0xfffe // the scale still measures
 	if raw, ok := field(m, fieldnum.WeightScaleWeight); ok && raw != calculating {
 		b.Weight = number(fieldnum.WeightScaleWeight, 100)
 	}
@@ -245,7 +245,8 @@ func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 	f.weighings = append(f.weighings, v)
 }
 
-// handOverWeighings stores weighings as body measurements and as samples. A scale may have several users.
+// handOverWeighings passes weighings to the sink, as body measurements and as samples. A scale may have several
+// users.
 func (f *fitFile) handOverWeighings(out *output) error {
 	source := out.recordedBy(healthdata.SourceScale)
 	people := map[float64]bool{}

@@ -34,10 +34,10 @@ type fitFile struct {
 	serial       float64
 	created      float64
 	sport, sub   float64
-	local        float64 // what a clock on the wall showed at localAt
+	local        float64 // local time at the instant localAt
 	localAt      float64
 	anyLocal     bool
-	timeZone     float64 // seconds east of UTC by the device's settings
+	timeZone     float64 // seconds east of UTC in the device's settings
 	anyTimeZone  bool
 	sixteenths   uint32 // distance of compressed records, in 1/16 m
 	clock        float64
@@ -51,10 +51,10 @@ type fitFile struct {
 	weighings    []weighing
 	readings     []reading
 	beats        beats
-	loose        []point // of a strap that was worn before or after the session
-	between      int     // points between sessions
-	untimed      int     // records without a time
-	startless    int     // sessions without a start
+	loose        []point // heart rates that a strap recorded before or after the session
+	between      int     // number of points between sessions
+	untimed      int     // number of records without a time
+	startless    int     // number of sessions without a start
 	unused       map[string]int
 
 	offset *int // seconds east of UTC
@@ -64,8 +64,8 @@ func (f *fitFile) any() bool {
 	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
 }
 
-// heartAlone returns the heart rates of a file without other data; nil if it has any. In a chain, such a file belongs
-// to the session of another file.
+// heartAlone returns the heart rates of a file that contains no other data; nil if it contains other data. In a
+// chain, such a file belongs to the session of another file.
 func (f *fitFile) heartAlone() map[int64]beatSum {
 	if len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings) > 0 {
 		return nil
@@ -82,7 +82,8 @@ func (f *fitFile) heartAlone() map[int64]beatSum {
 	return sums.sums
 }
 
-// joinStraps adds the heart rates of files without other data to the session before them, or to the next one.
+// joinStraps adds the heart rates of files without other data to the session of the file before, or else of the next
+// file.
 func joinStraps(files []*fitFile) {
 	var session *fitFile
 	if i := slices.IndexFunc(files, func(f *fitFile) bool { return len(f.sessions) > 0 }); i >= 0 {
@@ -106,13 +107,13 @@ type fitSession struct {
 	points         []point
 }
 
-// monitored is a monitoring message. NaN is nothing.
+// monitored is a monitoring message. NaN means that a value is missing.
 type monitored struct {
 	at                 float64
 	activity           float64
 	steps, distance    float64
 	calories           float64
-	wholeDay           bool // it sums up a day
+	wholeDay           bool // it holds the totals of a day
 	heart              float64
 	moderate, vigorous float64
 }
@@ -129,10 +130,10 @@ type reading struct {
 	at       float64
 	resource string
 	value    float64
-	other    float64 // diastolic
+	other    float64 // diastolic pressure
 }
 
-// The costs of a message in points, by its memory.
+// Costs of a message, as a number of points that need as much memory.
 const (
 	costPoint    = 1
 	costWeighing = 5
@@ -223,7 +224,7 @@ func (f *fitFile) takeSession(m *proto.Message) {
 	start, ok := field(m, fieldnum.SessionStartTime)
 	s := fitSession{start: start, elapsed: scaled(m, fieldnum.SessionTotalElapsedTime, 1000, 0)}
 	if end, timed := field(m, proto.FieldNumTimestamp); !ok {
-		// A session message is written at the end of its session.
+		// Devices write a session message when the session ends, so its time is the end.
 		if s.start = math.Floor(end - s.elapsed); !timed || s.start != s.start {
 			f.startless++
 			return
@@ -310,8 +311,8 @@ func (f *fitFile) resolveTimes(out *output, base int64) error {
 	return nil
 }
 
-// leaveOutImpossible drops items with impossible times. A session with an impossible time stays if it is the only one
-// and has points.
+// leaveOutImpossible drops items with impossible times. A session with an impossible time is kept if it is the only
+// session and points belong to it.
 func (f *fitFile) leaveOutImpossible(out *output) {
 	f.points = out.possible(f.points)
 	bad := func(at float64) bool { return !out.inTime(int64(at * 1e6)) }
@@ -383,7 +384,7 @@ func quarter(seconds float64) *int {
 	return &v
 }
 
-// sessionSlack is how many seconds a record may be behind the end of its session.
+// sessionSlack is the number of seconds by which a record may follow the end of its session.
 const sessionSlack = 2
 
 // divide assigns every point to the last session that began before it. Points of a recording without a session form

@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// garminFile is a JSON file of the export of a Garmin account: a list of days, of nights, or with the
-// list of activities.
+// garminFile is a JSON file of the export of a Garmin account: a list of days, a list of nights, or an object with
+// the list of activities.
 type garminFile struct {
 	// keys lists the object keys by which the file is recognised.
 	keys []string
@@ -93,7 +93,7 @@ func importGarmin(out *output, f *garminFile, r io.Reader) error {
 	return f.read(g)
 }
 
-// garminEach calls do for each object of the list. It converts reading errors.
+// garminEach calls do for each object of the list. It converts reading errors to errors of the file.
 func garminEach[T any](g *garminReader, what string, do func(place string, v *T) error) error {
 	return g.result(g.list(func(n int) error {
 		var raw json.RawMessage
@@ -340,7 +340,7 @@ func (g *garminReader) workout(place string, v *garminActivity) *healthdata.Work
 		return nil
 	}
 	begin, length := cmp.Or(v.BeginTimestamp, v.StartTimeGmt), cmp.Or(positive(v.ElapsedDuration), positive(v.Duration))
-	const latest = 4102444800e3 // 2100, so that the number fits
+	const latest = 4102444800e3 // the year 2100, so that the number fits an int64
 	if begin == nil || *begin < 0 || *begin > latest || !g.out.inTime(int64(*begin)*1000) {
 		g.remarks.add(place, "beginTimestamp", "milliseconds since 1970, from 1990 to a day ahead")
 		return nil

@@ -57,7 +57,7 @@ func (o *output) recordedBy(otherwise healthdata.SourceType) healthdata.Source {
 type gpxReader struct {
 	trackScanner
 	tracks []track
-	trk    int // depth of the current trk, 0 outside
+	trk    int // nesting depth of the current trk element; 0 outside
 }
 
 // parseGPX reads the tracks that have points. Way points and routes are skipped.
@@ -165,7 +165,7 @@ func (g *gpxReader) endPoint() {
 	t.points = append(t.points, g.p)
 }
 
-// gpxSports maps what recorders write as the type of a track, in lower case.
+// gpxSports maps the track types that recorders write, in lower case, to slugs of sports.
 var gpxSports = map[string]string{
 	"run": "running", "trail running": "trail_running", "ride": "cycling", "biking": "cycling",
 	"bike": "cycling", "road biking": "road_biking", "mountain biking": "mountain_biking",

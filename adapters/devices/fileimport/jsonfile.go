@@ -19,25 +19,25 @@ type jsonFile struct {
 	dec    *json.Decoder
 	limit  *valueLimit
 	mender *jsonMender
-	read   int // values that were read
+	read   int // number of values read
 }
 
 func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
 	mender := newJSONMender(r)
 	limit := &valueLimit{r: mender, left: int(out.opts.MaxRecordingBytes)}
-	if format == FHIR { // whose records of a person must be whole
+	if format == FHIR { // FHIR requires the complete records of a person
 		limit.r = r
 	}
 	return &jsonFile{out: out, format: format, dec: json.NewDecoder(limit), limit: limit, mender: mender}
 }
 
-// valueLimit limits the bytes of one value, so that a value of any length does not fill the memory.
+// valueLimit limits the size of a single value, in bytes, to limit the memory.
 type valueLimit struct {
 	r    io.Reader
 	left int
 }
 
-// Read reads up to the limit, and is an error behind it.
+// Read reads up to the limit, and returns an error beyond it.
 func (l *valueLimit) Read(b []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errLongRow
@@ -50,7 +50,7 @@ func (l *valueLimit) Read(b []byte) (int, error) {
 // errShape is the error of a value of an unexpected kind. Only this value is left out.
 var errShape = errors.New("value of another JSON type than the format requires")
 
-// list calls do for each value of a list. A value that is no list is read over.
+// list calls do for each value of a list. A value that is not a list is skipped.
 func (f *jsonFile) list(do func(n int) error) error {
 	f.limit.left = int(f.out.opts.MaxRecordingBytes)
 	t, err := f.dec.Token()
@@ -135,7 +135,8 @@ func (f *jsonFile) skip() error {
 	return f.dec.Decode(&any)
 }
 
-// result converts a reading error, and tells what was left out because it is no JSON. Data before the error is kept.
+// result converts a reading error, and adds notes about text that was left out because it is not JSON. Data before
+// the error is kept.
 func (f *jsonFile) result(err error) error {
 	var syntax *json.SyntaxError
 	broken := errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errLongRow)
@@ -158,8 +159,8 @@ func (f *jsonFile) result(err error) error {
 	return nil
 }
 
-// itemOf decodes one item of a list; nil if it is of another kind. A number in quotes is read as one, and a number where
-// a text is expected (Unix time) as its text.
+// itemOf decodes one item of a list; nil if it is of another kind. It accepts a number in quotes as a number, and a
+// number in place of a text (Unix time) as its digits.
 func itemOf[T any](raw json.RawMessage) *T {
 	for range mostMistyped {
 		var v T
@@ -182,7 +183,8 @@ func itemOf[T any](raw json.RawMessage) *T {
 // mostMistyped is the largest number of values of another type in one item.
 const mostMistyped = 32
 
-// retyped returns an object in which the value at a path has the kind that is expected. False if it cannot have it.
+// retyped returns an object in which the value at a path is converted to the expected kind. It returns false if the
+// value cannot be converted.
 func retyped(raw json.RawMessage, field []string, kind reflect.Kind) (json.RawMessage, bool) {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil || len(field) == 0 {

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// jsonMender reads JSON and leaves out what is none: an item of a list whose text is broken (NaN, a decimal comma, a
-// quote that is not closed), or a key of an object with a list inside; control characters in strings; and the last item
-// of a file that is cut, whose brackets it closes.
+// jsonMender reads JSON and drops what is not JSON: a broken item of a list (NaN, a decimal comma, a quote that is
+// not closed), a broken key of an object that contains a list, control characters in strings, and the last item of a
+// file that is cut, whose open lists and objects it closes.
 type jsonMender struct {
 	r     *bufio.Reader
-	again []byte      // bytes that are read once more, the last one first
-	ready []byte      // to be read
-	item  []byte      // the item that may yet be left out
-	depth int         // at which the item stands; -1 if there is none
+	again []byte      // bytes to be read again, in reverse order
+	ready []byte      // mended text that Read has not returned yet
+	item  []byte      // the current item, which may still be left out
+	depth int         // depth of the current item; -1 if there is none
 	open  []jsonLevel // the lists and objects around the next token
 	want  jsonWant
 	err   error
 
-	left int  // items that were left out
+	left int  // number of items left out
 	cut  bool // the file ends inside a list or object
 }
 
 // jsonLevel is an open list or object.
 type jsonLevel struct {
 	bracket byte
-	items   int // that were written
+	items   int // number of items written
 }
 
 // jsonWant is the kind of the next token.
@@ -96,7 +96,7 @@ func (m *jsonMender) unget(b ...byte) {
 	m.again = append(m.again, b...)
 }
 
-// begin begins an item of the innermost list or object.
+// begin starts an item of the innermost list or object.
 func (m *jsonMender) begin() {
 	if m.depth < 0 {
 		m.depth = len(m.open)
@@ -106,7 +106,7 @@ func (m *jsonMender) begin() {
 	}
 }
 
-// ended ends a value.
+// ended records the end of a value.
 func (m *jsonMender) ended() {
 	if m.want = wantEnd; len(m.open) == 0 {
 		m.write('\n')
@@ -158,7 +158,7 @@ func (m *jsonMender) token() error {
 	return errNoJSON
 }
 
-// byte reads the next byte that is no space.
+// byte reads the next byte that is not white space.
 func (m *jsonMender) byte() (byte, error) {
 	for {
 		c, err := m.get()
@@ -207,7 +207,7 @@ func (m *jsonMender) value(c byte) error {
 	return nil
 }
 
-// word reads a number or a name up to what ends it. A word at the end of the file may be cut.
+// word reads a number or a name, up to the character that ends it. A word at the end of the file may be cut.
 func (m *jsonMender) word() ([]byte, error) {
 	var word []byte
 	for len(word) < 100 {
@@ -227,7 +227,7 @@ func (m *jsonMender) word() ([]byte, error) {
 	return nil, errNoJSON
 }
 
-// text reads a string behind its first quote, without control characters.
+// text reads the rest of a string after its first quote, and drops control characters.
 func (m *jsonMender) text() error {
 	m.write('"')
 	var read []byte
@@ -258,7 +258,7 @@ func (m *jsonMender) text() error {
 	}
 }
 
-// escape reads an escape of a string behind its backslash. One that is not valid is dropped.
+// escape reads the rest of an escape sequence after its backslash. An invalid sequence is dropped.
 func (m *jsonMender) escape() error {
 	escape := []byte{'\\'}
 	for want := 2; len(escape) < want; {
@@ -280,10 +280,10 @@ func (m *jsonMender) escape() error {
 	return nil
 }
 
-// leaveOut drops the item with the token that is not JSON, and reads up to the next one.
+// leaveOut drops the current item because of a token that is not JSON, and reads up to the next item.
 func (m *jsonMender) leaveOut() error {
 	m.left++
-	inside := 0 // lists and objects of the item that are open
+	inside := 0 // number of open lists and objects within the item
 	if m.depth >= 0 {
 		inside = len(m.open) - m.depth
 		m.open, m.item, m.depth = m.open[:m.depth], m.item[:0], -1
@@ -320,7 +320,7 @@ func (m *jsonMender) leaveOut() error {
 	}
 }
 
-// end closes what is open at the end of the file, without the last item.
+// end closes the open lists and objects at the end of a cut file, and drops the last item.
 func (m *jsonMender) end() {
 	m.cut = len(m.open) > 0 || len(m.item) > 0
 	if m.depth >= 0 {

@@ -48,12 +48,12 @@ const (
 	libreNotes = "Notes"
 )
 
-// libreColumn is a column that becomes samples.
+// libreColumn is a column whose values become samples.
 type libreColumn struct {
 	value[float64]
 	resource, unit string
 	source         healthdata.SourceType
-	kind, mode     string // of insulin
+	kind, mode     string // kind of insulin and its delivery
 }
 
 var libreColumns = libreValues()
@@ -174,7 +174,7 @@ func libreInstant(r *rows) (time.Time, bool) {
 	return at[0], true
 }
 
-// digitDate is a date of digits with the year last, in full or without its century, and a time.
+// digitDate matches a time with a date of digits that ends with the year, of four or two digits.
 var digitDate = regexp.MustCompile(`^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d{2})[ T,]+(.*)$`)
 
 // clockOf reads a date and time as UTC. A date that starts with the year has a fixed order.
@@ -193,11 +193,11 @@ func clockOf(text string, monthFirst bool) (time.Time, bool) {
 	return t, ok && !zoned
 }
 
-// plainMajority is the ratio by which dates must prove one order of day and month over the other.
+// plainMajority is how many times more dates must prove one order of day and month than the other.
 const plainMajority = 10
 
-// monthsFirst reports whether the dates of a file have the month first. A date that is valid in only one order proves
-// that order. A file without such a date has the order Options.DateOrder, and is refused without it.
+// monthsFirst reports whether the dates of a file have the month before the day. A date that is valid in only one
+// order proves that order. A file without such a date needs Options.DateOrder, and is refused without it.
 func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
 	unheard := *out
 	unheard.rep = &Report{}

@@ -32,19 +32,19 @@ func phoneAppHead(head []byte) bool {
 	return err == nil && ok && slices.Contains(phoneAppLists, key)
 }
 
-// phoneAppLists are the lists that the app writes. The first two are read.
+// phoneAppLists names the lists that the app writes. Only the first two are read.
 var phoneAppLists = []string{"metrics", "workouts", "stateOfMind", "medications", "symptoms", "cycleTracking", "ecg", "heartRateNotifications"}
 
-// Aggregation is how long the totals of a file last.
+// Aggregation is the interval that the totals of a file cover.
 type Aggregation string
 
-// The aggregations.
+// Intervals of totals.
 const (
-	// AggregateMinutes is totals of a minute.
+	// AggregateMinutes means totals of a minute.
 	AggregateMinutes Aggregation = "minutes"
-	// AggregateHours is totals of an hour.
+	// AggregateHours means totals of an hour.
 	AggregateHours Aggregation = "hours"
-	// AggregateDays is totals of a day.
+	// AggregateDays means totals of a day.
 	AggregateDays Aggregation = "days"
 )
 
@@ -63,7 +63,7 @@ var aggregationLengths = map[Aggregation]time.Duration{AggregateMinutes: time.Mi
 // appMetric maps a metric of the app to a resource.
 type appMetric struct {
 	resource string
-	// total means that values are sums of an interval.
+	// total means that a value is the sum of an interval, such as steps.
 	total bool
 	// slow means that the quantity changes slowly, so that a mean of an hour or day is accepted as a value.
 	slow bool
@@ -114,7 +114,7 @@ var appMetrics = map[string]appMetric{
 // phoneApp reads the JSON of Health Auto Export, an app that exports a phone's health store.
 type phoneApp struct {
 	*jsonFile
-	store   *export // puts nights and body measurements together
+	store   *export // combines nights and body measurements
 	batches batches
 	remarks remarks
 }
@@ -158,7 +158,7 @@ func (a *phoneApp) part(key string) error {
 	})
 }
 
-// origin returns who recorded something. The app joins the names of several devices with a bar.
+// origin returns the source with a name. The app joins the names of several devices with a bar.
 func (a *phoneApp) origin(name string) *origin {
 	var from *origin
 	from, a.store.key = a.store.origins.get([]byte(name), nil, a.store.key)
@@ -250,12 +250,12 @@ func secondOfDay(t time.Time) int {
 	return 3600*h + 60*m + s
 }
 
-// lengthOf returns how long the totals of a metric last; 0 for values of an instant. The file does
-// not say it: it follows from the times, and where they leave it open Options.Aggregation says it.
-// False if neither tells. Times are those of a grid if more than half of them are.
+// lengthOf returns the length of the intervals whose totals a metric holds; 0 for values of an instant. The file
+// does not state it. It is derived from the times of the values: if more than half of them are full days, hours or
+// minutes. If they do not decide, Options.Aggregation does; if that is not set either, lengthOf returns false.
 func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
 	times := make([]time.Time, len(items))
-	spread := false // a heart rate whose least and most differ
+	spread := false // some heart rate has a minimum and a maximum that differ
 	for i, item := range items {
 		times[i] = item.at
 		spread = spread || item.Min != nil && item.Max != nil && *item.Min != *item.Max
@@ -289,7 +289,7 @@ func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, b
 	return 0, false
 }
 
-// successiveDays reports whether two midnights of successive days are among the times.
+// successiveDays reports whether the times include the midnights of two successive days.
 func successiveDays(times []time.Time) bool {
 	days := map[healthlab.Date]bool{}
 	for _, t := range times {
@@ -334,7 +334,7 @@ func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, le
 	if number == nil {
 		number = item.Avg
 	}
-	if number == nil || *number == 0 && kind.resource == "heartrate" { // 0 is not measured
+	if number == nil || *number == 0 && kind.resource == "heartrate" { // 0 means not measured
 		a.out.skip(name + " (no value)")
 		return nil
 	}
@@ -362,7 +362,7 @@ func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, le
 	return b.sample(kind.resource, s)
 }
 
-// appUnit returns a number in the unit of a resource. The app writes percentages as such.
+// appUnit converts a number to the unit of a resource. The app writes percentages as numbers up to 100.
 func appUnit(v float64, units string, to *healthdata.Resource) (float64, bool) {
 	switch {
 	case units == "" && to.Unit == "index":
@@ -375,16 +375,16 @@ func appUnit(v float64, units string, to *healthdata.Resource) (float64, bool) {
 	return inUnit(v, []byte(units), to.Unit)
 }
 
-// appNight is a night, or a stretch of one: the app writes either.
+// appNight is a night, or one interval of a night; the app writes either.
 type appNight struct {
-	StartDate, EndDate, Value string // a stretch
+	StartDate, EndDate, Value string // of an interval
 
 	SleepStart, SleepEnd, InBedStart, InBedEnd        string
 	TotalSleep, Asleep, Core, Deep, REM, Awake, InBed *float64
 	Source, SleepSource                               string
 }
 
-// appStages are the words for stages of sleep.
+// appStages maps the app's words to stages of sleep.
 var appStages = map[string]sleepStage{
 	"in bed": stageInBed, "inbed": stageInBed,
 	"asleep": sleepStage(healthdata.SleepStageMissing), "unspecified": sleepStage(healthdata.SleepStageMissing),

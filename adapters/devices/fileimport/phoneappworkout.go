@@ -41,7 +41,7 @@ type appWorkout struct {
 	Route, HeartRateData []json.RawMessage
 }
 
-// appSports are the sports that the app names otherwise than the store does.
+// appSports maps names of sports that differ between the app and the health store.
 var appSports = map[string]string{
 	"OutdoorRun": "running", "IndoorRun": "running", "OutdoorWalk": "walking", "IndoorWalk": "walking", "OutdoorCycle": "cycling", "IndoorCycle": "cycling",
 	"OutdoorCycling": "cycling", "IndoorCycling": "cycling", "PoolSwim": "swimming", "OpenWaterSwim": "swimming",
@@ -163,7 +163,7 @@ func (a *phoneApp) points(v *appWorkout) []point {
 		r := itemOf[struct {
 			Latitude, Longitude, Altitude, Speed *float64
 			Timestamp                            string
-			Lat, Lon                             *float64 // version 1
+			Lat, Lon                             *float64 // version 1 of the app
 		}](raw)
 		if r == nil {
 			a.out.leaveOut("point that cannot be read", 1)

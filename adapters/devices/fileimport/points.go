@@ -13,9 +13,9 @@ import (
 const (
 	// untimed is the time of a point without a readable time.
 	untimed = math.MinInt64
-	// mostAhead is how far a time may be ahead of the present.
+	// mostAhead is how far in the future a time may be.
 	mostAhead = 24 * time.Hour
-	// maxWorkoutSeconds is the longest workout.
+	// maxWorkoutSeconds is the longest accepted duration of a workout.
 	maxWorkoutSeconds = 7 * 24 * 3600
 )
 
@@ -26,13 +26,12 @@ func (o *output) inTime(micros int64) bool {
 	return micros >= firstInstant && micros <= o.opts.Now().Add(mostAhead).UnixMicro()
 }
 
-// possible returns the points of a recording that can be true, in the order of time. A point
-// without a possible time is left out; an impossible value of a point is left out alone. The
-// report counts both.
+// possible returns the points of a recording that can be true, in the order of time. It leaves out a point without a
+// possible time; of other points it removes only the impossible values. The report counts both.
 func (o *output) possible(points []point) []point {
 	drop := func(why string, bad func(*point) bool) {
 		kept := points[:0]
-		gap := false // a pause before a point that is left out is one before the next
+		gap := false // the pause before a left-out point, which moves to the next point
 		for i := range points {
 			p := points[i]
 			if bad(&p) {
@@ -93,7 +92,8 @@ type measured struct {
 	low, high float64
 }
 
-// mostByte is the greatest heart rate and cadence of a recording: devices keep them in a byte, in which 255 is nothing.
+// mostByte is the largest heart rate and cadence of a recording. Devices store them in a byte, in which 255 means no
+// value.
 const mostByte = 254
 
 // measurements returns the values of points, with the bounds of the catalogue.

@@ -16,7 +16,7 @@ type point struct {
 	micros                 int64 // Unix time
 	lat, lng               float64
 	alt, dist, speed       float64 // m, m since the start, m/s
-	heart, cadence, breath float64 // per minute; cadence as the device counts
+	heart, cadence, breath float64 // per minute; cadence in the unit of the device
 	power, temp, resist    float64
 	// gap means that the recording was paused before this point.
 	gap bool
@@ -54,9 +54,9 @@ type recording struct {
 const (
 	// movingSpeed is the speed, in m/s, from which a person counts as moving.
 	movingSpeed = 0.3
-	// climbNoise is how many metres of a climb are taken for noise.
+	// climbNoise is the rise, in metres, up to which a change of altitude counts as noise.
 	climbNoise = 2
-	// climbWindow is over how many points altitudes are averaged.
+	// climbWindow is the number of points over which altitudes are averaged.
 	climbWindow = 5
 	// earthRadius is the mean radius of the Earth in metres (IUGG).
 	earthRadius = 6371008.8
@@ -146,7 +146,7 @@ func (r *recording) fill(w *healthdata.Workout) {
 	}
 }
 
-// moving returns the seconds of movement; nil if the recording has no distances.
+// moving returns the number of seconds in which the person moved; nil if the recording has no distances.
 func (r *recording) moving() *int64 {
 	seconds, any := 0.0, false
 	for i := 1; i < len(r.points); i++ {
@@ -167,9 +167,9 @@ func (r *recording) moving() *int64 {
 	return new(int64(math.Round(seconds)))
 }
 
-// climb returns the metres climbed: altitudes are averaged over five points, and a rise
-// counts from two metres on, measured from the last turn. Without that, the noise of a
-// satellite fix would climb a hill on level ground. Nil without altitudes.
+// climb returns the metres climbed; nil without altitudes. Altitudes are averaged over five points, and a rise
+// counts if it is at least two metres, measured from the last change of direction. Without this, noise of satellite
+// positions would add up to a climb on level ground.
 func (r *recording) climb() *float64 {
 	var alt []float64
 	for i := range r.points {
@@ -198,8 +198,8 @@ func (r *recording) climb() *float64 {
 	return &gain
 }
 
-// The largest number of positions in a polyline. A position takes up to twelve bytes, and a workout may carry a text of
-// one megabyte.
+// Largest numbers of positions in a polyline. A position takes up to twelve bytes, and the texts of a workout are
+// limited to one megabyte.
 const (
 	mostRoutePoints   = 80_000
 	mostSummaryPoints = 100
@@ -242,7 +242,7 @@ func (r *recording) stream() healthdata.WorkoutStream {
 	}
 	steps := 1.0
 	if r.onFoot {
-		steps = 2 // devices count strides
+		steps = 2 // devices count a stride as one, which is two steps
 	}
 	column := func(of func(*point) float64) []*float64 { return columnOf(r.points, of) }
 	s.Cadence = column(func(p *point) float64 { return p.cadence * steps })
@@ -315,7 +315,7 @@ func (r *recording) samples(o *output, resource string, source healthdata.Source
 	return o.samples(resource, source, batch)
 }
 
-// handOver stores a workout, its stream and the samples measured during the workout.
+// handOver passes a workout, its stream and the samples measured during the workout to the sink.
 func (o *output) handOver(w *healthdata.Workout, r *recording) error {
 	refused := o.rep.Refused["workouts"]
 	if err := o.summaries("workouts", w); err != nil {

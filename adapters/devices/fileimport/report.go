@@ -34,7 +34,7 @@ type Report struct {
 	Notes []string
 	// Files are the reports of the files of an archive, by name. The counts above are their sums.
 	Files []Report
-	// Err is why a file of a folder was not imported; see [ImportDir].
+	// Err is the reason why a file was not imported; see [ImportDir]. Nil if it was.
 	Err error
 
 	unpacked uint64 // bytes that an archive unpacks to
@@ -98,7 +98,7 @@ type output struct {
 	rep  *Report
 	opts *Options
 
-	places  int   // parts left out whose place is noted
+	places  int   // number of left-out parts whose place is noted
 	refused error // the first refusal of the sink
 }
 
@@ -109,7 +109,8 @@ func count(m *map[string]int, name string, n int) {
 	(*m)[name] += n
 }
 
-// mostNames is the largest number of names of skipped types in a report, because the file chooses them.
+// mostNames is the largest number of names of skipped types in a report. The limit is needed because the file
+// chooses the names.
 const mostNames = 500
 
 func (o *output) skip(name string) {
@@ -123,9 +124,9 @@ func (o *output) skip(name string) {
 	count(&o.rep.Skipped, name, 1)
 }
 
-// printable shortens and cleans a text of a file for a report or a short text field. Characters that would change how
-// the text around them is shown are replaced or dropped: control characters, breaks of lines, and those that turn the
-// direction of writing. The marks of a direction (U+200E, U+200F, U+061C) stay.
+// printable shortens a text of a file and removes what would change how the text around it is displayed: control
+// characters, line breaks, and characters that change the direction of writing. The marks of a direction (U+200E,
+// U+200F, U+061C) are kept.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -189,7 +190,7 @@ func (o *output) summaries(resource string, items ...healthdata.Summary) error {
 // RefusedError is the error of a [Sink] that refused some items of a call. The import counts them in [Report.Refused]
 // and continues.
 type RefusedError struct {
-	// Items are the first refused items, by their index in the call. The others are stored.
+	// Items are the first refused items, by their index in the call. All items that were not refused are stored.
 	Items []healthdata.ItemRefusal
 	// Count is the number of refused items. 0 means the length of Items.
 	Count int

@@ -16,8 +16,8 @@ import (
 // Times outside of these years are refused.
 const firstYear, lastYear = 1990, 2100
 
-// parseStamp reads a date-time of an export, 2016-04-01 07:23:29 -0400, as Unix seconds and the
-// offset in seconds east of UTC. False without an offset.
+// parseStamp reads a time of an export, such as 2016-04-01 07:23:29 -0400, as Unix seconds and its offset in seconds
+// east of UTC. It returns false if there is no offset.
 func parseStamp(b []byte) (unix int64, offset int, ok bool) {
 	at, zoned, ok := readTime(string(b))
 	if !ok || !zoned {
@@ -27,11 +27,11 @@ func parseStamp(b []byte) (unix int64, offset int, ok bool) {
 	return at.Unix(), offset, true
 }
 
-// readTime reads a date and time as [healthlab.ParseTimeZone] does, and in the other forms that programs write: with
-// a clock of 12 hours in any language, with the name of a zone, without leading zeros, with slashes after the year, as
-// 14 digits, and as Unix seconds or milliseconds. A text without an offset is read in UTC, and zoned is false. The
-// location of a text that says only the instant (Z, UTC, Unix time) is time.UTC, and that of one with an offset
-// (+00:00 too) another one.
+// readTime reads a date and time as [healthlab.ParseTimeZone] does, and in other forms that programs write: with a
+// 12-hour clock in any language, with the name of a zone, without leading zeros, with slashes after the year, as 14
+// digits, and as Unix seconds or milliseconds. zoned is false for a text without an offset, which is read as UTC.
+// The location of at is time.UTC if the text states only the instant (Z, UTC, Unix time), and another location if it
+// has an offset (even +00:00).
 func readTime(text string) (at time.Time, zoned, ok bool) {
 	text = strings.TrimSpace(text)
 	t, offset, err := healthlab.ParseTimeZone(text)
@@ -68,14 +68,14 @@ func readTime(text string) (at time.Time, zoned, ok bool) {
 }
 
 func onlyInstant(text string) bool {
-	// Z, UTC and GMT do not say where the person was.
+	// Z, UTC and GMT do not say in which zone the person was.
 	text, _, _ = strings.Cut(text, "[")
 	return strings.TrimRight(text, "zZ") != text || strings.HasSuffix(text, "UTC") || strings.HasSuffix(text, "GMT")
 }
 
 var unixForm = regexp.MustCompile(`^(\d{10})(?:(\d{3})|[.,](\d{1,6})\d*)?$`)
 
-// unixTime reads Unix seconds, with a fraction or not, or milliseconds, of the years from 2001 on.
+// unixTime reads Unix seconds, possibly with a fraction, or milliseconds, of 2001 or later.
 func unixTime(text string) (time.Time, bool) {
 	parts := unixForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -94,8 +94,8 @@ var (
 	zoneName  = regexp.MustCompile(`^(.*?)\s*\[?([A-Za-z]+/[A-Za-z0-9_+/-]+|UTC)\]?$`)
 )
 
-// isoForm writes a date and time with the year first as ISO 8601, and returns the zone that it names; empty if it names
-// none.
+// isoForm converts a date and time that begin with the year to ISO 8601, and returns the zone that the text names;
+// empty if it names none.
 func isoForm(text string) (iso, zone string, ok bool) {
 	text = plainText(text)
 	if parts := digitRun.FindStringSubmatch(text); parts != nil {
@@ -139,8 +139,8 @@ func isoForm(text string) (iso, zone string, ok bool) {
 	return fmt.Sprintf("%s-%02s-%02sT%02d:%02s:%02s%s%s", date[1], date[2], date[3], hour, clock[3], seconds, strings.Replace(clock[5], ",", ".", 1), offset), zone, true
 }
 
-// plainText writes spaces, minus signs and digits of all scripts as ASCII has them, and Chinese and Japanese dates
-// with hyphens.
+// plainText replaces spaces, minus signs and digits of all scripts by those of ASCII, and writes Chinese and
+// Japanese dates with hyphens.
 func plainText(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
@@ -157,7 +157,8 @@ func plainText(text string) string {
 	}, text))
 }
 
-// digitOf returns the value of a digit of another script. The digits of a script stand together, from zero on.
+// digitOf returns the ASCII digit for a digit of another script. The digits of each script have consecutive code
+// points.
 func digitOf(r rune) rune {
 	zero := r
 	for r-zero < 9 && unicode.IsDigit(zero-1) {
@@ -166,7 +167,7 @@ func digitOf(r rune) rune {
 	return r - zero
 }
 
-// halfWord returns the word for a half of the day as [halfOfDay] has it.
+// halfWord returns a word for a half of the day in the spelling of the keys of [halfOfDay].
 func halfWord(word string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '"' || r == '\u05f4' || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
@@ -191,7 +192,7 @@ func halves(morning, afternoon string) map[string]int {
 	return out
 }
 
-// zones loads zones by their IANA names, each once.
+// zones caches time zones by their IANA names.
 type zones map[string]*time.Location
 
 // mostZones is the largest number of cached time zone names, because the file chooses them.
@@ -223,11 +224,11 @@ var (
 	dotted   = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})\.(\d{4}),? (\d.*)$`)
 )
 
-// writtenTime reads a date and time as people write it, as UTC: with the name of the month in one of the languages of
-// [monthNames] and the day before or behind it, with dots and the day first, or with the year first; with a clock of 12
-// or 24 hours. It returns false if the text has another form.
+// writtenTime reads a date and time as people write it, as UTC. The date has the name of the month in one of the
+// languages of [monthNames] with the day before or after it, or dots with the day first, or begins with the year.
+// The clock has 12 or 24 hours. It returns false if the text has another form.
 func writtenTime(text string) (time.Time, bool) {
-	text = strings.Join(strings.Fields(healthlab.FoldText(text)), " ") // spaces of any kind
+	text = strings.Join(strings.Fields(healthlab.FoldText(text)), " ") // replaces spaces of any kind
 	if parts := dayMonth.FindStringSubmatch(text); parts != nil && monthNames[parts[2]] > 0 {
 		text = fmt.Sprintf("%s-%d-%s %s", parts[3], monthNames[parts[2]], parts[1], parts[4])
 	} else if parts := monthDay.FindStringSubmatch(text); parts != nil && monthNames[parts[1]] > 0 {

@@ -13,11 +13,12 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// stravaActivities reads the activity list of a Strava export. The recordings are in files beside it.
+// stravaActivities reads the activity list of a Strava export. It refers to the recordings, which are separate
+// files.
 var stravaActivities = csvFile{
 	format: StravaExport, name: stravaList, read: readStravaActivities,
 	keys:  []string{"Activity ID", "Activity Date", "Activity Name", "Activity Type", "Filename", "Moving Time"},
-	twice: []string{"Elapsed Time", "Distance"}, // as they are shown, and in seconds and metres
+	twice: []string{"Elapsed Time", "Distance"}, // first as displayed, then in seconds and metres
 	also: columnNames(
 		"Activity ID|Aktivitäts-ID", "Activity Date|Aktivitätsdatum", "Activity Name|Name der Aktivität", "Activity Type|Aktivitätsart", "Filename|Dateiname",
 		"Moving Time|Bewegungszeit", "Elapsed Time|Verstrichene Zeit", "Distance|Distanz", "Calories|Kalorien",
@@ -46,10 +47,10 @@ var stravaColumns = []value[healthdata.Workout]{
 
 var stravaElapsed = []value[float64]{{"Elapsed Time", 0, longestWorkout, func(v *float64, n float64) { *v = n }}}
 
-// longestWorkout is the most seconds of a workout.
+// longestWorkout is the longest accepted workout, in seconds.
 const longestWorkout = 90 * 86400
 
-// stravaSports are the types whose slug is not their own name, without blanks and hyphens.
+// stravaSports maps the types of activities to slugs where the slug is not the type without blanks and hyphens.
 var stravaSports = map[string]string{
 	"run": "running", "virtualrun": "running", "trailrun": "trail_running", "ride": "cycling", "virtualride": "indoor_cycling",
 	"mountainbikeride": "mountain_biking", "gravelride": "gravel_cycling", "ebikeride": "e_biking", "swim": "swimming", "walk": "walking",
@@ -65,7 +66,7 @@ func stravaStart(r *rows) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// stravaWorkout reads the workout of a row. False if its id, start or length cannot be read.
+// stravaWorkout reads the workout of a row. It returns false if id, start or length is unreadable.
 func stravaWorkout(r *rows) (*healthdata.Workout, bool) {
 	id := r.text("Activity ID")
 	if id == "" || len(id) > 20 || strings.Trim(id, "0123456789") != "" {

@@ -11,11 +11,11 @@ import (
 // activityTCX is an activity of a TCX file, which becomes one workout.
 type activityTCX struct {
 	sport                       string
-	start                       int64 // Unix micros; 0 is not known
+	start                       int64 // Unix microseconds; 0 if unknown
 	seconds, distance, calories float64
 	points                      []point
 	offset                      *int
-	id                          string // when the activity began
+	id                          string // the start as written, which is the id of an activity
 }
 
 // importTCX stores every activity that has points or laps.
@@ -68,9 +68,9 @@ func importTCX(out *output, data []byte) error {
 type tcxReader struct {
 	trackScanner
 	activities []activityTCX
-	activity   int // depth of the current Activity, 0 outside
+	activity   int // nesting depth of the current Activity; 0 outside
 	lap        int
-	within     string // the parent of a Value
+	within     string // name of the element around a Value
 }
 
 func (r *tcxReader) read() ([]activityTCX, error) {
@@ -79,7 +79,7 @@ func (r *tcxReader) read() ([]activityTCX, error) {
 		a := &r.activities[i]
 		a.points = r.out.possible(a.points)
 		if at, _, ok := readTime(a.id); a.start == 0 && len(a.points) == 0 && ok && r.out.inTime(at.UnixMicro()) {
-			a.start = at.UnixMicro() // laps without a start
+			a.start = at.UnixMicro() // used if the laps have no start
 		}
 		if len(a.points) == 0 || a.start == 0 {
 			continue
@@ -178,7 +178,7 @@ func (r *tcxReader) total(depth int, name, text string) {
 	if into == nil || depth != r.lap+1 || text == "" {
 		return
 	}
-	const none = 0xffff // calories are 16 bits
+	const none = 0xffff // stands for no value, in 16 bits
 	switch v := r.number(name, text); {
 	case name == "Calories" && v >= none:
 		r.leaveOut("total out of range: calories")

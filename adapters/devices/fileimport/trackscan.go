@@ -12,16 +12,16 @@ import (
 type trackScanner struct {
 	out   *output
 	sc    *scanner
-	most  int // points of all workouts
+	most  int // largest number of points of all workouts
 	count int
-	pt    int // depth of the current point, 0 outside
+	pt    int // nesting depth of the current point; 0 outside
 	gap   bool
 	p     point
 	text  []byte
 }
 
 const (
-	// mostText is the longest text of an element that is looked at.
+	// mostText is the longest text of an element that is read, in bytes.
 	mostText   = 4096
 	mostTracks = 10_000
 )
@@ -30,8 +30,8 @@ func newTrackScanner(out *output, data []byte, format Format) trackScanner {
 	return trackScanner{out: out, sc: newScanner(bytes.NewReader(utf8Of(data)), format), most: out.opts.MaxPoints}
 }
 
-// scan calls start where an element begins, and end with its text, without spaces around it, where
-// it ends. The element is off the stack by then. Text is empty unless wanted reports true.
+// scan calls start at the beginning of each element, and end with its trimmed text at the end of each. When it calls
+// end, the element was removed from the stack. The text is empty unless wanted returns true.
 func (t *trackScanner) scan(wanted func() bool, start func() error, end func(text string) error) error {
 	t.sc.told = t.leaveOut
 	t.sc.parents = map[string]string{"trk": " gpx ", "trkseg": " trk ", "trkpt": " trkseg ", "Activity": "", "Lap": " Activity ", "Track": " Lap ", "Trackpoint": " Track "}
@@ -67,8 +67,8 @@ func (t *trackScanner) startPoint(depth int) error {
 	return nil
 }
 
-// time reads a time in Unix microseconds, and stores its offset unless the time is in UTC. An unreadable time is
-// untimed.
+// time reads a time in Unix microseconds, and stores its offset unless the time is in UTC. It returns untimed for an
+// unreadable time.
 func (t *trackScanner) time(text string, offset **int) int64 {
 	at, _, ok := readTime(text)
 	if !ok {
@@ -89,7 +89,7 @@ func (t *trackScanner) leaveOut(what string) {
 	t.out.leaveOutAt("line "+strconv.Itoa(t.sc.line()), what)
 }
 
-// number reads a number. An unreadable one is reported and NaN.
+// number reads a number. It adds a note for an unreadable number and returns NaN.
 func (t *trackScanner) number(name, text string) float64 {
 	v, ok := healthlab.ParseNumber(text)
 	if !ok {
@@ -100,12 +100,12 @@ func (t *trackScanner) number(name, text string) float64 {
 }
 
 func (t *trackScanner) degrees(name, text string) float64 {
-	// Its comma is a decimal comma, because no angle has thousands.
+	// A comma is a decimal comma, because an angle has no thousands separator.
 	return t.number(name, strings.Replace(strings.TrimSpace(text), ",", ".", 1))
 }
 
 func (t *trackScanner) measure(into *float64, v float64) {
-	if into == &t.p.heart && v <= 0 { // a strap that feels nothing
+	if into == &t.p.heart && v <= 0 { // the strap detects no heartbeat
 		v = nan
 	}
 	*into = v

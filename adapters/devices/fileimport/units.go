@@ -2,8 +2,8 @@ package fileimport
 
 import "github.com/healthlab-dev/healthlab/healthdata"
 
-// inUnit returns a number of an export in a unit of the catalogue. False if the unit cannot be turned
-// into it. An export writes a percentage as a fraction, and an index without a unit.
+// inUnit converts a number of an export to a unit of the catalogue. It returns false if the unit cannot be
+// converted. An export writes a percentage as a fraction, and an index without a unit.
 func inUnit(v float64, unit []byte, to string) (float64, bool) {
 	from := string(unit)
 	switch {
@@ -14,7 +14,7 @@ func inUnit(v float64, unit []byte, to string) (float64, bool) {
 	case from == "":
 		return 0, false
 	}
-	if to == "count" { // a recovery of the heart rate is beats per minute
+	if to == "count" { // the recovery of the heart rate is a difference in beats per minute
 		if n, ok := healthdata.ConvertUnit(v, from, "bpm"); ok {
 			return n, true
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// The files of the export of a WHOOP account. Times are local, in the zone of the row.
+// Files of the export of a WHOOP account. Their times are local, in the zone that the row states.
 var (
 	whoopCycles = csvFile{
 		format: WHOOPExport, name: "physiological_cycles.csv", read: readWHOOPCycles,
@@ -100,7 +100,7 @@ func whoopZone(r *rows) (*time.Location, bool) {
 	return time.FixedZone("", offset), true
 }
 
-// whoopTime reads a local time. False if the cell is empty or cannot be read.
+// whoopTime reads a local time. It returns false if the cell is empty or unreadable.
 func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
 	if r.text(column) == "" {
 		return time.Time{}, false
@@ -120,8 +120,8 @@ func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
 	return at[0], true
 }
 
-// whoopSpan reads the start and the end of a session. False, with a remark, if the row does not have
-// both in this order.
+// whoopSpan reads the start and the end of a session. If one is missing or the end is before the start, it adds a
+// note and returns false.
 func whoopSpan(r *rows, zone *time.Location, from, to string) (start, end time.Time, ok bool) {
 	start, ok1 := whoopTime(r, from, zone)
 	end, ok2 := whoopTime(r, to, zone)
@@ -137,7 +137,7 @@ func whoopSpan(r *rows, zone *time.Location, from, to string) (start, end time.T
 	return start, end, ok1 && ok2
 }
 
-// offsetOf returns the offset of a time; nil for time.UTC, which says only the instant.
+// offsetOf returns the offset of a time; nil if its location is time.UTC, which stands for a time without an offset.
 func offsetOf(t time.Time) *int {
 	if t.Location() == time.UTC {
 		return nil
@@ -146,7 +146,7 @@ func offsetOf(t time.Time) *int {
 	return &offset
 }
 
-// longestOfDay is the activity of a day with the length of its cycle.
+// longestOfDay is the activity of a day, with the length of the cycle that it comes from.
 type longestOfDay struct {
 	length   time.Duration
 	activity *healthdata.Activity
@@ -193,7 +193,7 @@ func readWHOOPCycles(r *rows) error {
 	return b.flush()
 }
 
-// addWHOOPDay adds the activity of a cycle to its day. Of several cycles of a day the longest counts.
+// addWHOOPDay adds the activity of a cycle to its day. If a day has several cycles, the longest one counts.
 func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, zone *time.Location) {
 	start, ok := whoopTime(r, cycleStart, zone)
 	if !ok || c.activity.CaloriesTotal == nil && c.heart == (healthdata.ActivityHeartRate{}) {
@@ -287,8 +287,8 @@ func readWHOOPSleeps(r *rows) error {
 	return b.flush()
 }
 
-// nightsBeside returns the starts of the nights in physiological_cycles.csv, if that file is beside. Its faults are
-// reported when the file itself is imported.
+// nightsBeside returns the starts of the nights in physiological_cycles.csv, if the import contains that file. Its
+// problems are reported when that file itself is imported.
 func nightsBeside(r *rows) map[int64]bool {
 	if r.beside == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// The files of a Withings export. Its README.txt states the units. Times of weighings and blood pressures are local.
+// Files of a Withings export. Its README.txt states the units. Times of weighings and blood pressures are local.
 var (
 	withingsWeights   = withingsScale("kg")
 	withingsPounds    = withingsScale("lb")
@@ -21,7 +21,7 @@ var (
 	withingsDistances  = withingsSeries("raw_tracker_distance.csv", "distance", 0, 1_000_000)
 )
 
-// withingsScale describes the weighings of an account that shows masses in a unit.
+// withingsScale describes the file of weighings of an account that displays masses in the given unit.
 func withingsScale(unit string) csvFile {
 	column := func(name string) string { return name + " (" + unit + ")" }
 	return csvFile{
@@ -39,7 +39,7 @@ func withingsSeries(name, resource string, least, most float64) csvFile {
 	}
 }
 
-// weighed is a row of weight.csv. NaN is nothing.
+// weighed is a row of weight.csv. NaN means a missing value.
 type weighed struct{ weight, fat, bone, muscle, water float64 }
 
 // withingsColumns returns the columns with masses in a unit.
@@ -111,7 +111,7 @@ func readWithingsWeights(r *rows, unit string) error {
 	return b.flush()
 }
 
-// pressure is a row of bp.csv. NaN is nothing.
+// pressure is a row of bp.csv. NaN means a missing value.
 type pressure struct{ systolic, diastolic, pulse float64 }
 
 var withingsPressureColumns = []value[pressure]{
@@ -158,7 +158,7 @@ func sampleAt(at time.Time, v *healthdata.Value) healthdata.Sample {
 	return healthdata.Sample{Timestamp: healthlab.At(at), TimezoneOffset: offsetOf(at), Value: v}
 }
 
-// numbersOf reads a list of numbers: [60,60].
+// numbersOf reads a list of numbers such as [60,60].
 func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 	var list []*float64
 	err := json.Unmarshal([]byte(r.text(column)), &list)
@@ -172,8 +172,8 @@ func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 	return list, ok
 }
 
-// readWithingsSeries stores a series. The value and the duration at one list position belong together, and an interval
-// begins at the end of the previous one.
+// readWithingsSeries stores a series. Values and durations are two lists: those at equal positions belong together,
+// and an interval begins at the end of the previous one.
 func readWithingsSeries(r *rows, resource string, least, most float64) error {
 	b := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch))
 	interval := healthdata.ResourceBySlug(resource).Shape != healthdata.Discrete

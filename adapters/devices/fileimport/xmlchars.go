@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// mostReference is the largest length of a supported reference.
+// mostReference is the length of the longest supported character or entity reference.
 const mostReference = 12
 
 // reference returns the length of the reference at the start of b; 0 if it is invalid.
@@ -66,7 +66,7 @@ func localName[T string | []byte](name T) string {
 	return s[strings.IndexByte(s, ':')+1:]
 }
 
-// The classes of bytes in text.
+// Classes of bytes in a text.
 const (
 	plain  = iota // stands for itself
 	markup        // < & > and quotes

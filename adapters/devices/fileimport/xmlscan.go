@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// A scanner reads XML 1.0 as a stream of elements, in one buffer whose size does not
-// depend on the file. What is well formed it reads as encoding/xml does. What is not costs
-// itself, and is told: characters that XML does not allow and undefined references are dropped,
-// an element whose tag is broken comes without attributes, end tags that match nothing are
-// passed over, and a file may end early. The internal document type subset is passed over.
+// A scanner reads XML 1.0 as a stream of elements, in one buffer whose size does not depend on the file. It reads
+// well-formed XML as encoding/xml does. From malformed XML it drops only the malformed part, and reports it: it
+// drops characters that XML does not allow and undefined references, returns an element with a broken tag without
+// attributes, skips end tags without a start tag, and accepts a file that ends early. It skips the internal document
+// type subset.
 //
-// It knows the five predefined entities only, so that no file can blow up in memory.
+// It knows only the five predefined entities, so that no file can expand to fill the memory.
 type scanner struct {
 	r      io.Reader
 	format Format
@@ -24,24 +24,24 @@ type scanner struct {
 	pos, end int
 	eof      bool
 	base     int64 // offset of buf[0] in the file
-	lines    int   // newlines before buf[0]
+	lines    int   // number of newlines before buf[0]
 
-	names []byte // of the open elements, one after another
-	opens []int  // where each begins in names
+	names []byte // names of the open elements, one after another
+	opens []int  // start of each name in names
 
 	rooted  bool // the root element has begun
 	started bool // the prolog has begun
 
-	// The element that next has returned.
+	// The element that next has returned last.
 	name    []byte
 	attrs   []attr
-	pending bool // it was <x/>: its end has not been told yet
+	pending bool // the element was <x/>: next has yet to return its end
 
-	bad bool // its tag cannot be read: it has no attributes
+	bad bool // its tag is malformed, so it has no attributes
 
-	parents map[string]string // the elements in which an element stands, between spaces; for elements that never stand in themselves
-	told    func(what string) // what is not well formed; may be nil
-	dirty   bool              // the tag has characters that are dropped
+	parents map[string]string // names of possible parents, between spaces, of elements that cannot nest
+	told    func(what string) // receives what is malformed; may be nil
+	dirty   bool              // characters of the tag were dropped
 	text    func([]byte)      // receives text, with references replaced; may be nil
 	scratch []byte
 }
@@ -50,12 +50,12 @@ type scanner struct {
 // the next call of next.
 type attr struct {
 	name, raw []byte
-	refs      bool // raw holds references
+	refs      bool // raw contains references
 }
 
 const (
 	scanBuffer  = 64 << 10
-	mostTag     = 1 << 20 // bytes of one tag, comment or text between tags
+	mostTag     = 1 << 20 // largest size of a tag, a comment or a text between tags
 	mostDepth   = 100
 	mostAttrs   = 64
 	startToken  = 1
@@ -70,7 +70,7 @@ func newScanner(r io.Reader, format Format) *scanner {
 // errMore means that a token is not completely in the buffer.
 var errMore = errors.New("more input needed")
 
-// fault is a problem at a position of the buffer.
+// fault reports a problem at a position of the buffer.
 func (s *scanner) fault(at int, msg string) error {
 	at = min(at, s.end)
 	return &FileError{
@@ -85,7 +85,7 @@ func (s *scanner) line() int { return s.lines + bytes.Count(s.buf[:s.pos], []byt
 
 func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
 
-// fill reads more bytes behind the unread ones. At the end of the file it returns io.EOF and sets eof.
+// fill reads more bytes into the buffer. At the end of the file it returns io.EOF and sets eof.
 func (s *scanner) fill() error {
 	if s.pos > 0 {
 		s.lines += bytes.Count(s.buf[:s.pos], []byte{'\n'})
@@ -214,7 +214,7 @@ func allSpace(b []byte) bool {
 	return true
 }
 
-// chars checks text between tags, and emits it.
+// chars checks a text between tags, and passes it to s.text.
 func (s *scanner) chars(b []byte) error {
 	if allSpace(b) && (s.text == nil || len(s.opens) == 0) {
 		return nil
@@ -257,7 +257,7 @@ func (s *scanner) chars(b []byte) error {
 // badCharacter is reported for dropped characters and references.
 const badCharacter = "character or reference that XML does not allow"
 
-// passRest passes over the rest of the document, and returns errMore.
+// passRest skips the rest of the document, and returns errMore.
 func (s *scanner) passRest() error {
 	s.pos = s.end
 	for !s.eof {
@@ -278,7 +278,7 @@ func (s *scanner) startTag(b []byte) (int, error) {
 	if err != nil {
 		s.reportMalformed("< that begins no tag")
 		s.pos++
-		return 0, nil //nolint:nilerr // the fault is told
+		return 0, nil //nolint:nilerr // the fault is already reported
 	}
 	if len(s.opens) == 0 && s.rooted {
 		s.reportMalformed("element behind the document's own")
@@ -429,8 +429,8 @@ func (s *scanner) attribute(b []byte, i int) (int, error) {
 	return end, nil
 }
 
-// quoted reads a quoted value that begins at b[n]. It returns where it ends, behind the
-// closing quote, and whether it holds references.
+// quoted reads a quoted value that begins at b[n]. It returns the position after the closing quote, and whether the
+// value contains references.
 func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
 	quote := b[n]
 	for n++; n < len(b); {
@@ -500,8 +500,8 @@ func (s *scanner) endTag(b []byte) (int, error) {
 	return endToken, nil
 }
 
-// unclosed reports whether the last open element must end before an element of that name begins: the element itself is
-// open, or one in which it stands is open and is not the last one.
+// unclosed reports whether the last open element must end before an element of that name begins. That is so if the
+// element itself is open, or if an element that may contain it is open, but is not the last one.
 func (s *scanner) unclosed(name []byte) bool {
 	parents, known := s.parents[string(name)]
 	if !known {
@@ -535,7 +535,7 @@ func (s *scanner) pop() {
 	s.names = s.names[:last]
 }
 
-// instruction passes over <?...?>. The XML declaration must name an encoding that is read.
+// instruction skips <?...?>. It fails if an XML declaration names an unsupported encoding.
 func (s *scanner) instruction(b []byte) error {
 	stop := bytes.Index(b[2:], []byte("?>"))
 	if lt := bytes.IndexByte(b[2:], '<'); lt >= 0 && (stop < 0 || lt < stop) {
@@ -565,8 +565,7 @@ func (s *scanner) instruction(b []byte) error {
 	return nil
 }
 
-// declaration passes over comments and the document type, and hands on the text of a
-// CDATA section.
+// declaration skips comments and the document type, and passes the text of a CDATA section to s.text.
 func (s *scanner) declaration(b []byte) error {
 	const comment, cdata, doctype = "<!--", "<![CDATA[", "<!DOCTYPE"
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// Config is the configuration of a mount.
+// Config holds the services and limits of a handler.
 type Config struct {
 	// API authenticates, records and limits requests. Its Authenticate is required.
 	API httpapi.Config
@@ -38,7 +38,7 @@ type Config struct {
 type Result struct {
 	// Format is the detected format of the file; zip for an archive.
 	Format fileimport.Format `json:"format"`
-	// New, Changed and Same count the stored items by comparison with the data before.
+	// New, Changed and Same count the items that were new, that changed stored data, and that were already stored.
 	New     int `json:"new"`
 	Changed int `json:"changed"`
 	Same    int `json:"same"`
@@ -118,7 +118,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, by httpapi.Access)
 	return err
 }
 
-// options reads the query and the headers of a request. A parameter without a value is not given.
+// options reads the query and the headers of a request. A parameter with an empty value counts as absent.
 func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Problems) {
 	opts := &fileimport.Options{
 		Now: s.Now, Aggregation: fileimport.AggregationOf(r.Header.Get("automation-aggregation")),
@@ -166,7 +166,7 @@ func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Proble
 	return opts, problems
 }
 
-// problemsOf returns the answer to a file of which nothing was stored.
+// problemsOf returns the error for a file of which nothing was stored.
 func problemsOf(report *fileimport.Report, err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) || !errors.Is(err, healthlab.Invalid) {

@@ -25,19 +25,19 @@ func (s *sink) add(c healthdata.Counts, err error) error {
 	return fileimport.Refusals(c, err)
 }
 
-// Summaries stores objects of one resource and one source.
+// Summaries implements [fileimport.Sink].
 func (s *sink) Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error {
 	return s.add(s.health.IngestSummaries(ctx, s.team, s.user, resource, upload(source), items))
 }
 
-// Samples stores samples of one resource and one source.
+// Samples implements [fileimport.Sink].
 func (s *sink) Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error {
 	return s.add(s.health.IngestSamples(ctx, s.team, s.user, resource, upload(source), samples))
 }
 
-// Stream stores the recording of a workout that was stored before and therefore has an id.
+// Stream implements [fileimport.Sink]. Summaries has stored the workout before, so it has an id.
 func (s *sink) Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	c, err := s.health.IngestWorkoutStream(ctx, s.team, s.user, workout.ID, upload(workout.Source), &stream)
-	c.New, c.Changed, c.Same = 0, 0, 0 // of points; the workout is counted
+	c.New, c.Changed, c.Same = 0, 0, 0 // they count points; the workout is already counted
 	return s.add(c, err)
 }

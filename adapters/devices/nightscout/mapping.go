@@ -49,21 +49,21 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 
 // document holds the used fields of an entry or a treatment.
 type document struct {
-	raw json.RawMessage // all of it
+	raw json.RawMessage // the whole document
 
 	ID         string `json:"_id"`
 	Identifier string `json:"identifier"`
 	IsValid    *bool  `json:"isValid"`
 	UTCOffset  figure `json:"utcOffset"` // minutes
 
-	// Of entries.
+	// Fields of entries.
 	Type       string `json:"type"`
 	Date       figure `json:"date"`
 	DateString string `json:"dateString"`
 	SGV        figure `json:"sgv"`
 	MBG        figure `json:"mbg"`
 
-	// Of treatments.
+	// Fields of treatments.
 	EventType   string `json:"eventType"`
 	CreatedAt   string `json:"created_at"`
 	Glucose     figure `json:"glucose"`
@@ -78,11 +78,11 @@ type document struct {
 	PumpSerial  loose  `json:"pumpSerial"`
 	IsSMB       bool   `json:"isSMB"`
 
-	// Of both.
+	// Fields of both.
 	Device loose `json:"device"`
 }
 
-// firstReading is the lowest value of a sensor: those below are codes of errors.
+// firstReading is the lowest valid sensor value in mg/dL. Lower values are error codes.
 const firstReading = 39
 
 // place identifies a sample within a page.
@@ -94,8 +94,8 @@ type place struct {
 // instrument identifies the device of a sample; the zero value means unknown.
 type instrument struct{ model, id string }
 
-// instrument returns the device of a document: of an injection the pump, else the uploader or meter, as named by the
-// uploader.
+// instrument returns the device of a document: for an injection the pump, otherwise the uploader or meter, by the
+// name that the uploader has given.
 func (d *document) instrument(source healthdata.SourceType) instrument {
 	switch source {
 	case healthdata.SourceInsulinPump:
@@ -125,10 +125,10 @@ func (i instrument) info() *healthdata.DeviceInfo {
 type mapper struct {
 	resource string
 	site     *site
-	oldest   int64 // where the site finds it, in Unix milliseconds
+	oldest   int64 // time by which the site sorts the oldest document, in Unix milliseconds
 	unparsed []linking.UnparsedItem
 	docs     []document
-	known    map[string]int // where a document stands, by its name
+	known    map[string]int // position of each document in the page, by its id
 }
 
 func newMapper(resource string, s *site) *mapper {
@@ -153,7 +153,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 		return
 	}
 	if d.IsValid != nil && !*d.IsValid {
-		return // it was deleted
+		return // the treatment was deleted
 	}
 	d.Date = figure{float64(t.UnixMilli()), true}
 	if !entry {
@@ -187,8 +187,8 @@ func (d *document) time(entry bool) (time.Time, bool) {
 	return t.Time, err == nil
 }
 
-// found returns the time by which a site searches a document of time t: for treatments the digits of the time text,
-// without its offset.
+// found returns the time by which a site sorts a document whose time is t. For a treatment it is the digits of the
+// time text, read without the offset.
 func (d *document) found(entry bool, t time.Time) int64 {
 	const digits = "2006-01-02T15:04:05"
 	if !entry && len(d.CreatedAt) >= len(digits) {
@@ -263,8 +263,8 @@ func (m *mapper) pulled() []linking.PullItem {
 	return out
 }
 
-// join merges a second document of the same instant: amounts add up, notes are appended, and of measurements the later
-// one counts.
+// join merges a second document with the same instant: amounts are added, notes are appended, and a later
+// measurement replaces an earlier one.
 func (m *mapper) join(old, s *healthdata.Sample) {
 	switch m.resource {
 	case "carbohydrates":

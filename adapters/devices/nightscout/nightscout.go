@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Slug is the provider's, in [Record].
+// Slug is the slug of the provider in [Record].
 const Slug = "nightscout"
 
 // Record returns the catalogue record of Nightscout. The caller may change it.
@@ -113,7 +113,7 @@ func (c *Connector) address(typed string) (string, error) {
 		return "", &linking.Error{Type: linking.ProviderCredentialError}
 	}
 	if port := u.Port(); port == defaultPorts[u.Scheme] {
-		u.Host = strings.TrimSuffix(u.Host, ":"+port) // one site is one account
+		u.Host = strings.TrimSuffix(u.Host, ":"+port) // with and without the default port it is the same site
 	}
 	return u.String(), nil
 }
@@ -152,14 +152,14 @@ func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Gran
 	return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 }
 
-// verify checks that a site accepts the token and lets it read. A wrong token is refused even if the site is readable
-// without one, because the site may require a token later.
+// verify checks that a site accepts the token and allows reading. It refuses a wrong token even if the site is
+// readable without one, because the site may require a token later.
 func (c *Connector) verify(ctx context.Context, s *site) error {
 	body, err := c.get(ctx, s, "/api/v1/verifyauth", nil)
 	var missing *statusError
 	switch {
 	case errors.Is(err, healthlab.Unauthenticated), errors.As(err, &missing) && missing.status == http.StatusNotFound:
-		return &linking.Error{Type: linking.ProviderCredentialError} // or the address is not a Nightscout's
+		return &linking.Error{Type: linking.ProviderCredentialError} // a wrong token, or no Nightscout site
 	case err != nil:
 		return err
 	}
@@ -182,7 +182,7 @@ func (c *Connector) verify(ctx context.Context, s *site) error {
 	}
 	body, err = c.get(ctx, s, "/api/v1/entries.json", url.Values{"count": {"1"}})
 	if errors.Is(err, healthlab.Unauthenticated) {
-		return &linking.Error{Type: linking.ProviderCredentialError} // known, but it may not read
+		return &linking.Error{Type: linking.ProviderCredentialError} // a valid token that may not read
 	}
 	if err == nil && json.Unmarshal(body, &[]json.RawMessage{}) != nil {
 		err = errShape
@@ -277,7 +277,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	if err != nil {
 		return nil, unreachable(ctx, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close() //nolint:errcheck // the body was read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	switch {
 	case err != nil:
@@ -290,15 +290,15 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	wait := webhook.ParseRetryAfter(resp.Header.Get("Retry-After"), c.now())
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized && json.Valid(body):
-		// A sleeping or deleted site is answered by its host, with a page of another form.
+		// The host of a sleeping or deleted site answers with a page of another form.
 		return nil, fmt.Errorf("%w: the site does not accept the token", healthlab.Unauthenticated)
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return nil, &linking.RateLimitError{Scope: linking.RateUser, Wait: wait} // every site is one person's
+		return nil, &linking.RateLimitError{Scope: linking.RateUser, Wait: wait} // each site has only one person
 	}
 	return nil, &statusError{resp.StatusCode, wait}
 }
 
-// statusError is the error of an answer without data for the time being.
+// statusError is the error of an answer that has no data now but may have later.
 type statusError struct {
 	status int
 	wait   time.Duration
@@ -314,10 +314,11 @@ func (*statusError) Unwrap() error { return healthlab.Unavailable }
 // RetryAfter returns how long the site asks to wait.
 func (e *statusError) RetryAfter() time.Duration { return e.wait }
 
-// errShape is the error of an answer that is not of Nightscout.
+// errShape is the error of an answer that Nightscout does not send.
 var errShape = fmt.Errorf("%w: the answer of the site must have the form that Nightscout documents", healthlab.Unavailable)
 
-// unreachable names a failure of the network. The cause holds the address, and is left out.
+// unreachable describes a failure of the network. It omits the cause, because the text of the cause contains the
+// address.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

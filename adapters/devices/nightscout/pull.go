@@ -27,8 +27,8 @@ var collections = map[string][]string{
 	"glucose": {entries, treatments}, "insulin_injection": {treatments}, "carbohydrates": {treatments}, "note": {treatments},
 }
 
-// cursor is the position of a pull: the collection, and the end of its unread part, in Unix milliseconds. A page has
-// the newest documents before this end.
+// cursor is the position of a pull. A collection is read backwards in time: the cursor holds the collection and the
+// end of the unread part, in Unix milliseconds.
 type cursor struct {
 	collection int
 	until      int64
@@ -103,16 +103,16 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 }
 
 func second(ms int64) int64 {
-	// A site compares treatments by the text of their time, where 10:00:00Z sorts after 10:00:00.999Z, so only whole
+	// A site compares treatments by the text of their time, in which 10:00:00Z sorts after 10:00:00.999Z. Only whole
 	// seconds are in order.
 	return ms - (ms%1000+1000)%1000
 }
 
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// next returns the cursor after a page of n documents, the oldest of which is from oldest; empty at the end. Documents
-// of the oldest instant are requested again, because a page may end in the middle of them; for treatments the oldest
-// second.
+// next returns the cursor after a page of n documents whose oldest one has the time oldest; empty at the end.
+// Documents of that instant are requested again, because the page may have left some out. For treatments (texts) all
+// of that second are requested again.
 func (c cursor) next(oldest int64, n int, begin int64, collections int, texts bool) (string, error) {
 	if n >= pageSize {
 		if oldest >= c.until || oldest < begin {
@@ -124,7 +124,7 @@ func (c cursor) next(oldest int64, n int, begin int64, collections int, texts bo
 			until = oldest + 1000
 		}
 		if until >= c.until {
-			until = oldest // a whole page of one
+			until = oldest // the whole page has one time
 		}
 		return cursor{c.collection, until}.String(), nil
 	}

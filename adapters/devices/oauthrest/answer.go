@@ -14,7 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// verdict returns the error of an answer without data. nothing reports that there is no data and no error.
+// verdict returns the error of an answer that has no data. nothing means that the person has no data, which is no
+// error.
 func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	if a.Status/100 == 2 {
 		return a.Status == http.StatusNoContent || len(strings.TrimSpace(string(a.Body))) == 0, nil

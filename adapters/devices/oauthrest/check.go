@@ -13,14 +13,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// The ways of client authentication.
+// Methods of client authentication.
 const (
 	authBasic = "basic"
 	authBody  = "body"
 	authNone  = "none"
 )
 
-// How a grant is ended.
+// Methods to revoke a grant.
 const (
 	revokeRFC    = "rfc7009"
 	revokeBearer = "bearer"
@@ -41,7 +41,7 @@ const (
 	rateUser = "user"
 )
 
-// limits of a configuration
+// Limits of a configuration.
 const (
 	defaultBytes = 8 << 20
 	mostBytes    = 64 << 20
@@ -51,7 +51,7 @@ const (
 // checker collects the problems of a configuration.
 type checker struct {
 	p healthlab.Problems
-	// floating means that the times of the current resource are local, as the affinity of the provider's record says.
+	// floating is true if the times of the current resource are local, as the affinity in the provider's record says.
 	floating bool
 }
 
@@ -73,7 +73,7 @@ func (k *checker) place(place string, path ...any) {
 	}
 }
 
-// header reports whether headers can be sent, and are not ours to send.
+// header reports a header that cannot be sent, or that the connector sets itself.
 func (k *checker) header(name, value string, path ...any) {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" || name == "" ||
@@ -82,7 +82,7 @@ func (k *checker) header(name, value string, path ...any) {
 	}
 }
 
-// check returns the problems of a configuration that was decoded.
+// check returns the problems of a decoded configuration.
 func (c *Config) check() healthlab.Problems {
 	var k checker
 	c.checkProvider(&k)
@@ -257,7 +257,7 @@ func (k *checker) device(e *Resource, path []any) {
 	k.optional(d.Version, word, e, at("version"))
 }
 
-// checkWorkout checks that samples of single workouts have the id of the workout, and that others do not.
+// checkWorkout checks that samples of single workouts have the id of the workout, and that other samples have none.
 func (c *Config) checkWorkout(k *checker, e *Resource, r *healthdata.Resource, path func(...any) []any) {
 	k.optional(e.Workout, word, e, path("workout"))
 	k.optional(e.Sport, word, e, path("sport"))
@@ -282,7 +282,7 @@ func (c *Config) checkWorkout(k *checker, e *Resource, r *healthdata.Resource, p
 	}
 }
 
-// checkCombine checks that the entries of one hour can be combined.
+// checkCombine checks that the items of one hour can be combined to one sample.
 func (c *Config) checkCombine(k *checker, e *Resource, r *healthdata.Resource, path func(...any) []any) {
 	entries := 0
 	for i := range c.Resources {
@@ -366,7 +366,7 @@ func (k *checker) optional(f *Field, to kind, e *Resource, path []any) {
 	}
 }
 
-// inner checks a place of an item that must select one value.
+// inner checks a place inside an item: it must be well-formed and select one value.
 func (k *checker) inner(place string, e *Resource, path []any) {
 	out, _, ok := steps(place)
 	_, _, known := steps(e.Items)
@@ -413,7 +413,7 @@ func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	}
 }
 
-// format checks that a field has only keys of its kind.
+// format reports keys of a field that its kind does not use.
 func (k *checker) format(f *Field, to kind, at func(any) []any) {
 	timed := to == instant
 	allowed := map[string]bool{

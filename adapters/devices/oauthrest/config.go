@@ -10,12 +10,12 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Config is the complete description of one provider. It is read from JSON, strictly; docs/providers.md explains every
-// key with an example.
+// Config is the complete description of one provider. It is read from JSON, strictly; docs/providers.md explains
+// every key with an example. A place is a path to a value in an answer.
 type Config struct {
 	// Provider is the provider's record in the catalogue.
 	Provider healthdata.Provider `json:"provider"`
-	// OAuth is how people sign in.
+	// OAuth describes how people sign in.
 	OAuth OAuth `json:"oauth"`
 	// API describes what all data requests share.
 	API API `json:"api"`
@@ -35,11 +35,11 @@ type OAuth struct {
 	// ClientAuth is the client authentication at the token URL (RFC 6749 section 2.3): basic (the default), body, or
 	// none for a client without a secret.
 	ClientAuth string `json:"client_auth"`
-	// PKCE false is for providers that refuse RFC 7636. Default true.
+	// PKCE is false for providers that do not accept RFC 7636. Default true.
 	PKCE *bool `json:"pkce"`
 	// ScopeSeparator separates scopes. Default a space.
 	ScopeSeparator string `json:"scope_separator"`
-	// MinimumScopes lists the scopes without which nothing works.
+	// MinimumScopes lists the scopes without which the connection is useless.
 	MinimumScopes []string `json:"minimum_scopes"`
 	// AuthorizeParams and TokenParams are additional parameters of the authorize and token requests. TokenParams are
 	// also sent when a token is renewed.
@@ -47,9 +47,9 @@ type OAuth struct {
 	TokenParams     map[string]string `json:"token_params"`
 	// TokenSeconds is the lifetime of an access token if the answer does not state it.
 	TokenSeconds int `json:"token_seconds"`
-	// OverErrors lists the error codes of the token URL, besides invalid_grant, that mean that the grant has ended.
+	// OverErrors lists the error codes of the token URL, besides invalid_grant, which mean that the grant has ended.
 	OverErrors []string `json:"over_errors"`
-	// Account is the place of the provider's id of the person. Without it, people have no such id.
+	// Account is the place of the provider's id of the person. Nil: the provider has no such id.
 	Account *Account `json:"account"`
 	// Setup lists what a team that registers its own client must configure at the provider, besides the redirect URL.
 	Setup []Setup `json:"setup"`
@@ -81,11 +81,11 @@ type API struct {
 	MaxBytes int `json:"max_bytes"`
 	// NothingStatus lists statuses, besides 204, that mean no data.
 	NothingStatus []int `json:"nothing_status"`
-	// Over lists answers that mean that the grant has ended.
+	// Over lists the answers that mean that the grant has ended.
 	Over []Over `json:"over"`
 	// Rates lists the headers of rate limits.
 	Rates []RateHeaders `json:"rate_headers"`
-	// RateScope is whom an answer of 429 is about: app (the default) or user.
+	// RateScope says whose limit an answer 429 reports: app (the default) or user.
 	RateScope string `json:"rate_scope"`
 }
 
@@ -127,14 +127,14 @@ type Resource struct {
 	Owner string `json:"owner"`
 	// SourceType is the way in which an item was recorded. Default unknown.
 	SourceType *Field `json:"source_type"`
-	// Device is the device that recorded an item.
+	// Device describes the device that recorded an item.
 	Device *Device `json:"device"`
-	// Workout is the place of the workout id in a sample of a single workout, as the entry of workouts has it. Sport is
-	// the sport of that workout.
+	// Workout is the place of the workout id in a sample of a single workout, with the same value as in the entry for
+	// workouts. Sport is the sport of that workout.
 	Workout *Field `json:"workout"`
 	Sport   *Field `json:"sport"`
-	// Combine is for entries that people type and that the provider stamps with the start of the hour: the entries of
-	// one hour become one sample. Items must be sorted by time, ascending or descending.
+	// Combine merges the items of one hour to one sample, for items that people type in and that the provider dates
+	// to the start of the hour. Items must be sorted by time, ascending or descending.
 	Combine bool `json:"combine"`
 	// Exactly one of Sample and Summary maps an item.
 	Sample  *Sample  `json:"sample"`
@@ -150,7 +150,7 @@ type Device struct {
 	Version      *Field `json:"version"`
 }
 
-// Range is how {from} and {to} are written.
+// Range describes how the bounds {from} and {to} are written.
 type Range struct {
 	// Format is iso (the default), unix, unix_ms, or date for local days.
 	Format string `json:"format"`
@@ -169,13 +169,13 @@ type Paging struct {
 	Next string `json:"next"`
 	// Param is the query parameter of the cursor, the page or the offset.
 	Param string `json:"param"`
-	// SizeParam and Size request pages of a size. A page of kind page or offset is the last one if the outermost list,
-	// the first * of Items, has fewer elements.
+	// SizeParam and Size request pages of a size. A page of kind page or offset is the last one if the outermost
+	// list, which the first * in Items selects, has fewer elements.
 	SizeParam string `json:"size_param"`
 	Size      int    `json:"size"`
 	// First is the number of the first page.
 	First int `json:"first"`
-	// MaxPages is how many pages an answer has at most. Default 1,000.
+	// MaxPages is the largest number of pages of an answer. Default 1,000.
 	MaxPages int `json:"max_pages"`
 }
 
@@ -190,16 +190,16 @@ type Where struct {
 // Sample maps an item to one measurement.
 type Sample struct {
 	Timestamp Field `json:"timestamp"`
-	// End or Seconds bounds an interval.
+	// End is the place of the end of an interval; Seconds is the place of its length instead.
 	End            *Field `json:"end"`
 	Seconds        *Field `json:"seconds"`
 	TimezoneOffset *Field `json:"timezone_offset"`
-	// Value is a number, or the text of a note; Systolic and Diastolic are for blood
+	// Value is the place of a number, or of the text of a note. Systolic and Diastolic are the places of a blood
 	// pressure.
 	Value     *Field `json:"value"`
 	Systolic  *Field `json:"systolic"`
 	Diastolic *Field `json:"diastolic"`
-	// Unit is the provider's, after the arithmetic of Value.
+	// Unit is the unit of Value, after Times and Plus.
 	Unit           Field  `json:"unit"`
 	Type           *Field `json:"type"`
 	SensorLocation *Field `json:"sensor_location"`
@@ -215,11 +215,11 @@ type Sample struct {
 type Summary struct {
 	// ID is the place of the provider's id of the item.
 	ID string `json:"id"`
-	// Fields are the published fields by name, inner ones behind a dot.
+	// Fields maps the names of published fields to their places. The name of a nested field follows a dot.
 	Fields map[string]Field `json:"fields"`
 }
 
-// Field is how a value is found and read.
+// Field describes where a value is and how it is read.
 type Field struct {
 	// At is the place of the value, and Const a constant value.
 	At    string `json:"at"`
@@ -233,7 +233,7 @@ type Field struct {
 	// place of such a name or of an offset.
 	Zone   string `json:"zone"`
 	ZoneAt string `json:"zone_at"`
-	// Times and Plus turn a number into ours: number × times + plus.
+	// Times and Plus convert a number: number × times + plus.
 	Times *float64 `json:"times"`
 	Plus  float64  `json:"plus"`
 	// Map translates words. A word that is not in Map becomes Else, or the item is refused.
@@ -241,11 +241,10 @@ type Field struct {
 	Else *string           `json:"else"`
 }
 
-// maxConfig is the longest configuration.
+// maxConfig is the largest configuration, in bytes.
 const maxConfig = 1 << 20
 
-// ReadConfig reads a configuration. Invalid names every problem: its place in the
-// document, and the rule.
+// ReadConfig reads a configuration. It returns Invalid with every problem: its place in the document, and the rule.
 func ReadConfig(r io.Reader) (Config, error) {
 	doc, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
 	if err != nil {
@@ -273,7 +272,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 	return c, nil
 }
 
-// comparePaths orders paths, so that equal mistakes are reported in the same order.
+// comparePaths orders paths, so that equal configurations give equal errors.
 func comparePaths(a, b []any) int {
 	return slices.CompareFunc(a, b, func(x, y any) int {
 		i, one := x.(int)

@@ -122,7 +122,7 @@ func (c *Config) addresses(guard *webhook.Guard) (p healthlab.Problems) {
 	return p
 }
 
-// problemsOf returns the problems in an error.
+// problemsOf returns the list of problems that an Invalid error contains.
 func problemsOf(err error) healthlab.Problems {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// kind is the type as which a field is read.
+// kind is the type to which a field is converted.
 type kind uint8
 
 const (
@@ -39,7 +39,7 @@ const zoneUser = "user"
 // reader reads the fields of one item, and collects their problems.
 type reader struct {
 	it   *item
-	zone *time.Location // the user's
+	zone *time.Location // time zone of the user
 	p    healthlab.Problems
 }
 
@@ -152,7 +152,7 @@ func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) 
 		return t, nil, false
 	case f.Format == formatFloating:
 		if written != nil {
-			t = healthlab.At(t.Add(time.Duration(*written) * time.Second)) // the digits, as they are
+			t = healthlab.At(t.Add(time.Duration(*written) * time.Second)) // the local digits, written as UTC
 		}
 		return t, nil, true
 	case written != nil && !strings.HasSuffix(strings.ToUpper(s), "Z"):
@@ -167,7 +167,7 @@ func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) 
 // maxMillis is the end of the year 9999.
 const maxMillis = 253402300799999
 
-// local reads clock digits, written as UTC, in the field's zone.
+// local converts a local time, whose digits are written as UTC, to an instant in the field's zone.
 func (r *reader) local(f *Field, digits healthlab.Time) (healthlab.Time, *int, bool) {
 	loc := r.zone
 	var fixed *int
@@ -189,7 +189,7 @@ func (r *reader) local(f *Field, digits healthlab.Time) (healthlab.Time, *int, b
 	}
 	t := healthdata.Reinterpret(digits, loc)
 	if f.Zone == "" && f.ZoneAt == "" {
-		return t, nil, true // UTC says nothing of where the person was
+		return t, nil, true // UTC does not say where the person was
 	}
 	_, seconds := t.In(loc).Zone()
 	return t, &seconds, true
@@ -225,10 +225,10 @@ func zoneOf(v any) (loc *time.Location, fixed *int, ok bool) {
 	return loc, nil, err == nil
 }
 
-// maxOffset is the widest offset from UTC that we accept, in seconds.
+// maxOffset is the largest accepted offset from UTC, in seconds.
 const maxOffset = 18 * 60 * 60
 
-// offsetOf reads an offset: seconds, or a text that is or ends in an offset.
+// offsetOf reads an offset: a number of seconds, or a text that ends in an offset such as +02:00.
 func offsetOf(v any) (int, bool) {
 	switch v := v.(type) {
 	case json.Number:
@@ -268,7 +268,7 @@ func (r *reader) offset(f *Field, name string) (int, bool) {
 	return seconds, ok
 }
 
-// day reads a calendar day, of an instant the digits that were written.
+// day reads a calendar day. From an instant it takes the date as written.
 func (r *reader) day(f *Field, name string) (string, bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -290,7 +290,7 @@ func (r *reader) day(f *Field, name string) (string, bool) {
 	return "", false
 }
 
-// flag reads a truth.
+// flag reads a boolean.
 func (r *reader) flag(f *Field, name string) (value, ok bool) {
 	s, ok := r.word(f, name)
 	if !ok {

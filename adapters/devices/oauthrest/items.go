@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// group identifies items that share one Pulled.
+// group identifies items that are returned in one PullItem: they have the same source, device and workout.
 type group struct {
 	owner  string
 	owned  bool
@@ -92,7 +92,7 @@ func (g *gathering) sample(of group, s healthdata.Sample) {
 	g.last = s.Timestamp
 }
 
-// held is a sample of a diary whose hour may go on on the next page.
+// held is a sample of a combined resource that is carried over, because its hour may continue on the next page.
 type held struct {
 	Owner  string                `json:"o,omitempty"`
 	Owned  bool                  `json:"b,omitempty"`
@@ -123,7 +123,7 @@ func (g *gathering) takeLast() (back []held) {
 	return back
 }
 
-// combine merges the entries of each hour into one sample, and drops hours that were requested only in part.
+// combine merges the items of each hour into one sample, and drops hours that were requested only in part.
 func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 	for i := range g.pulled {
 		p := &g.pulled[i]
@@ -132,9 +132,9 @@ func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 	}
 }
 
-// answer maps an answer: by whose it is and how it was recorded, in the order of the
-// answer; and returns by how much its page is full. An answer of another shape is an error;
-// an item that cannot be read is reported, and the others are kept.
+// answer maps the items of an answer into groups, in the order of the answer. It returns the number of elements on
+// the page. An answer of another shape is an error. An item that cannot be read is reported, and the others are
+// kept.
 func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error) {
 	list, count, ok := items(doc, m.entry.Items)
 	if !ok {

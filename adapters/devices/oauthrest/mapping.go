@@ -195,7 +195,7 @@ func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
 	return s, ok
 }
 
-// bounds sets the start and the end of an interval.
+// bounds sets the start and the end of a sample.
 func (m *mapper) bounds(r *reader, c *Sample, s *healthdata.Sample, number func(*Field, string) *float64) {
 	var end healthlab.Time
 	switch {
@@ -222,7 +222,7 @@ func (m *mapper) bounds(r *reader, c *Sample, s *healthdata.Sample, number func(
 	s.Start, s.End = &start, &end
 }
 
-// texts are the elements of a list of texts.
+// texts returns the elements of a list that are texts.
 func texts(list any) (out []string) {
 	all, _ := list.([]any)
 	for _, v := range all {
@@ -236,7 +236,7 @@ func texts(list any) (out []string) {
 // maxSeconds is the longest accepted interval, a year.
 const maxSeconds = 366 * 24 * 60 * 60
 
-// summary maps an item.
+// summary maps an item to a summary.
 func (m *mapper) summary(r *reader) healthdata.Summary {
 	doc := map[string]any{}
 	for _, name := range m.names {
@@ -285,12 +285,12 @@ func (m *mapper) summary(r *reader) healthdata.Summary {
 	return s
 }
 
-// mapper converts answers of one entry to items of package linking.
+// mapper converts the answers of one entry of Config.Resources to items of package linking.
 type mapper struct {
 	entry    *Resource
 	resource *healthdata.Resource
 	targets  map[string]target
-	names    []string // of the summary's fields, sorted
+	names    []string // names of the summary's fields, sorted
 }
 
 func newMapper(c *Resource) *mapper {

@@ -9,7 +9,7 @@ import (
 
 func (o *OAuth) pkce() bool { return o.PKCE == nil || *o.PKCE }
 
-// flow is the sign-in of the configuration.
+// flow returns the OAuth flow that the configuration describes.
 func (c *Connector) flow(client Client) *rest.Flow {
 	o := &c.config.OAuth
 	f := &rest.Flow{Client: client, HTTP: c.http, OAuth: rest.OAuth{
@@ -26,7 +26,7 @@ func (c *Connector) flow(client Client) *rest.Flow {
 	return f
 }
 
-// account finds the provider's own name for the person.
+// account returns the provider's id of the person.
 func (c *Connector) account(ctx context.Context, s *rest.SignedIn) (string, error) {
 	a := c.config.OAuth.Account
 	body, err := tree(s.Token, nil)

@@ -4,14 +4,14 @@ import (
 	"strings"
 )
 
-// A place leads to a value in an answer. It is a JSON pointer (RFC 6901) from the item on,
-// with four more words: "." is the item itself; each ^ at the beginning goes out to the
-// list element, or the whole answer, that the item is in; the step * is every element of
-// a list; the step # is the element of another list at the item's own position.
+// A place is the path to a value in an answer. It is a JSON pointer (RFC 6901) that starts at the item, with four
+// additions: "." is the item itself. Each ^ at the beginning moves out to the list element, or the whole answer,
+// that contains the item. The step * selects every element of a list. The step # selects the element at the item's
+// own position in another list.
 
 // item is a value of an answer with the values around it.
 type item struct {
-	// inside are the answer, the list elements from the outside in, and the item.
+	// inside holds the answer, the list elements that contain the item from the outside in, and the item.
 	inside []any
 	// position is the index of the innermost list element.
 	position int
@@ -19,7 +19,7 @@ type item struct {
 
 func (it *item) value() any { return it.inside[len(it.inside)-1] }
 
-// steps returns the number of levels that a place goes out, and its steps. ok is false if it is malformed.
+// steps returns the number of levels that a place moves out, and its steps. ok is false if the place is malformed.
 func steps(place string) (out int, list []string, ok bool) {
 	if place == "." {
 		return 0, nil, true
@@ -41,7 +41,7 @@ func steps(place string) (out int, list []string, ok bool) {
 	return out, list, true
 }
 
-// stars counts the lists that a place selects.
+// stars counts the steps * of a place.
 func stars(place string) int {
 	_, list, _ := steps(place)
 	n := 0
@@ -53,7 +53,7 @@ func stars(place string) int {
 	return n
 }
 
-// depth is how far out places of an item at a place may begin.
+// depth returns how many levels a place of an item may move out, if the items are at the given place.
 func depth(place string) int {
 	_, list, _ := steps(place)
 	n := stars(place)
@@ -103,7 +103,7 @@ func (it *item) walk(v any, list []string) (any, bool) {
 	return v, v != nil
 }
 
-// element returns the position that a step names in a list of n.
+// element returns the position that a step selects in a list of n elements.
 func (it *item) element(s string, n int) (int, bool) {
 	at := 0
 	if s == "#" {
@@ -129,11 +129,10 @@ func unescape(s string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(s)
 }
 
-// items returns the items of an answer at a place, and how many elements the outermost
-// list has that leads there, which is what a provider counts as a page. ok is false if the
-// answer is not of that shape: what leads to the outermost list is missing, or something
-// is neither a list nor an object. Null is an empty list, and so is what an element of a
-// list leaves out.
+// items returns the items of an answer at a place, and the number of elements of the outermost list on the path,
+// which providers count as a page. ok is false if the answer has another shape: the path to the outermost list is
+// missing, or a value is neither a list nor an object. Null counts as an empty list, and so does a value that an
+// element of a list lacks.
 func items(answer any, place string) (all []item, outer int, ok bool) {
 	_, list, _ := steps(place)
 	ok = true

@@ -16,21 +16,20 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is the position of a pull: the entry of the resource, the part of the range and the page of the answer.
+// cursor is the position of a pull: the entry of Config.Resources, the part of the range, and the page.
 type cursor struct {
-	// Entry counts the finished entries.
+	// Entry is the number of finished entries.
 	Entry int `json:"e,omitempty"`
-	// Until is the end of the part, as Unix microseconds; 0 is the end of the range.
+	// Until is the end of the current part of the range, in Unix microseconds; 0 means the end of the range.
 	Until int64 `json:"u,omitempty"`
-	// Page counts the finished pages of the part, and Token is the provider's cursor of the next page.
+	// Page is the number of finished pages of the part. Token is the provider's cursor for the next page.
 	Page  int    `json:"p,omitempty"`
 	Token string `json:"t,omitempty"`
-	// Held are the entries of a diary that the page before ended with.
+	// Held holds the last samples of the previous page, whose hour may continue.
 	Held []held `json:"h,omitempty"`
 }
 
-// maxCursor is the longest accepted cursor of a provider, and maxHeld the largest number of samples that are carried
-// over.
+// maxCursor is the longest accepted cursor of a provider, and maxHeld the largest number of samples in Held.
 const (
 	maxCursor = 8 << 10
 	maxHeld   = 256 << 10
@@ -55,7 +54,7 @@ func readCursor(s string) (c cursor, err error) {
 	return c, nil
 }
 
-// errLoop is the error of pages that never end.
+// errLoop is the error of an answer whose paging does not end.
 var errLoop = fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats or there are too many pages", healthlab.Invalid)
 
 // part describes one request.
@@ -88,7 +87,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	case len(entries) == 0:
 		return page, fmt.Errorf("%w: resource: the configuration has no entry for this resource", healthlab.Unimplemented)
 	case at.Entry >= len(entries):
-		return page, nil // there were more of them
+		return page, nil // the page has more
 	}
 	s, err := c.Decode(r.Secret)
 	if err != nil {
@@ -151,7 +150,7 @@ func carried(back []held) ([]held, error) {
 	return back, nil
 }
 
-// bounds limits the range to what one request may cover, the newest part first.
+// bounds reduces the range to the part that one request may cover. The newest part is read first.
 func (p *part) bounds() {
 	if p.at.Until != 0 {
 		p.to = time.UnixMicro(p.at.Until).UTC()
@@ -172,7 +171,8 @@ func (p *part) bounds() {
 func (p *part) end() time.Time { return p.to.Add(time.Second - time.Microsecond).Truncate(time.Second) }
 
 func (p *part) margin() time.Duration {
-	// Combined entries need whole hours; a range of days has whole hours.
+	// Combined entries need whole hours, so an hour is requested on each side; a range of days already has whole
+	// hours.
 	if e := p.m.entry; !e.Combine || !e.ranged() || e.Range.Format == formatDate {
 		return 0
 	}
@@ -200,7 +200,7 @@ func (e *Resource) ranged() bool {
 	return has(e.Path)
 }
 
-// next is the cursor behind an answer; nil at the end.
+// next returns the cursor after an answer; nil at the end.
 func (c *Connector) next(p *part, asked *url.URL, a *rest.Answer, doc any, count, entries int) (*cursor, error) {
 	e := p.m.entry
 	token, err := c.nextPage(p, asked, a, doc, count)
@@ -221,10 +221,10 @@ func (c *Connector) next(p *part, asked *url.URL, a *rest.Answer, doc any, count
 	case p.at.Entry+1 < entries:
 		return &cursor{Entry: p.at.Entry + 1}, nil
 	}
-	return nil, nil //nolint:nilnil // the end is no error
+	return nil, nil //nolint:nilnil // nil marks the end
 }
 
-// nextPage is the provider's name of the page behind an answer; empty on the last one.
+// nextPage returns the provider's cursor or number of the next page; empty on the last page.
 func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, count int) (string, error) {
 	g := &p.m.entry.Paging
 	token := ""
@@ -259,7 +259,7 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, c
 	return token, nil
 }
 
-// ours refuses an address on another host, because the token must not be sent there.
+// ours returns an error unless an address is on the provider's host, because the token must not be sent elsewhere.
 func (c *Connector) ours(u *url.URL) error {
 	base, err := url.Parse(c.config.API.BaseURL)
 	if err != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
@@ -341,7 +341,7 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 	return u, nil
 }
 
-// written returns the bounds of a part in the provider's format.
+// written returns the bounds of a part as text in the provider's format.
 func (p *part) written() (from, to string) {
 	r := &p.m.entry.Range
 	start, end := p.from.Add(-p.margin()), p.end().Add(p.margin())

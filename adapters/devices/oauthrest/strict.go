@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// maxDepth is how deep a document may nest.
+// maxDepth is the deepest allowed nesting of a document.
 const maxDepth = 64
 
 var errDocument = errors.New("must be a JSON document")

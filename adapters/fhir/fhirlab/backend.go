@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// Backend is a laboratory that speaks FHIR, as an exchange.LabBackend. What the laboratory sends comes in through
-// [Backend.Handler] or [Backend.Receive]. It is safe for concurrent use, and any number of processes may share a
+// Backend is an exchange.LabBackend for a laboratory that speaks FHIR. Results arrive through [Backend.Handler],
+// [Backend.Receive] or [Backend.Poll]. It is safe for concurrent use, and any number of processes may share a
 // journal.
 type Backend struct {
 	sender  Sender
@@ -24,16 +24,17 @@ type Backend struct {
 	opts    Options
 }
 
-// New returns a laboratory behind a sender. Its journal in the store has the name [Options].LabSlug: two
-// laboratories of one store need two slugs.
+// New returns a backend that sends orders with s. Its journal in the store is named after [Options].LabSlug: two
+// laboratories that share a store need two slugs.
 func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	opts := o.withDefaults()
 	of := func(d *dossier) orders.OrderID { return d.Order }
 	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
-// Submit implements exchange.LabBackend. A repeat sends the same bundle, byte for byte, which creates nothing
-// twice. The sample id is our number. Invalid for a kit, which laboratories of this kind do not send.
+// Submit implements exchange.LabBackend. A repeated call sends the same bundle, byte for byte, so that the
+// laboratory creates nothing twice. The sample id is the order number of this service. It returns Invalid for a kit,
+// which laboratories of this kind do not send.
 func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
 		return exchange.Accepted{}, err
@@ -54,7 +55,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	}
 	answer, err := b.sender.Send(ctx, d.Request)
 	if kind := healthlab.KindOf(err); err != nil && kind != healthlab.Invalid {
-		if kind == healthlab.NotFound { // its address is wrong
+		if kind == healthlab.NotFound { // the address of the laboratory is wrong
 			err = fmt.Errorf("%w: %v", healthlab.Unavailable, err)
 		}
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
@@ -75,7 +76,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	return exchange.Accepted{SampleID: d.Number}, nil
 }
 
-// note keeps an answer of the laboratory with its effect on an order.
+// note stores an answer of the laboratory in the journal, together with the change that it makes to the order.
 func (b *Backend) note(ctx context.Context, number, what string, answer []byte, change func(*dossier)) error {
 	_, err := b.journal.Take(ctx, labjournal.Delivery{Key: shortID(what, number, string(answer)), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: answer}, []string{number}, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[number]; held != nil {
@@ -83,10 +84,10 @@ func (b *Backend) note(ctx context.Context, number, what string, answer []byte, 
 		}
 		return labjournal.Effect{}
 	})
-	return err //nolint:wrapcheck // callers say what they did
+	return err //nolint:wrapcheck // callers add what they did
 }
 
-// open stores the order, unless it is stored.
+// open stores an order in the journal, unless the journal has it, and returns its state.
 func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, error) {
 	number := b.opts.Number(s.Order)
 	d, err := b.journal.Get(ctx, number)
@@ -109,7 +110,7 @@ func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, err
 	return b.journal.Open(ctx, labjournal.Record{Number: number, Team: made.Team, User: made.User}, made)
 }
 
-// Cancel implements exchange.LabBackend: the ServiceRequests are updated with the status revoked.
+// Cancel implements exchange.LabBackend. It updates the ServiceRequests to the status revoked.
 func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: id, TeamID: team})
 	d, err := b.journal.Get(ctx, number)
@@ -139,7 +140,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	return nil
 }
 
-// revoke returns the bundle that takes back the order of another one.
+// revoke returns the bundle that cancels the order which the bundle placed has placed.
 func revoke(placed []byte) ([]byte, error) {
 	var b struct {
 		ResourceType string   `json:"resourceType"`
@@ -164,7 +165,7 @@ func revoke(placed []byte) ([]byte, error) {
 	return out, nil
 }
 
-// requestReferences are the references to ServiceRequests in the answer to a transaction.
+// requestReferences returns the references to ServiceRequests in the answer to a transaction.
 func requestReferences(answer []byte) (out []string) {
 	var b struct {
 		Entry []struct {
@@ -184,7 +185,7 @@ func requestReferences(answer []byte) (out []string) {
 	return out
 }
 
-// relative is the type and the id of an address of a resource.
+// relative returns the type and the id at the end of a resource's address, such as ServiceRequest/1.
 func relative(at string) string {
 	at, _, _ = strings.Cut(at, "/_history")
 	parts := strings.Split(at, "/")

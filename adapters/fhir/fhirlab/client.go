@@ -12,9 +12,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Sender sends a transaction to the laboratory and returns its answer. Errors: [healthlab.Invalid] if the
-// laboratory refuses the content for good, [healthlab.NotFound] if it knows what is named no more; after any
-// other error the bundle may have arrived or not, and is sent again. It must be safe for concurrent use.
+// Sender sends a transaction to the laboratory and returns its answer. It returns [healthlab.Invalid] if the
+// laboratory refuses the content for good, and [healthlab.NotFound] if the laboratory no longer has a resource that
+// the bundle names. After any other error it is unknown whether the bundle arrived, and it is sent again. It must be
+// safe for concurrent use.
 type Sender interface {
 	Send(ctx context.Context, bundle []byte) (answer []byte, err error)
 }
@@ -27,14 +28,14 @@ type Client struct {
 }
 
 const (
-	// answerLimit bounds the answer of a laboratory to a transaction.
+	// answerLimit is the largest answer of a laboratory to a transaction, in bytes.
 	answerLimit = 4 << 20
-	// pageLimit bounds a page of reports.
+	// pageLimit is the largest page of reports, in bytes.
 	pageLimit = 64 << 20
 )
 
-// NewClient returns a client of the base address of a laboratory's FHIR server. token returns the bearer token
-// of a request; nil for none. client is what sends; nil for one that waits at most 30 seconds.
+// NewClient returns a client of the FHIR server at url. token returns the bearer token of a request; nil for none.
+// client sends the requests; nil for one with a timeout of 30 seconds.
 func NewClient(url string, token func(ctx context.Context) (string, error), client *http.Client) *Client {
 	if client == nil {
 		client = &http.Client{Timeout: 30 * time.Second}
@@ -72,7 +73,7 @@ func (c *Client) Send(ctx context.Context, bundle []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.Unavailable, w.StatusCode)
 }
 
-// sign adds the token and what the answer must be.
+// sign adds the bearer token and the accepted media type to a request.
 func (c *Client) sign(r *http.Request) error {
 	r.Header.Set("Accept", "application/fhir+json")
 	if c.token == nil {

@@ -16,25 +16,25 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// dossier is the state of one order at the laboratory. The journal keeps it.
+// dossier is the state of one order at the laboratory, as the journal stores it.
 type dossier struct {
 	Number string
 	Team   healthlab.TeamID
 	User   healthlab.UserID
 	Order  orders.OrderID
 	Method catalogue.CollectionMethod
-	// Patient is the order's. It keeps reports about other people apart; whose results are is not decided
-	// by it.
+	// Patient is the patient of the order. Reports about other people are recognised by it and kept apart; it does
+	// not decide to whom results belong.
 	Patient *people.PatientDetails
 	Tests   []orderedTest
-	// Request is the bundle as it was sent, so that it can be sent again unchanged.
+	// Request is the bundle that placed the order, stored so that it can be sent again unchanged.
 	Request []byte
-	// Answered: the laboratory took the order. Refused: it did not, for good. Cancelled: it took the
-	// cancellation.
+	// Answered is true if the laboratory accepted the order, Refused if it refused the order for good, and Cancelled
+	// if it accepted the cancellation.
 	Answered, Refused, Cancelled bool
 	State                        orderState
-	// Others are the states that follow from reports with the order's number that may be about another
-	// person, by what they report.
+	// Others holds states from reports with the order's number that may concern another person. The key is a digest
+	// of the reported patient and numbers.
 	Others map[string]orderState
 }
 
@@ -45,22 +45,22 @@ type orderedTest struct {
 	Marker labresult.SourceMarker
 }
 
-// aliasRecord begins the number of records that lead from what the laboratory calls a ServiceRequest, in its
-// answer to the order, to the order's number.
+// aliasRecord is the prefix of journal records that map the laboratory's reference to a ServiceRequest, from its
+// answer to the order, to the order number.
 const aliasRecord = " reference "
 
-// Updates implements exchange.LabBackend, over the journal's feed.
+// Updates implements exchange.LabBackend. It reads the feed of messages in the journal.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	return b.journal.Updates(ctx, cursor, n)
 }
 
-// Review returns at most n bundles under review after a place (zero is the start), with the reason and the
-// bundle as it came.
+// Review returns at most n bundles under review after a position (zero is the start), each with the reason and the
+// bundle as received.
 func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.Delivery, error) {
 	return b.journal.Store.Review(ctx, b.journal.Lab, after, n)
 }
 
-// known returns the dossiers of numbers.
+// known returns the stored orders with the given numbers, by number.
 func (b *Backend) known(ctx context.Context, numbers []string) (map[string]*dossier, error) {
 	found := map[string]*dossier{}
 	for _, n := range numbers {
@@ -76,7 +76,7 @@ func (b *Backend) known(ctx context.Context, numbers []string) (map[string]*doss
 	return found, nil
 }
 
-// shortID is a digest of parts.
+// shortID returns an id made from a digest of parts.
 func shortID(parts ...string) string {
 	var all []byte
 	for _, p := range parts {

@@ -9,14 +9,14 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// collection is what a report says of the sample of its observations.
+// collection holds what a report says about the sample of its observations.
 type collection struct {
 	sample       string
 	data         labresult.SampleData
 	at, reported *labresult.TimestampWithOffset
 }
 
-// with returns the sample with the times of the report where it has none of its own.
+// with returns the sample. A time that the sample lacks is taken from the report.
 func (c collection) with() labresult.SampleData {
 	data := c.data
 	if data.DateCollected == nil {
@@ -28,13 +28,13 @@ func (c collection) with() labresult.SampleData {
 	return data
 }
 
-// builder puts the observations of one DiagnosticReport into reports by patient and order.
+// builder distributes the observations of one DiagnosticReport to reports by patient and order.
 type builder struct {
 	*reader
 	reports []Report
 }
 
-// to returns the report for an observation: the first one, or one of its own where the observation names
+// to returns the report to which an observation belongs: the first one, or another one if the observation names
 // another patient or order.
 func (b *builder) to(s *stored, o *observationIn) *Report {
 	own := Report{
@@ -66,7 +66,7 @@ func sameNumbers(a, b []string) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(n string) bool { return !slices.Contains(b, n) })
 }
 
-// observation adds an Observation and its members. Each counts once in a report.
+// observation adds an Observation and its members to the reports. Each is added once.
 func (b *builder) observation(s *stored, group string, taken collection) {
 	if b.used[s] {
 		return
@@ -124,7 +124,7 @@ func (b *builder) observation(s *stored, group string, taken collection) {
 	}
 }
 
-// components adds those of an observation as results of their own.
+// components adds the components of an observation as separate results.
 func (b *builder) components(r *Report, o *observationIn, base *labresult.Result, place string) {
 	for i := range o.Component {
 		c := &o.Component[i]
@@ -141,7 +141,7 @@ func (b *builder) components(r *Report, o *observationIn, base *labresult.Result
 	}
 }
 
-// collected adds the sample of a result, and the laboratory that measured it.
+// collected adds the sample of a result, and the laboratory that performed the test.
 func (b *builder) collected(r *Report, s *stored, o *observationIn, base *labresult.Result, taken collection) {
 	sample := taken.sample
 	if sample == "" && (taken.at != nil || taken.reported != nil) {
@@ -221,7 +221,7 @@ func term(c *conceptIn) *labresult.Coded {
 	return out
 }
 
-// sample reads a specimen and its id.
+// sample returns a Specimen as sample data, with its id.
 func (r *reader) sample(s *stored) (string, labresult.SampleData) {
 	in, _ := decode[specimenIn](r, s)
 	id := s.kind + "/" + s.id
@@ -250,13 +250,13 @@ func (r *reader) sample(s *stored) (string, labresult.SampleData) {
 	return id, data
 }
 
-// filled is a result with its value, if it has one.
+// filled is a result, and whether it has a value.
 type filled struct {
 	labresult.Result
 	has bool
 }
 
-// text is a value as text, with its unit and, of a code, the concept; empty for no value.
+// text returns a value as text, its unit, and, if it is a code, the concept. The text is empty if there is no value.
 func (v *valueIn) text() (text, unit string, coded *conceptIn) {
 	bound := func(q *quantityIn) string {
 		if q == nil {
@@ -311,7 +311,7 @@ var interpretationsOf = map[string]labresult.Interpretation{
 	"HH": labresult.Critical, "LL": labresult.Critical, "AA": labresult.Critical, "H>": labresult.Critical, "L<": labresult.Critical,
 }
 
-// fillResult adds a value, its range and its flag.
+// fillResult adds a value with its reference range and flag to a result.
 func fillResult(r labresult.Result, v *valueIn) filled {
 	text, unit, coded := v.text()
 	r.Result, r.Unit = text, optional(unit)

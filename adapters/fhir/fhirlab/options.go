@@ -14,35 +14,36 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Options says how one laboratory speaks. The zero value, and nil, mean the defaults.
+// Options describes one laboratory. The zero value, and nil, mean the defaults.
 type Options struct {
-	// LabSlug is the laboratory's slug in the catalogue, and names its journal. A result for an order at
-	// another one is held for review. Default: results do not say whose they are.
+	// LabSlug is the laboratory's slug in the catalogue, and the name of its journal. A result for an order that went
+	// to another laboratory is held for review. Default: results do not say from which laboratory they are.
 	LabSlug string
-	// ReviewTeam reviews results that name no order of ours, through the exchange.Service. Default: they wait in the journal, for [Backend.Review].
+	// ReviewTeam reviews results that name no order of this service, in the exchange.Service. Default: they stay in
+	// the journal, for [Backend.Review].
 	ReviewTeam healthlab.TeamID
-	// OrderSystem is the system of our order numbers, and PatientSystem that of our patient numbers, in
-	// identifiers. Defaults urn:healthlab:order and urn:healthlab:patient.
+	// OrderSystem and PatientSystem are the identifier systems of this service's order numbers and patient numbers.
+	// Defaults urn:healthlab:order and urn:healthlab:patient.
 	OrderSystem, PatientSystem string
 	// CodeSystem is the system of the laboratory's own test codes. Default urn:healthlab:test.
 	CodeSystem string
-	// Number names an order for the laboratory. It must be the same for the same order, and differ from all
-	// others. Default: 16 letters and digits made from the order's id.
+	// Number returns the order number for the laboratory. It must be the same for the same order, and unique.
+	// Default: 16 letters and digits made from the order's id.
 	Number func(o orders.Order) string
-	// Tests maps what reports call a test to how it was ordered (the code of the marker), where the two
-	// differ.
+	// Tests maps the codes that reports use for tests to the codes with which they were ordered (those of markers),
+	// where the two differ.
 	Tests map[string]string
-	// Insurance returns the record that an order is billed to, such as orders.Service.People().Insurance.
-	// Default: orders go out without insurance.
+	// Insurance returns the insurance record to which an order is billed, such as orders.Service.People().Insurance.
+	// Default: orders are sent without insurance.
 	Insurance func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error)
-	// Reports keeps PDF files that come with reports of an order: the method StoreReport of an
-	// orders.Service. Default: they stay in the journal, in the bundle that they came in.
+	// Reports stores PDF files that come with the reports of an order: the method StoreReport of an orders.Service.
+	// Default: the files stay in the journal, inside the bundle.
 	Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
-	// MaxBytes bounds a bundle that comes in. Default 16 MiB.
+	// MaxBytes is the largest accepted bundle, in bytes. Default 16 MiB.
 	MaxBytes int64
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what went wrong. Default slog.Default().
+	// Log receives errors that have no caller. Default slog.Default().
 	Log *slog.Logger
 }
 

@@ -19,7 +19,7 @@ const (
 	icd10System = "http://hl7.org/fhir/sid/icd-10-cm"
 )
 
-// request writes an order. It is a pure function of its fields.
+// request holds everything that the bundle of an order is made from.
 type request struct {
 	exchange.Submission
 	number   string
@@ -27,7 +27,7 @@ type request struct {
 	opts     *Options
 }
 
-// tests are the markers that can be ordered.
+// tests returns the orderable markers of the order, or the lab test itself if it has none.
 func (r *request) tests() []catalogue.Marker {
 	var out []catalogue.Marker
 	for _, m := range r.Order.LabTest.Markers {
@@ -52,8 +52,8 @@ func (r *request) dossier(bundle []byte) *dossier {
 	return d
 }
 
-// bundle is the transaction that places the order. It creates what is not there, and updates patient and
-// coverage, so that the laboratory reports what we know.
+// bundle returns the transaction that places the order. It creates resources that do not exist, and updates patient
+// and coverage, so that the laboratory reports the current data.
 func (r *request) bundle() ([]byte, error) {
 	var entries []any
 	at := func(name string) string { return "urn:uuid:" + uuidOf(r.number, name) }

@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// pollOverlap is by how much a poll looks back: a server may show a report a moment after its time.
+	// pollOverlap is how far a poll looks back before the last report, because a server may show a report late.
 	pollOverlap = time.Minute
 	pollCount   = "50"
-	// mostPolled bounds the pages of a poll, and mostRead the resources that are read for one report.
+	// mostPolled is the largest number of pages of a poll, and mostRead the largest number of resources that are read
+	// for one report.
 	mostPolled = 10_000
 	mostRead   = 1000
 )
 
-// Poll takes in the DiagnosticReports that a laboratory's FHIR server has updated since an instant, each with the
-// Observations, Specimens, Patient and ServiceRequests that it names, as [Backend.Receive] does. It returns the instant
-// for the next poll, which the host keeps; the zero time begins with the first report. What was taken in before changes
-// nothing.
+// Poll accepts the DiagnosticReports that a laboratory's FHIR server has updated since an instant, each with the
+// Observations, Specimens, Patient and ServiceRequests that it names, as [Backend.Receive] does. It returns the
+// instant for the next poll, which the host must store. The zero time begins with the first report. Reports that
+// were accepted before change nothing.
 //
-// A report that cannot be read without loss is in the error, which is Invalid, and the others are taken in all
-// the same; the next poll begins with that report. After any other error the instant is since.
+// If a report cannot be read without loss, Poll still accepts the others. It returns an Invalid error about the
+// report, and the next poll begins with it. After any other error the returned instant is since.
 func (b *Backend) Poll(ctx context.Context, from *Client, since time.Time) (time.Time, error) {
 	var latest, stuck time.Time
 	var refused error
@@ -77,7 +78,7 @@ type polledPage struct {
 	} `json:"entry"`
 }
 
-// reports uses each report that was updated since an instant, as a collection.
+// reports passes on each report that was updated since an instant, as a bundle of type collection.
 func (c *Client) reports(ctx context.Context, since time.Time, use func(raw []byte, at time.Time) error) error {
 	q := url.Values{"_count": {pollCount}, "_sort": {"_lastUpdated"}, "_include": {
 		"DiagnosticReport:result", "DiagnosticReport:based-on", "DiagnosticReport:subject", "DiagnosticReport:specimen",
@@ -117,7 +118,8 @@ func (c *Client) reports(ctx context.Context, since time.Time, use func(raw []by
 	return nil
 }
 
-// own returns an address as one of this server: the token goes to no other one.
+// own returns the absolute form of an address. It fails unless the address is on this server, because the token must
+// not be sent elsewhere.
 func (c *Client) own(next string) (string, error) {
 	base, err := url.Parse(c.url + "/")
 	if err != nil {
@@ -130,10 +132,10 @@ func (c *Client) own(next string) (string, error) {
 	return at.String(), nil
 }
 
-// named is what a report and what it names may refer to.
+// named lists the types of resources that are read with a report.
 var named = []string{"Observation", "Specimen", "Patient", "ServiceRequest", "Organization"}
 
-// usePage uses the reports of a page.
+// usePage passes on the reports of a page.
 func (c *Client) usePage(ctx context.Context, page *polledPage, use func(raw []byte, at time.Time) error) error {
 	held := map[string]json.RawMessage{}
 	for _, e := range page.Entry {
@@ -163,7 +165,8 @@ func (c *Client) usePage(ctx context.Context, page *polledPage, use func(raw []b
 	return nil
 }
 
-// collect writes a collection of a report and what it names, which is read where the page has it not.
+// collect returns a collection with a report and the resources that it names. It requests those that the page does
+// not contain.
 func (c *Client) collect(ctx context.Context, report string, held map[string]json.RawMessage) ([]byte, error) {
 	type entry struct {
 		FullURL  string          `json:"fullUrl"`
@@ -179,7 +182,7 @@ func (c *Client) collect(ctx context.Context, report string, held map[string]jso
 		if raw == nil {
 			text, err := c.get(ctx, c.url+"/"+wanted[i])
 			if healthlab.KindOf(err) == healthlab.NotFound {
-				continue // Receive says what that means
+				continue // Receive decides about a missing resource
 			}
 			if err != nil {
 				return nil, err
@@ -200,7 +203,7 @@ func (c *Client) collect(ctx context.Context, report string, held map[string]jso
 			}
 		}
 	}
-	return json.Marshal(map[string]any{"resourceType": "Bundle", "type": "collection", "entry": entries}) //nolint:wrapcheck // values of this package
+	return json.Marshal(map[string]any{"resourceType": "Bundle", "type": "collection", "entry": entries}) //nolint:wrapcheck // these values encode
 }
 
 func isID(s string) bool {
@@ -209,7 +212,7 @@ func isID(s string) bool {
 	}) < 0
 }
 
-// references are those of a value, in no order.
+// references returns all references inside a value, unordered.
 func references(v any) (out []string) {
 	switch v := v.(type) {
 	case []any:
@@ -228,7 +231,7 @@ func references(v any) (out []string) {
 	return out
 }
 
-// get reads an address of the laboratory. Errors: [healthlab.NotFound], and Unavailable for all others.
+// get reads an address of the laboratory. It returns [healthlab.NotFound], or Unavailable for all other errors.
 func (c *Client) get(ctx context.Context, address string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {

@@ -14,29 +14,29 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Report is what a laboratory reports of one order and one patient. Observations of a DiagnosticReport that
-// name another patient or order are reports of their own.
+// Report holds what a laboratory reports about one order and one patient. Observations of a DiagnosticReport that
+// name another patient or order form separate reports.
 type Report struct {
 	healthlab.Private
 
-	// Key is the same for versions of one report.
+	// Key is equal for all versions of a report.
 	Key string
-	// Status is that of the DiagnosticReport, in the words of FHIR.
+	// Status is the status of the DiagnosticReport, such as final.
 	Status string
-	// Numbers are ours: those with [Options].OrderSystem. References are ServiceRequests that are not in the
-	// bundle, and LabNumbers the laboratory's own numbers.
+	// Numbers are order numbers of this service: identifiers with [Options].OrderSystem. References point to
+	// ServiceRequests that are not in the bundle. LabNumbers are the laboratory's own numbers.
 	Numbers, References, LabNumbers []string
-	// Patients are the names of the patient; most have one. PatientNumbers are those with
-	// [Options].PatientSystem.
+	// Patients has an element for each name of the patient; most patients have one. PatientNumbers are identifiers
+	// with [Options].PatientSystem.
 	Patients       []orders.ReportedPatient
 	PatientNumbers []string
-	// Codes are those of the test that was reported.
+	// Codes are the codes of the reported test.
 	Codes []string
-	// At is when it was reported; zero if the laboratory does not say.
+	// At is when the laboratory issued the report; zero if it does not say.
 	At time.Time
-	// Results are in the order of the report.
+	// Results holds the results in the order of the report.
 	Results []ReportedResult
-	// Samples are by their ids.
+	// Samples maps the ids of samples to their data.
 	Samples map[string]labresult.SampleData
 	Head    labresult.Metadata
 	// Documents are PDF files.
@@ -47,20 +47,20 @@ type Report struct {
 type ReportedResult struct {
 	healthlab.Private
 
-	// Key is the same for versions of one result of a report.
+	// Key is equal for all versions of a result of a report.
 	Key string
-	// Status is that of the Observation, in the words of FHIR.
+	// Status is the status of the Observation, such as preliminary.
 	Status string
-	// Missing: there is no value.
+	// Missing is true if the observation has no value.
 	Missing bool
 	Result  labresult.Result
 }
 
-// stored is a resource that references lead to.
+// stored is a resource of the bundle to which references can point.
 type stored struct {
 	kind, id, url string
 	raw           json.RawMessage
-	parent        *stored // of a contained resource
+	parent        *stored // the resource that contains it; nil if none does
 }
 
 // reader reads one bundle.
@@ -71,8 +71,8 @@ type reader struct {
 	err  error
 }
 
-// Read reads a bundle of reports, or a single DiagnosticReport or Observation with its contained resources.
-// Invalid if a part cannot be read without loss. It is pure; nil options mean the defaults.
+// Read reads a bundle of reports, or a single DiagnosticReport or Observation with its contained resources. It
+// returns Invalid if a part cannot be read without loss. It stores nothing; nil options mean the defaults.
 func Read(raw []byte, o *Options) ([]Report, error) {
 	opts := o.withDefaults()
 	r := &reader{opts: &opts, used: map[*stored]bool{}}
@@ -131,7 +131,7 @@ func (r *reader) add(url string, raw json.RawMessage) {
 	}
 }
 
-// find returns the one resource that a reference from another one leads to; nil if there is none, or several.
+// find returns the only resource to which a reference in from points; nil if there is none, or more than one.
 func (r *reader) find(from *stored, ref string) *stored {
 	if ref == "" {
 		return nil
@@ -176,14 +176,14 @@ func decode[T any](r *reader, s *stored) (out T, ok bool) {
 	return out, true
 }
 
-// reports reads every DiagnosticReport, and the Observations that belong to none.
+// reports reads every DiagnosticReport, and every Observation that belongs to none.
 func (r *reader) reports() []Report {
 	var out []Report
 	for _, s := range r.all {
 		if s.kind == "DiagnosticReport" {
 			out = append(out, r.report(s)...)
 		}
-		if s.kind == "ServiceRequest" { // what it names are answers to questions
+		if s.kind == "ServiceRequest" { // it refers to answers to questions, not to results
 			request, _ := decode[requestIn](r, s)
 			for _, ref := range request.SupportingInfo {
 				if at := r.find(s, ref.Reference); at != nil {
@@ -211,7 +211,7 @@ func (r *reader) reports() []Report {
 	return out
 }
 
-// alone reads an Observation that belongs to no report.
+// alone returns the reports of an Observation that belongs to no DiagnosticReport.
 func (r *reader) alone(s *stored, o *observationIn) []Report {
 	base := Report{
 		Key: key(s, o.Identifier, o.Code), Status: o.Status, Samples: map[string]labresult.SampleData{}, At: moment(o.Issued),
@@ -275,7 +275,7 @@ func (r *reader) report(s *stored) []Report {
 		b.observation(at, "", taken)
 	}
 	if len(b.reports) > 1 {
-		b.reports[0].Documents = nil // they may be about each of the patients
+		b.reports[0].Documents = nil // the files may concern any of the patients
 		if len(b.reports[0].Results) == 0 {
 			return b.reports[1:]
 		}
@@ -283,8 +283,8 @@ func (r *reader) report(s *stored) []Report {
 	return b.reports
 }
 
-// key names a report or an observation by its identifier, else its id, and its codes: laboratories number
-// the resources of each bundle anew.
+// key returns a key for a report or observation, made from its identifier, or else its id, and its codes. An id
+// alone is not enough, because laboratories number the resources of each bundle anew.
 func key(s *stored, ids []identifierIn, code conceptIn) string {
 	out := ""
 	if s.id != "" && s.parent == nil {
@@ -308,7 +308,7 @@ func codes(c conceptIn) (out []string) {
 	return out
 }
 
-// identifier adds a number of a report.
+// identifier adds an identifier of a report to Numbers or LabNumbers.
 func (r *reader) identifier(to *Report, id identifierIn) {
 	switch {
 	case id.Value == "":
@@ -319,7 +319,7 @@ func (r *reader) identifier(to *Report, id identifierIn) {
 	}
 }
 
-// numbers adds the orders that a report is based on.
+// numbers adds the order numbers of the ServiceRequests on which a report is based.
 func (r *reader) numbers(to *Report, s *stored, based []referenceIn) {
 	for _, ref := range based {
 		if ref.Identifier != nil {
@@ -350,7 +350,7 @@ func add(list []string, s string) []string {
 	return append(list, s)
 }
 
-// subject adds whom a report is about.
+// subject adds the patient of a report.
 func (r *reader) subject(to *Report, s *stored, ref referenceIn) {
 	number := func(id identifierIn) {
 		if id.System == r.opts.PatientSystem {
@@ -374,10 +374,10 @@ func (r *reader) subject(to *Report, s *stored, ref referenceIn) {
 	to.Head.DOB = p.BirthDate
 }
 
-// nameUses are the uses of names, the ones that count most first.
+// nameUses lists the uses of a name in FHIR, the preferred first.
 var nameUses = []string{"official", "", "usual", "temp", "anonymous", "nickname", "old", "maiden"}
 
-// reported are the patients that the names of the best use give; one without a name if there is none.
+// reported returns a patient for each name of the most preferred use; one without a name if there is no name.
 func (p *patientIn) reported() []orders.ReportedPatient {
 	var same orders.ReportedPatient
 	switch p.Gender {
@@ -414,7 +414,7 @@ func (p *patientIn) reported() []orders.ReportedPatient {
 	return []orders.ReportedPatient{same}
 }
 
-// name is that of an organization.
+// name returns the name of an organization.
 func (r *reader) name(s *stored, ref referenceIn) string {
 	at := r.find(s, ref.Reference)
 	if at != nil && at.kind == "Organization" {
@@ -427,7 +427,7 @@ func (r *reader) name(s *stored, ref referenceIn) string {
 	return ""
 }
 
-// moment is an instant; zero if the text is none.
+// moment parses an instant; zero if it is malformed.
 func moment(text string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -436,7 +436,7 @@ func moment(text string) time.Time {
 	return at
 }
 
-// timestamp reads a dateTime with what was said of it; nil if it cannot be read.
+// timestamp parses a dateTime and keeps its precision and offset; nil if it is malformed.
 func timestamp(text string) *labresult.TimestampWithOffset {
 	for _, form := range []struct {
 		layout    string

@@ -18,30 +18,31 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// The reasons for review in the journal.
+// Reasons for which the journal holds a bundle for review.
 const (
-	// ReviewNoMatch: the report names no order of ours, and there is no review team.
+	// ReviewNoMatch means that the report names no order of this service, and there is no review team.
 	ReviewNoMatch = "no_match"
-	// ReviewNoResult: the report has nothing that the orders.Service could hold, and may be another
-	// person's, or withdraws what was reported.
+	// ReviewNoResult means that the report has nothing that the orders.Service could hold, and that it may concern
+	// another person or withdraws an earlier report.
 	ReviewNoResult = "no_result"
 )
 
-// group is the reports of one bundle about the same order, patient and numbers.
+// group holds the reports of one bundle about the same order, patient and numbers.
 type group struct {
-	// held is the order that they name; nil for none.
+	// held is the order that the reports name; nil for none.
 	held *dossier
-	// foreign are reported numbers that are not the order's.
+	// foreign holds reported numbers that do not belong to the order.
 	foreign []string
 	patient orders.ReportedPatient
-	// apart: a number or a part of the patient is not the order's, or neither the name nor the birth date
-	// is reported. The reports have a state of their own, so that a later one about the order's patient does not
-	// bring them.
+	// apart is true if a reported number or a detail of the patient differs from the order, or neither name nor birth
+	// date is reported. Such reports get a separate state, so that messages about the order's patient never include
+	// them.
 	apart   bool
 	reports []*Report
 }
 
-// said is the patient of a report that is compared with an order: of several names the one that contradicts.
+// said returns the patient of a report for the comparison with an order. If the report has several names, it returns
+// one that contradicts the order's patient, if any does.
 func said(r *Report, of *dossier) orders.ReportedPatient {
 	for _, p := range r.Patients {
 		if of != nil && p.Contradicts(of.Patient) {
@@ -51,7 +52,7 @@ func said(r *Report, of *dossier) orders.ReportedPatient {
 	return r.Patients[0]
 }
 
-// assign groups the reports of a bundle. alias has our numbers by references of the laboratory.
+// assign groups the reports of a bundle. alias maps references of the laboratory to order numbers of this service.
 func assign(reports []Report, found map[string]*dossier, alias map[string]string) (out []*group) {
 	for i := range reports {
 		r := &reports[i]
@@ -92,7 +93,8 @@ func assign(reports []Report, found map[string]*dossier, alias map[string]string
 	return out
 }
 
-// orderNumber is the number of the order of a test: that without the place of the test.
+// orderNumber returns the number of the order from the number of one of its tests, which ends in the test's
+// position.
 func orderNumber(n string, found map[string]*dossier) string {
 	if found[n] == nil {
 		if order, ok := withoutPlace(n); ok {
@@ -111,9 +113,9 @@ func withoutPlace(n string) (string, bool) {
 	return n[:i], err == nil
 }
 
-// Receive takes in what a laboratory sends: a bundle, a DiagnosticReport or an Observation. A repeat changes
-// nothing. Results that belong to no order for certain are kept for review. Invalid if something cannot be read
-// without loss: nothing of it is kept. After any other error, call it again.
+// Receive accepts a bundle, a DiagnosticReport or an Observation of a laboratory. Receiving it again changes
+// nothing. Results that belong to no order for certain are kept for review. It returns Invalid, and keeps nothing,
+// if a part cannot be read without loss. After any other error the caller should repeat the call.
 func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 	reports, err := Read(raw, &b.opts)
 	if err != nil {
@@ -162,8 +164,8 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 	return nil
 }
 
-// take adds a group to the state of its order, and returns the message to the orders.Service and the reason for
-// which the bundle waits in the journal.
+// take adds the reports of a group to the state of their order. It returns the message to the orders.Service, or the
+// reason for which the journal holds the bundle for review.
 func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Message, string) {
 	if g.held == nil {
 		if opts.ReviewTeam.IsZero() {
@@ -210,16 +212,16 @@ func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Me
 	return m, ""
 }
 
-// key names what a group reports of patient and numbers.
+// key returns a digest of the patient and the foreign numbers that a group reports.
 func (g *group) key() string {
 	patient, err := json.Marshal(g.patient)
 	if err != nil {
-		panic(err) // of texts and a date
+		panic(err) // texts and a date always encode
 	}
 	return shortID(append([]string{string(patient)}, g.foreign...)...)
 }
 
-// keepFiles keeps PDF files of reports that are an order's. Keeping one twice has no effect.
+// keepFiles stores the PDF files of reports that belong to an order. Storing a file twice has no effect.
 func (b *Backend) keepFiles(ctx context.Context, reports []Report, numbers []string, alias map[string]string) error {
 	if b.opts.Reports == nil || !slices.ContainsFunc(reports, func(r Report) bool { return len(r.Documents) == 1 }) {
 		return nil
@@ -245,7 +247,7 @@ func (b *Backend) keepFiles(ctx context.Context, reports []Report, numbers []str
 	return nil
 }
 
-// contentKey is the same for bundles that differ in the layout of their JSON alone.
+// contentKey returns a digest that is equal for bundles which differ only in the layout of their JSON.
 func contentKey(raw []byte) string {
 	var v any
 	if json.Unmarshal(raw, &v) == nil {
@@ -256,10 +258,10 @@ func contentKey(raw []byte) string {
 	return shortID(string(raw))
 }
 
-// Handler receives what the laboratory sends: POST of a bundle to the root or to /$process-message, POST or
-// PUT of a DiagnosticReport. authorize fails for a request that is not the laboratory's; it is required.
-// The answer is sent after everything was stored: 200 or 201. 422 says what cannot be read; after 5xx the
-// laboratory sends it again.
+// Handler receives what the laboratory sends: POST of a bundle to the root or to /$process-message, POST or PUT of a
+// DiagnosticReport. authorize must return an error unless the request is the laboratory's; it is required. The
+// answer 200 or 201 is sent after everything was stored. An answer 422 says what cannot be read. After an answer 5xx
+// the laboratory should send the request again.
 func (b *Backend) Handler(authorize func(*http.Request) error) http.Handler {
 	if authorize == nil {
 		panic("fhirlab: authorize is nil")
@@ -297,7 +299,7 @@ func (b *Backend) Handler(authorize func(*http.Request) error) http.Handler {
 	return mux
 }
 
-// accept answers what was stored.
+// accept answers that the received body is stored: a transaction or batch with a bundle of one response per entry.
 func (b *Backend) accept(w http.ResponseWriter, raw []byte) {
 	var in bundleIn
 	_ = json.Unmarshal(raw, &in)

@@ -12,13 +12,13 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// orderState is everything that a laboratory has reported of one order. The order of bundles and repeats do not
-// change it.
+// orderState is everything that a laboratory has reported about one order. It does not depend on the order in which
+// bundles arrive, or on repeats.
 type orderState struct {
-	// Reports are the newest versions of reports, by key.
+	// Reports holds the newest version of each report, by its key.
 	Reports map[string]heldReport
-	// Seq is the highest of Reports. FinalSent: a final result was among the messages to the orders.Service, and
-	// SentDigest is that of the last one.
+	// Seq is the highest sequence number in Reports. FinalSent is true if a message to the orders.Service contained a
+	// final result. SentDigest is the digest of the last message.
 	Seq        int
 	FinalSent  bool
 	SentDigest string
@@ -39,11 +39,11 @@ type heldReport struct {
 type heldResult struct {
 	ReportedResult
 	At time.Time
-	// Corrects: the bundle that was taken last corrects a value with it.
+	// Corrects is true if the last bundle corrects an earlier value.
 	Corrects bool
 }
 
-// rank orders versions: preliminary, final, corrected, withdrawn.
+// rank orders the versions of a report or result: preliminary, final, corrected, withdrawn.
 func rank(status string) int {
 	switch status {
 	case "final", "appended", "cancelled":
@@ -56,7 +56,7 @@ func rank(status string) int {
 	return 0 // registered, partial, preliminary, unknown
 }
 
-// newer reports whether a version replaces another one.
+// newer reports whether a version replaces the held one.
 func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	if final, was := rank(status) > 0, rank(held) > 0; final != was {
 		return final // a preliminary version never replaces a final one, however late it comes
@@ -67,7 +67,7 @@ func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	return rank(status) >= rank(held)
 }
 
-// take adds reports of a bundle.
+// take adds the reports of a bundle to the state.
 func (s *orderState) take(reports []*Report) {
 	s.Reports = maps.Clone(s.Reports)
 	if s.Reports == nil {
@@ -120,7 +120,7 @@ func (h *heldReport) result(one ReportedResult, r *Report) {
 	h.Results[i] = heldResult{ReportedResult: one, At: r.At, Corrects: corrects}
 }
 
-// inOrder are the reports that are not withdrawn, in the order in which they came first.
+// inOrder returns the reports that are not withdrawn, in the order in which they first arrived.
 func (s *orderState) inOrder() (out []heldReport) {
 	for _, h := range s.Reports {
 		if h.Status != "entered-in-error" {
@@ -135,7 +135,7 @@ func (t *orderedTest) is(code string, opts *Options) bool {
 	return code != "" && (code == t.Code || opts.Tests[code] == t.Code)
 }
 
-// complete reports whether each ordered test is final or cancelled.
+// complete reports whether every ordered test is final or cancelled.
 func (d *dossier) complete(opts *Options) bool {
 	list := d.State.inOrder()
 	if len(list) == 0 {
@@ -166,7 +166,7 @@ func (d *dossier) complete(opts *Options) bool {
 	return len(done) == 0 || len(done) == len(d.Tests)
 }
 
-// results are the report of the order so far, and whether it has a result.
+// results returns the combined report of the order so far, and whether it has a result.
 func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	out := labresult.Report{Results: []labresult.Result{}, SampleInformation: map[string]labresult.SampleData{}}
 	out.Metadata.Status = labresult.Partial
@@ -210,7 +210,8 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	return out, len(out.Results) > 0
 }
 
-// markers are the ordered tests that a result comes from, by its own codes, else by those of its report.
+// markers returns the ordered tests to which a result belongs, found by the result's codes, or else by those of its
+// report.
 func (d *dossier) markers(r *labresult.Result, report []string, opts *Options) (out []labresult.SourceMarker) {
 	var own []string
 	for _, code := range []*string{r.ProviderID, r.LOINC} {
@@ -231,8 +232,8 @@ func (d *dossier) markers(r *labresult.Result, report []string, opts *Options) (
 	return nil
 }
 
-// message returns what the orders.Service gets after a bundle; nil if it would repeat the last message, and if
-// there is no result and none is to come.
+// message returns the message that a bundle causes to the orders.Service. It returns nil if the message would repeat
+// the last one, or if there is no result and none is to come.
 func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPatient, opts *Options) *exchange.Message {
 	s := &d.State
 	m := exchange.Message{Team: d.Team, Order: d.Order, SampleID: d.Number, At: at, Lab: opts.LabSlug, Patient: patient}
@@ -283,7 +284,7 @@ func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPati
 	return &m
 }
 
-// plain leaves out what a message says of its own time.
+// plain returns the results without the time of their correction, so that two messages can be compared.
 func plain(list []labresult.Result) []labresult.Result {
 	out := slices.Clone(list)
 	for i := range out {

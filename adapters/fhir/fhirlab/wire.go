@@ -2,7 +2,7 @@ package fhirlab
 
 import "encoding/json"
 
-// What is read of the resources of a laboratory.
+// The elements that are read from resources of a laboratory.
 
 type bundleIn struct {
 	ResourceType string    `json:"resourceType"`

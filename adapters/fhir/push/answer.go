@@ -11,12 +11,12 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 )
 
-// conflictError says that a resource is being changed at the server: it is sent again soon.
+// conflictError means that the resource is being changed at the server. The transaction is sent again soon.
 type conflictError struct{ refusal ehr.Refusal }
 
 func (e *conflictError) Error() string { return "the server answers 409" }
 
-// refusedError says that the server does not take a transaction.
+// refusedError means that the server refuses a transaction for good.
 type refusedError struct{ refusal ehr.Refusal }
 
 func (e *refusedError) Error() string {
@@ -32,13 +32,13 @@ type operationOutcome struct {
 	} `json:"issue"`
 }
 
-// most of what is kept of an OperationOutcome.
+// Limits of what is kept of an OperationOutcome.
 const (
 	mostIssues = 10
 	mostCode   = 100
 )
 
-// refusal reads why a server refuses. False if the text is no OperationOutcome.
+// refusal reads the reason of a refusal. It returns false if the text is no OperationOutcome.
 func refusal(status int, text []byte) (ehr.Refusal, bool) {
 	out := ehr.Refusal{Status: status, Codes: []string{}, Expressions: []string{}}
 	var o operationOutcome
@@ -67,8 +67,8 @@ func isCode(text string) bool {
 	return text != "" && len(text) <= mostCode && strings.Trim(text, letters+"-") == ""
 }
 
-// isPath reports whether a text is names of elements with indexes: Bundle.entry[3].resource.code. What has a
-// literal may have a value of the person.
+// isPath reports whether a text consists of element names with indexes, such as Bundle.entry[3].resource.code. An
+// expression with a literal is no path, because the literal may be a value of the person.
 func isPath(text string) bool {
 	if text == "" || len(text) > 2*mostCode {
 		return false
@@ -82,8 +82,8 @@ func isPath(text string) bool {
 	return true
 }
 
-// read tells what became of a transaction of n entries: for each entry nil or why it was refused. The error is a
-// holdError, a conflictError, or a refusedError for the transaction as a whole.
+// read returns the outcome of a transaction of n entries: for each entry nil or the reason of its refusal. The error
+// is a holdError, a conflictError, or a refusedError about the transaction as a whole.
 func (a *answer) read(n int) ([]*ehr.Refusal, error) {
 	if a.status == http.StatusOK {
 		return a.entries(n)
@@ -99,14 +99,14 @@ func (a *answer) read(n int) ([]*ehr.Refusal, error) {
 }
 
 func isRefusal(status int) bool {
-	// These say that the caller, the moment or the address is wrong, and not the content.
+	// These statuses mean that the caller, the moment or the address is wrong, not the content.
 	return status >= 400 && status < 500 && !slices.Contains([]int{
 		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict,
 		http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusMethodNotAllowed,
 	}, status)
 }
 
-// entries reads the answers to the entries of a transaction.
+// entries returns the outcome of each entry of a transaction.
 func (a *answer) entries(n int) ([]*ehr.Refusal, error) {
 	var b struct {
 		ResourceType string `json:"resourceType"`

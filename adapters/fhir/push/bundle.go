@@ -14,13 +14,13 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 )
 
-// createdOnce are the types that the server owns once it has them.
+// createdOnce lists the types that are never updated, because the server owns such a resource once it has it.
 var createdOnce = []string{"Patient", "Organization", "Practitioner"}
 
-// item is a resource to send.
+// item is a resource to be sent.
 type item struct {
 	fhir.Resource
-	result ehr.Result // without what the server says
+	result ehr.Result // what is stored after sending; the answer adds the rest
 }
 
 func (i *item) key() string { return ehr.SentKey(i.Type, i.ID) }
@@ -30,10 +30,10 @@ type identifier struct {
 	Value  string `json:"value"`
 }
 
-// names are the identifiers of resources at a server.
+// names makes the identifiers by which a server knows resources of this service.
 type names struct {
 	url     string
-	patient string // the key of the Patient
+	patient string // key of the person's Patient
 	own     identifier
 }
 
@@ -65,8 +65,8 @@ type request struct {
 	IfNoneExist string `json:"ifNoneExist,omitempty"`
 }
 
-// transaction writes items as a transaction. taken reports whether the server has a resource that is not
-// among them.
+// transaction returns a transaction that sends items. taken reports whether the server has a resource that is not
+// among the items.
 func (n *names) transaction(items []item, taken func(key string) bool) ([]byte, error) {
 	within := map[string]bool{}
 	for i := range items {
@@ -98,11 +98,12 @@ func (n *names) transaction(items []item, taken func(key string) bool) ([]byte, 
 	return text, nil
 }
 
-// body is a resource as the server gets it: with its identifier in place of the id, and references that hold there.
+// body returns a resource in the form for the server: with an identifier in place of its id, and with references
+// that are valid there.
 func (n *names) body(v *item, within, taken func(key string) bool) (map[string]any, error) {
 	var out map[string]any
 	d := json.NewDecoder(bytes.NewReader(v.JSON))
-	d.UseNumber() // numbers of a laboratory keep their digits
+	d.UseNumber() // keeps all digits of laboratory numbers
 	if err := d.Decode(&out); err != nil {
 		return nil, fmt.Errorf("read resource: %w", err)
 	}
@@ -126,7 +127,8 @@ func (n *names) body(v *item, within, taken func(key string) bool) (map[string]a
 	return out, nil
 }
 
-// refer rewrites the references of a value: within the transaction, to what the server has, else by identifier.
+// refer rewrites the references in a value: to an entry of the transaction, to a resource that the server has, or
+// else by identifier.
 func (n *names) refer(v any, within, taken func(key string) bool) {
 	switch v := v.(type) {
 	case []any:
@@ -154,7 +156,8 @@ func (n *names) refer(v any, within, taken func(key string) bool) {
 	}
 }
 
-// withdrawn is a resource that a read gives no longer. Only what a server must have is in it.
+// withdrawn returns a resource with the status entered-in-error, for one that a read no longer returns. It has only
+// the elements that a server requires. It returns false for types without that status.
 func withdrawn(kind, id, patient string) (fhir.Resource, bool) {
 	out := map[string]any{"resourceType": kind, "id": id, "status": "entered-in-error"}
 	absent := map[string]any{"extension": []any{map[string]any{

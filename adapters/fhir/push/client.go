@@ -26,22 +26,22 @@ const (
 	mediaType   = "application/fhir+json"
 	answerLimit = 16 << 20
 	tokenLimit  = 1 << 20
-	// assertionLife is how long a signed assertion lasts, and tokenMargin how long before its end a token is replaced.
+	// assertionLife is how long a signed assertion is valid. A token is replaced tokenMargin before it expires.
 	assertionLife = 4 * time.Minute
 	tokenMargin   = 30 * time.Second
-	// tokenLife is that of a token whose server does not say.
+	// tokenLife is how long a token is used whose server does not say when it expires.
 	tokenLife = 4 * time.Minute
 )
 
-// holdError says that the server did not answer as one does: the pipeline waits.
+// holdError means that the server did not answer as a FHIR server does. The pipeline is paused.
 type holdError struct {
-	reason string // without a value of a person
+	reason string // contains no value of a person
 	after  time.Duration
 }
 
 func (e *holdError) Error() string { return e.reason }
 
-// client sends transactions.
+// client sends transactions to FHIR servers.
 type client struct {
 	http      *http.Client
 	pipelines *ehr.Service
@@ -57,14 +57,14 @@ type token struct {
 	until time.Time
 }
 
-// answer is what a server says to a transaction.
+// answer is the answer of a server to a transaction.
 type answer struct {
 	status int
 	after  time.Duration
 	body   []byte
 }
 
-// post sends a transaction. A token that the server does not accept is replaced once.
+// post sends a transaction. If the server does not accept the token, it gets a new token and tries once more.
 func (c *client) post(ctx context.Context, p *ehr.Pipeline, bundle []byte) (answer, error) {
 	for again := false; ; again = true {
 		bearer, err := c.bearer(ctx, p)
@@ -97,7 +97,7 @@ func (c *client) do(ctx context.Context, method, to, bearer, contentType string,
 	if bearer != "" {
 		r.Header.Set("Authorization", "Bearer "+bearer)
 	}
-	w, err := c.http.Do(r) // the client has the guard of the host
+	w, err := c.http.Do(r) // the client refuses the addresses that the host forbids
 	if err != nil {
 		return answer{}, noAnswer(ctx)
 	}
@@ -116,7 +116,7 @@ func noAnswer(ctx context.Context) error {
 	return &holdError{reason: "the server gives no whole answer"}
 }
 
-// mostAfter is the longest that a server may ask to wait.
+// mostAfter is the longest pause that a server can demand by Retry-After.
 const mostAfter = 24 * time.Hour
 
 func (c *client) retryAfter(text string) time.Duration {
@@ -129,7 +129,7 @@ func (c *client) retryAfter(text string) time.Duration {
 	return min(max(d, 0), mostAfter)
 }
 
-// bearer returns the token of a request; empty for none.
+// bearer returns the token for a request; empty if the pipeline uses none.
 func (c *client) bearer(ctx context.Context, p *ehr.Pipeline) (string, error) {
 	switch p.Auth {
 	case ehr.NoAuth:
@@ -157,7 +157,7 @@ func (c *client) bearer(ctx context.Context, p *ehr.Pipeline) (string, error) {
 	return fresh.text, nil
 }
 
-// exchange gets a token for a signed assertion.
+// exchange gets a token from the token endpoint in exchange for a signed assertion.
 func (c *client) exchange(ctx context.Context, p *ehr.Pipeline) (token, error) {
 	endpoint, err := c.tokenURL(ctx, p)
 	if err != nil {
@@ -189,7 +189,8 @@ func (c *client) exchange(ctx context.Context, p *ehr.Pipeline) (token, error) {
 	return token{body.Token, c.now().Add(life - min(tokenMargin, life/2))}, nil
 }
 
-// tokenURL is where tokens come from: as the team says, else as the server does.
+// tokenURL returns the address of the token endpoint: the one that the team has set, or else the one that the server
+// publishes.
 func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) {
 	if p.TokenURL != "" {
 		return p.TokenURL, nil
@@ -210,7 +211,7 @@ func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) 
 	return body.Endpoint, nil
 }
 
-// assertion signs who the pipeline is, for one use.
+// assertion returns a signed JWT that names the pipeline's client, for one use.
 func (c *client) assertion(ctx context.Context, p *ehr.Pipeline, endpoint string) (string, error) {
 	signer, err := c.pipelines.Key(ctx, p)
 	if err != nil {

@@ -24,31 +24,31 @@ import (
 
 // Options adjusts a [Pusher]. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Client reaches servers and token endpoints, whose addresses teams choose. Default: webhook.NewClient with
-	// Timeout, which reaches public addresses alone.
+	// Client sends requests to FHIR servers and token endpoints, whose addresses teams choose. Default:
+	// webhook.NewClient with Timeout, which connects only to public addresses.
 	Client *http.Client
-	// Timeout bounds one request. Default 30 s.
+	// Timeout is the longest duration of one request. Default 30 s.
 	Timeout time.Duration
-	// Workers is how many people are pushed at a time. Default 2.
+	// Workers is the number of persons that are pushed concurrently. Default 2.
 	Workers int
-	// Entries is the greatest number of resources of a transaction. Default 100.
+	// Entries is the largest number of resources of a transaction. Default 100.
 	Entries int
-	// Idle is how long to wait when nothing is due. Default 1 s.
+	// Idle is how long Run waits before it looks for due persons again. Default 1 s.
 	Idle time.Duration
-	// Wake ends that wait early. Give it a buffer of one.
+	// Wake ends the wait of Idle early. The channel should have a buffer of one.
 	Wake <-chan struct{}
-	// Accessed is called before a person is read. After an error nothing is read and the person is tried again.
-	// Nil records nothing.
+	// Accessed is called before the data of a person is read, to record the access. If it fails, nothing is read and
+	// the person is tried again. Nil: nothing is recorded.
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of assertions. Default: UUID version 4.
 	NewID func() uuid.UUID
-	// Log receives what went wrong. Default slog.Default().
+	// Log receives errors that have no caller. Default slog.Default().
 	Log *slog.Logger
 }
 
-// Pusher pushes people to the pipelines of their team. It is safe for concurrent use, and any number of
+// Pusher pushes the data of persons to the pipelines of their team. It is safe for concurrent use, and any number of
 // processes may run one on the same store.
 type Pusher struct {
 	pipelines *ehr.Service
@@ -93,7 +93,7 @@ func New(pipelines *ehr.Service, reader *fhir.Reader, opts *Options) (*Pusher, e
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	// Getting a token takes two requests; then one is sent, perhaps twice.
+	// Getting a token takes two requests; then the transaction is sent, twice if the token is not accepted.
 	p.lease = 6*o.Timeout + time.Minute
 	p.client = &client{http: o.Client, pipelines: pipelines, now: o.Now, newID: o.NewID, tokens: map[ehr.PipelineID]token{}}
 	return p, nil
@@ -103,7 +103,7 @@ func backoff(step int) time.Duration {
 	return min(10*time.Second<<min(max(step-1, 0), 10), 15*time.Minute)
 }
 
-// Run pushes what is due until ctx ends.
+// Run pushes the persons whose data has changed until ctx ends.
 func (p *Pusher) Run(ctx context.Context) error {
 	loop := work.Loop[ehr.Task]{
 		Name: "FHIR servers", Workers: p.opts.Workers, Idle: p.opts.Idle, Wake: p.opts.Wake, Log: p.opts.Log, Claim: p.Claim, Do: p.Do,
@@ -114,10 +114,10 @@ func (p *Pusher) Run(ctx context.Context) error {
 	return nil
 }
 
-// sweeps is how many parts of sweeps a claim makes at most.
+// sweeps is the largest number of batches of persons that one Claim marks to be pushed again.
 const sweeps = 5
 
-// Claim takes at most n people who are due. It is a step of Run, for hosts that have a loop of their own.
+// Claim leases at most n persons who are due. It is a step of Run, for hosts that have their own loop.
 func (p *Pusher) Claim(ctx context.Context, n int) ([]ehr.Task, error) {
 	rows := p.pipelines.Rows()
 	for range sweeps {
@@ -136,7 +136,7 @@ func (p *Pusher) Claim(ctx context.Context, n int) ([]ehr.Task, error) {
 	return list, nil
 }
 
-// Do pushes one person. An error means that the person is tried again.
+// Do pushes one claimed person. After an error the person is tried again.
 func (p *Pusher) Do(ctx context.Context, t ehr.Task) error {
 	rows := p.pipelines.Rows()
 	err := p.push(ctx, &t)
@@ -164,12 +164,12 @@ func (p *Pusher) Do(ctx context.Context, t ehr.Task) error {
 	return nil
 }
 
-// mostConflicts is how often in a row a conflict is tried again before it counts as a refusal. Other failures
-// between them begin the count anew.
+// mostConflicts is the number of consecutive conflicts after which a conflict counts as a refusal. Another failure
+// resets the count.
 const mostConflicts = 10
 
-// mostRefusals is how many refusals in a row, without a resource that was taken, mean that the server does not
-// know the person.
+// mostRefusals is the number of consecutive refusals, before any resource was accepted, after which the server is
+// considered to refuse the person.
 const mostRefusals = 20
 
 // run is one push of a person.
@@ -177,14 +177,14 @@ type run struct {
 	*Pusher
 	task    *ehr.Task
 	names   names
-	patient *item // nil if none is created
+	patient *item // sent with the first resources; nil if the server has it
 	has     map[string]bool
-	// Refusals before the first resource that was taken.
+	// Number of refusals before the first accepted resource.
 	refusals int
 	taken    bool
-	// The server has taken the Patient alone, and that it has it is recorded.
+	// known is true if the server has accepted the Patient alone, and noted if that is stored.
 	known, noted bool
-	// later has what changes by itself, and at when the first of it does.
+	// later holds the subjects whose resources change by the passing of time, and at the time of the first change.
 	later map[string]ehr.Span
 	at    time.Time
 }
@@ -213,7 +213,7 @@ func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
 	}
 	err = r.subjects(ctx)
 	if errors.Is(err, errPerson) {
-		err = nil // the dead letter marks everything when it is replayed
+		err = nil // replaying the dead letter marks everything of the person
 	}
 	if err != nil {
 		return err
@@ -221,10 +221,10 @@ func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
 	return p.pipelines.Rows().Finish(ctx, t, r.later, r.at)
 }
 
-// personSubject is marked to push everything of a person whom the server refused.
+// personSubject is marked when everything of a refused person is to be pushed again.
 const personSubject = "person"
 
-// subjects pushes what is marked.
+// subjects pushes everything that is marked as changed.
 func (r *run) subjects(ctx context.Context) error {
 	marks := maps.Clone(r.task.Marks)
 	p := &r.task.Pipeline
@@ -274,13 +274,14 @@ func (r *run) subjects(ctx context.Context) error {
 }
 
 const (
-	// margin is by how many days a change may reach beyond its time: zones, and sessions over midnight.
+	// margin is the number of days before and after a change that it may affect: time zones, and sessions over
+	// midnight.
 	margin = 2
-	// window is the number of days that are read at once.
+	// window is the number of days of one read.
 	window = 366
 )
 
-// data pushes the observations of a slug.
+// data pushes the observations that are made from the health data of a slug.
 func (r *run) data(ctx context.Context, subject, slug string, span ehr.Span) error {
 	first, last := r.reader.Bounds()
 	day := func(micro int64) healthlab.Date { return healthlab.DateOf(time.UnixMicro(micro).UTC()) }
@@ -312,7 +313,7 @@ func (r *run) data(ctx context.Context, subject, slug string, span ehr.Span) err
 func (r *run) order(ctx context.Context, subject, text string) error {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return nil //nolint:nilerr // no order of ours
+		return nil //nolint:nilerr // a mark with an id that is no order's
 	}
 	list, err := r.reader.Order(ctx, r.task.Pipeline.Team, r.task.User, orders.OrderID{UUID: id})
 	if errors.Is(err, healthlab.NotFound) {
@@ -328,7 +329,7 @@ func (r *run) order(ctx context.Context, subject, text string) error {
 func (r *run) query(ctx context.Context, subject, text string) error {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return nil //nolint:nilerr // no query of ours
+		return nil //nolint:nilerr // a mark with an id that is no query's
 	}
 	list, err := r.reader.Rows(ctx, r.task.Pipeline.Team, r.task.User, id)
 	if errors.Is(err, healthlab.NotFound) {
@@ -360,7 +361,8 @@ func spanOf(d healthlab.Date) ehr.Span {
 	return ehr.Span{From: from.UnixMicro(), To: from.AddDate(0, 0, 1).UnixMicro() - 1}
 }
 
-// compare sends what of a list the server does not have, and withdraws what it has of the days beside the list.
+// compare sends the resources of a list that the server does not have in their current version, and withdraws those
+// of the same days that the server has and the list lacks.
 func (r *run) compare(ctx context.Context, subject string, list []fhir.Resource, first, last healthlab.Date) error {
 	sent, err := r.pipelines.Rows().Sent(ctx, r.task, subject, month(first), month(last))
 	if err != nil {
@@ -371,7 +373,7 @@ func (r *run) compare(ctx context.Context, subject string, list []fhir.Resource,
 	for _, v := range list {
 		i := item{v, ehr.Result{Subject: subject, Month: month(v.Day), Type: v.Type, ID: v.ID, Version: v.Version, Span: spanOf(v.Day)}}
 		if read[i.key()] {
-			continue // orders share laboratories
+			continue // already read: orders share laboratories
 		}
 		read[i.key()] = true
 		if !v.Until.IsZero() {
@@ -400,7 +402,8 @@ func (r *run) compare(ctx context.Context, subject string, list []fhir.Resource,
 	return nil
 }
 
-// dayOf is the day in the id of an observation, and whether it is one of a window; without a window there is none.
+// dayOf returns the day in the id of an observation, and whether it is from first to last. Without first and last
+// the day is zero.
 func dayOf(id string, first, last healthlab.Date) (healthlab.Date, bool) {
 	if first.IsZero() {
 		return first, true
@@ -419,7 +422,7 @@ func (r *run) again(subject string, span ehr.Span, at time.Time) {
 	}
 }
 
-// send sends items as one transaction, and what is refused in halves until it is alone.
+// send sends items as one transaction. If the server refuses it, send sends halves until each refused item is alone.
 func (r *run) send(ctx context.Context, items []item) error {
 	refusals, err := r.exchange(ctx, items)
 	var refused *refusedError
@@ -444,7 +447,8 @@ func (r *run) send(ctx context.Context, items []item) error {
 	return r.record(ctx, items, []*ehr.Refusal{&refused.refusal})
 }
 
-// introduce sends the Patient alone, once: if it is refused, nothing of the person can be taken.
+// introduce sends the Patient alone, once. If the server refuses the Patient, it cannot accept anything of the
+// person.
 func (r *run) introduce(ctx context.Context) error {
 	if r.patient == nil || r.known {
 		return nil
@@ -470,8 +474,8 @@ func (r *run) refusePerson(ctx context.Context, why *ehr.Refusal) error {
 	return errPerson
 }
 
-// exchange sends the Patient and items, and returns for each item why it was refused, or nil. Without items, and
-// where an answer refuses the Patient alone, it is the refusal of the Patient.
+// exchange sends the Patient and items, and returns for each item nil or the reason of its refusal. Without items,
+// or if the server refuses only the Patient, it returns the refusal of the Patient.
 func (r *run) exchange(ctx context.Context, items []item) ([]*ehr.Refusal, error) {
 	sending := make([]ehr.Result, len(items))
 	for i := range items {
@@ -522,7 +526,7 @@ func (r *run) record(ctx context.Context, items []item, refusals []*ehr.Refusal)
 		r.taken, r.has[x.key()] = true, true
 	}
 	if r.patient != nil && r.taken && !r.noted {
-		// Taken with the others, it is no dead letter any more.
+		// The server has accepted the Patient together with the items, so the Patient is no longer a dead letter.
 		r.known, r.noted = true, true
 		results = append(results, r.patient.result)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ClientFile is a JSON file with clients, in the form of [ReadClients]. It is read at each use, so that what a host adds,
-// changes or removes counts at once. It is safe for concurrent use.
+// ClientFile is a JSON file with clients, in the form of [ReadClients]. It is checked at each use, so that changes
+// to the file have effect at once. It is safe for concurrent use.
 type ClientFile struct {
 	path string
 
@@ -28,19 +28,20 @@ type ClientFile struct {
 	clients map[string]Client
 }
 
-// OpenClientFile reads the file. Its errors are those of ReadClients, and of the file.
+// OpenClientFile reads the file. It returns errors of ReadClients, and of opening the file.
 func OpenClientFile(path string) (*ClientFile, error) {
 	f := &ClientFile{path: path}
 	_, err := f.read()
 	return f, err
 }
 
-// Find returns a client of the file, for Config.Clients. NotFound if the file has none of this id, Unavailable while the file
-// cannot be read: no client has access until it can. Replace the file by renaming another one, so that no half of it is read.
+// Find returns a client of the file, for Config.Clients. It returns NotFound if the file has no client with this id,
+// and Unavailable while the file cannot be read; no client has access meanwhile. Replace the file by renaming
+// another one, so that it is never read half written.
 func (f *ClientFile) Find(_ context.Context, id string) (Client, error) {
 	clients, err := f.read()
 	if err != nil {
-		return Client{}, fmt.Errorf("%w: file of clients: %s", healthlab.Unavailable, err.Error()) // no kind of its own counts
+		return Client{}, fmt.Errorf("%w: file of clients: %s", healthlab.Unavailable, err.Error()) // without the kind of err
 	}
 	c, ok := clients[id]
 	if !ok {
@@ -49,7 +50,7 @@ func (f *ClientFile) Find(_ context.Context, id string) (Client, error) {
 	return c, nil
 }
 
-// read returns the clients that the file has by now.
+// read returns the current clients of the file.
 func (f *ClientFile) read() (map[string]Client, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +82,7 @@ type clientIn struct {
 	KeySetURL string          `json:"key_set_url"`
 }
 
-// maxClientFile bounds a file of clients.
+// maxClientFile is the largest file of clients, in bytes.
 const maxClientFile = 4 << 20
 
 // ReadClients reads clients of JSON:
@@ -131,7 +132,7 @@ func ReadClients(r io.Reader) ([]Client, error) {
 	return out, p.Err()
 }
 
-// read returns the client, and adds what is wrong with it.
+// read returns the client, and adds the problems of its fields to p.
 func (c *clientIn) read(p *healthlab.Problems) (out Client) {
 	if key, err := uuid.Parse(c.ID); err != nil || key.String() != c.ID {
 		p.Add("invalid", "must be a UUID in small letters, such as 0b5a9d3e-7b1c-4a63-9d55-3d0c8f6c1a2e", "client_id")
@@ -163,7 +164,7 @@ func (c *clientIn) read(p *healthlab.Problems) (out Client) {
 	return out
 }
 
-// checkKeySet adds what is wrong with a key set: each of its keys must be one that an assertion can be checked with.
+// checkKeySet adds the problems of a key set to p. Each key must be usable to check the signature of an assertion.
 func checkKeySet(text []byte, p *healthlab.Problems) {
 	keys, err := jwk.Parse(text)
 	if err != nil || keys.Len() == 0 {

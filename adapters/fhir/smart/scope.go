@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Grant is what a token allows: types of resources that may be read and searched. The zero value allows
-// nothing.
+// Grant holds the resource types that a token allows to read and search. The zero value allows nothing.
 type Grant struct {
-	// Client is whose token it is.
+	// Client is the client that got the token.
 	Client Client
-	// Scopes are those of the token, in the words in which they were asked for.
+	// Scopes are the scopes of the token, spelt as the client requested them.
 	Scopes []string
 }
 
-// Reads reports whether a type of resources may be read, and Searches whether it may be searched.
+// Reads reports whether a resource type may be read by id.
 func (g *Grant) Reads(kind string) bool { return g.allows(kind, "r") }
 
 // Searches reports whether a type of resources may be searched.
@@ -27,8 +26,8 @@ func (g *Grant) allows(kind, right string) bool {
 	})
 }
 
-// parseScope reads system/<type or *>.read or, of version 2, system/<type or *>.<r, s or rs>. Others, and those
-// with parameters, are not known.
+// parseScope parses system/<type or *>.read or, in version 2, system/<type or *>.<r, s or rs>. It returns false for
+// other scopes, and for scopes with parameters.
 func parseScope(scope string) (kind, rights string, ok bool) {
 	rest, ok := strings.CutPrefix(scope, "system/")
 	kind, rights, cut := strings.Cut(rest, ".")
@@ -44,7 +43,7 @@ func parseScope(scope string) (kind, rights string, ok bool) {
 	return "", "", false
 }
 
-// granted are the scopes that were asked for and that the client has, as far as it has them.
+// granted returns the scopes that a token gets: the requested ones, as far as the client has them.
 func granted(asked, has []string) (out []string) {
 	own := &Grant{Scopes: has}
 	for _, scope := range asked {
@@ -52,7 +51,7 @@ func granted(asked, has []string) (out []string) {
 		switch {
 		case !ok || slices.Contains(out, scope):
 		case kind == "*" && !allAllowed(own, "*", rights):
-			// What it has of all types.
+			// A request for all types is granted the single types that the client has.
 			for _, h := range has {
 				if of, have, ok := parseScope(h); ok && strings.Trim(have, rights) == "" && !slices.Contains(out, h) && of != "*" {
 					out = append(out, h)

@@ -21,63 +21,63 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Client is a program that gets tokens.
+// Client is a program that may get tokens.
 type Client struct {
-	// ID is the client_id, and Key what the access log names it by.
+	// ID is the client_id. Key names the client in the access log.
 	ID  string
 	Key uuid.UUID
-	// Team is whose data it reads.
+	// Team is the team whose data the client reads.
 	Team healthlab.TeamID
-	// Scopes are those that it may ask for, such as system/*.read or system/Patient.rs.
+	// Scopes are the scopes that the client may request, such as system/*.read or system/Patient.rs.
 	Scopes []string
-	// KeySet are its public keys, a JWK set. KeySetURL is where they are read instead; several keys may be
-	// in use at a time, so that the client can replace one.
+	// KeySet holds the client's public keys as a JWK set. KeySetURL is the address from which they are read instead.
+	// A client may have several keys, so that it can replace one.
 	KeySet    []byte
 	KeySetURL string
 }
 
-// Config is what a Server consists of.
+// Config holds the settings of a Server.
 type Config struct {
-	// TokenURL is the address of the token endpoint: the audience of assertions. Required.
+	// TokenURL is the address of the token endpoint, which is also the audience of assertions. Required.
 	TokenURL string
-	// Clients returns a client by its id; healthlab.NotFound if there is none. It is asked at each use of a
-	// token too, so that one that is removed has no access. Required.
+	// Clients returns a client by its id; healthlab.NotFound if there is none. It is also called at each use of a
+	// token, so that a removed client loses access at once. Required.
 	Clients func(ctx context.Context, id string) (Client, error)
-	// Secrets sign tokens: the first one new ones, all of them are accepted, so that one can be replaced. At
-	// least 32 bytes each. Required.
+	// Secrets sign tokens. The first signs new tokens; all are accepted, so that a secret can be replaced. Each has
+	// at least 32 bytes. Required.
 	Secrets [][]byte
-	// Use notes the id of an assertion until it ends; false if it was noted before. Hosts of several
-	// processes give one that they share. Default: memory of this process.
+	// Use records the id of an assertion until the assertion expires; it returns false if the id is recorded.
+	// Services of several processes must share the records. Default: the memory of this process.
 	Use func(ctx context.Context, client, id string, until time.Time) (bool, error)
-	// Life is how long a token lasts. Default and most 5 minutes.
+	// Life is how long a token is valid. Default and maximum 5 minutes.
 	Life time.Duration
-	// Client reads key sets from their addresses. Default: one that waits at most 10 seconds.
+	// Client is the HTTP client that reads key sets from their addresses. Default: one with a timeout of 10 seconds.
 	Client *http.Client
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NewID makes ids of tokens. Default: UUID version 4.
 	NewID func() uuid.UUID
-	// Log receives what went wrong. Default slog.Default().
+	// Log receives errors that have no caller. Default slog.Default().
 	Log *slog.Logger
 }
 
 const (
-	// longest is the longest that an assertion or a token lasts.
+	// longest is the longest validity of an assertion or a token.
 	longest = 5 * time.Minute
-	// skew is by how much clocks may differ.
+	// skew is the largest accepted difference between two clocks.
 	skew      = 30 * time.Second
 	audience  = "healthlab-fhir"
 	keyTimes  = 5 * time.Minute  // how long a key set is used
-	keyKept   = time.Hour        // how long it is used where its address does not answer
-	keyPause  = 10 * time.Second // between two tries to read one
+	keyKept   = time.Hour        // how long it is used if its address does not answer
+	keyPause  = 10 * time.Second // between two attempts to read a key set
 	keyLimit  = 1 << 20
 	formLimit = 64 << 10
 )
 
-// algorithms are those that assertions may have.
+// algorithms lists the accepted signature algorithms of assertions.
 var algorithms = []jwa.SignatureAlgorithm{jwa.RS384(), jwa.ES384()}
 
-// Server gives tokens and reads them. It is safe for concurrent use.
+// Server issues tokens and checks them. It is safe for concurrent use.
 type Server struct {
 	Config
 
@@ -86,15 +86,16 @@ type Server struct {
 	used map[string]time.Time
 }
 
-// keySet is that of an address. Its lock is held while it is read, so that requests at a time read it once.
+// keySet caches the key set of an address. Its lock is held during a read, so that concurrent requests cause one
+// read.
 type keySet struct {
 	mu    sync.Mutex
-	keys  jwk.Set   // nil: not read so far
+	keys  jwk.Set   // nil if not read yet
 	at    time.Time // when they were read
-	tried time.Time // the last try to read them
+	tried time.Time // time of the last attempt to read them
 }
 
-// New returns a Server. Invalid lists what is missing in c.
+// New returns a Server. It returns Invalid with the names of the missing fields of c.
 func New(c Config) (*Server, error) {
 	var missing []string
 	for name, is := range map[string]bool{
@@ -131,8 +132,8 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// useOnce reports whether the assertion of a client is used for the first time, as this process remembers. It is the default
-// of Config.Use.
+// useOnce is the default of Config.Use. It reports whether this process sees the id of a client's assertion for the
+// first time.
 func (s *Server) useOnce(_ context.Context, client, id string, until time.Time) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,12 +151,12 @@ func (s *Server) useOnce(_ context.Context, client, id string, until time.Time) 
 	return true, nil
 }
 
-// refusal is an error of OAuth.
+// refusal is an error answer in the form that OAuth prescribes.
 type refusal struct{ code, text string }
 
 func (r *refusal) Error() string { return r.code + ": " + r.text }
 
-// ServeHTTP is the token endpoint: POST of a form with grant_type, scope, client_assertion_type and
+// ServeHTTP answers the token endpoint: POST of a form with grant_type, scope, client_assertion_type and
 // client_assertion.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
@@ -189,7 +190,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// exchange gives a token for an assertion.
+// exchange issues a token for the assertion in a request.
 func (s *Server) exchange(r *http.Request) (token string, scopes []string, err error) {
 	if err := r.ParseForm(); err != nil {
 		return "", nil, &refusal{"invalid_request", "must be a form"}
@@ -227,7 +228,7 @@ func (s *Server) exchange(r *http.Request) (token string, scopes []string, err e
 	return string(signed), scopes, nil
 }
 
-// client returns who signed an assertion.
+// client checks an assertion, and returns the client that signed it.
 func (s *Server) client(ctx context.Context, assertion string) (Client, error) {
 	no := &refusal{"invalid_client", "client_assertion must be a JWT that is signed with a key of the client, for this address, and used once within 5 minutes"}
 	unverified, err := jwt.Parse([]byte(assertion), jwt.WithVerify(false), jwt.WithValidate(false))
@@ -285,8 +286,8 @@ func (s *Server) client(ctx context.Context, assertion string) (Client, error) {
 	return client, nil
 }
 
-// key returns a public key of a client; nil if it has none of this id. A key set that has not the key is read
-// anew from its address.
+// key returns a client's public key with an id; nil if there is none. If a cached key set lacks the key, the set is
+// read again from its address.
 func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error) {
 	if c.KeySetURL == "" {
 		keys, err := jwk.Parse(c.KeySet)
@@ -323,7 +324,7 @@ func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error
 	return public(held.keys, kid), nil
 }
 
-// public returns the public key of an id.
+// public returns the public part of the key with an id; nil if there is none.
 func public(keys jwk.Set, kid string) jwk.Key {
 	key, ok := keys.LookupKeyID(kid)
 	if !ok || key.KeyType() != jwa.RSA() && key.KeyType() != jwa.EC() {
@@ -339,18 +340,18 @@ func public(keys jwk.Set, kid string) jwk.Key {
 	return out
 }
 
-// limited bounds what is read of a key set.
+// limited is an HTTP client that limits the size of the key sets that it reads.
 type limited struct{ client *http.Client }
 
 func (l limited) Do(r *http.Request) (*http.Response, error) {
-	w, err := l.client.Do(r) //nolint:gosec // the address is that of a client that the host keeps
+	w, err := l.client.Do(r) //nolint:gosec // the host chooses the address
 	if err == nil {
 		w.Body = http.MaxBytesReader(nil, w.Body, keyLimit)
 	}
-	return w, err //nolint:wrapcheck // the caller's
+	return w, err //nolint:wrapcheck // the caller adds context
 }
 
-// Bearer returns the token of a request; empty for none.
+// Bearer returns the bearer token of a request; empty if there is none.
 func Bearer(r *http.Request) string {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(kind, "Bearer") {
@@ -359,8 +360,8 @@ func Bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// Grant reads a token. [healthlab.Unauthenticated] if it is none of ours, over, or its client is removed.
-// Scopes that the client has no more do not count.
+// Grant checks a token. It returns [healthlab.Unauthenticated] if this server did not issue the token, it has
+// expired, or its client was removed. Scopes that the client no longer has are left out.
 func (s *Server) Grant(ctx context.Context, token string) (*Grant, error) {
 	for _, secret := range s.Secrets {
 		t, err := jwt.Parse([]byte(token), jwt.WithKey(jwa.HS256(), secret), jwt.WithIssuer(s.TokenURL), jwt.WithAudience(audience),
@@ -385,7 +386,7 @@ func (s *Server) Grant(ctx context.Context, token string) (*Grant, error) {
 	return nil, fmt.Errorf("%w: token", healthlab.Unauthenticated)
 }
 
-// Configuration is what clients discover: the answer at .well-known/smart-configuration.
+// Configuration returns the document that clients read at .well-known/smart-configuration.
 func (s *Server) Configuration() map[string]any {
 	return map[string]any{
 		"token_endpoint": s.TokenURL, "grant_types_supported": []string{"client_credentials"},

@@ -30,9 +30,9 @@ func (t BodyTimes) withDefaults() BodyTimes {
 type limitedKey struct{}
 
 // LimitBodies limits how long the bodies of a handler's requests may take to arrive. A read that takes longer fails
-// with os.ErrDeadlineExceeded. If the handler answers before it has read the whole body, the rest is not read, and the
-// connection is closed after the answer. Of nested calls the outermost applies. If the ResponseWriter supports no
-// deadlines, as httptest.ResponseRecorder, only the header Connection is set.
+// with os.ErrDeadlineExceeded. If the handler answers before it has read the whole body, the rest is not read, and
+// the connection is closed after the answer. If calls are nested, only the outermost limits. If the ResponseWriter
+// supports no deadlines, as httptest.ResponseRecorder, only the header Connection is set.
 func LimitBodies(h http.Handler, times BodyTimes) http.Handler {
 	times = times.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,14 +40,14 @@ func LimitBodies(h http.Handler, times BodyTimes) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		r = r.WithContext(context.WithValue(r.Context(), limitedKey{}, true)) // a copy: net/http keeps the body of its own
+		r = r.WithContext(context.WithValue(r.Context(), limitedKey{}, true)) // a copy: net/http needs the original body
 		if r.Body == nil || r.Body == http.NoBody {
 			h.ServeHTTP(w, r)
 			return
 		}
 		b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), times: times, conn: connOf(r.Context())} //nolint:contextcheck // the request's own
 		r.Body = b
-		out := &answer{ResponseWriter: w, body: b, closes: r.ProtoMajor < 2} // HTTP/2 ends the stream
+		out := &answer{ResponseWriter: w, body: b, closes: r.ProtoMajor < 2} // in HTTP/2 the stream is closed instead
 		defer out.end()
 		h.ServeHTTP(out, r)
 	})
@@ -58,9 +58,9 @@ type body struct {
 	io.ReadCloser
 	control *http.ResponseController
 	times   BodyTimes
-	conn    *conn // nil without a Server
+	conn    *conn // nil if no Server of this package accepted it
 	until   time.Time
-	whole   atomic.Bool // its end was read
+	whole   atomic.Bool // the body was read to its end
 }
 
 // Read reads the next bytes within the time limits.
@@ -74,7 +74,7 @@ func (b *body) Read(p []byte) (int, error) {
 		if b.until.Before(end) {
 			end = b.until
 		}
-		_ = b.control.SetReadDeadline(end) // a recorder has none; net/http takes it away at the end of the body
+		_ = b.control.SetReadDeadline(end) // net/http removes the deadline at the end of the body
 		b.conn.waits(1)
 		defer b.conn.waits(-1)
 	}
@@ -126,10 +126,11 @@ func (a *answer) FlushError() error {
 // Flush calls FlushError, for handlers that use http.Flusher.
 func (a *answer) Flush() { _ = a.FlushError() }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap gives http.ResponseController access to the wrapped writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// end stops net/http from reading up to 256 KiB of a body that the handler did not read.
+// end makes further reads of the body fail; otherwise net/http would read up to 256 KiB that the handler left
+// unread.
 func (a *answer) end() {
 	a.start()
 	if a.closes && !a.body.whole.Load() {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// writePart is how many bytes are sent within WritePause.
+	// writePart is the number of bytes of an answer to which the time limit WritePause applies.
 	writePart = 64 << 10
-	// writeStall is the time after which a connection counts as waiting, if the caller reads nothing.
+	// writeStall is the time without progress after which a connection counts as waiting for its caller to read.
 	writeStall = time.Second
 	// lingerTime and lingerBytes limit how much of an unread body is read after the answer. Closing a connection with
 	// unread bytes resets it, and the caller may lose the answer.
@@ -31,14 +31,14 @@ type conn struct {
 
 	mu       sync.Mutex
 	state    http.ConnState
-	handlers int // requests that handlers answer
-	waiting  int // those of them that wait for bytes of their bodies
+	handlers int // requests that handlers are answering
+	waiting  int // number of these that wait for bytes of a body
 	reading  bool
 	writing  bool
-	leaves   bool      // bytes of a body were left: Close reads some of them
+	leaves   bool      // part of a body was not read: Close reads some of it
 	ending   bool      // the server sends nothing more
-	moved    time.Time // when bytes last came or went, or a request began or ended
-	writeEnd time.Time // deadline of the server
+	moved    time.Time // when bytes last arrived or were sent, or a request began or ended
+	writeEnd time.Time // the deadline that the server has set
 }
 
 // waitsSince returns the time since which a connection waits for its caller: between requests, for a header or body,
@@ -72,7 +72,7 @@ func (c *conn) handles(n int) {
 	c.moved = clock()
 }
 
-// waits counts the body reads in progress. c may be nil.
+// waits adds n to the number of body reads in progress. c may be nil.
 func (c *conn) waits(n int) {
 	if c == nil {
 		return
@@ -172,7 +172,7 @@ func (c *conn) Close() error {
 	c.mu.Unlock()
 	if leaves && c.CloseWrite() == nil {
 		_ = c.Conn.SetReadDeadline(clock().Add(lingerTime))
-		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // the caller has its answer
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // so that the caller can still read its answer
 	}
 	c.connections.mu.Lock()
 	c.connections.remove(c)

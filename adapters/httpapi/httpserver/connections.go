@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// connections holds the open connections of a server by address.
+// connections holds the open connections of a server, grouped by remote address.
 type connections struct {
 	most, mostOfOne int
 	proxies         []netip.Prefix
@@ -21,7 +21,7 @@ type connections struct {
 	total int
 }
 
-// listener bounds the connections that another one accepts.
+// listener wraps a net.Listener and applies the limits on connections.
 type listener struct {
 	net.Listener
 	connections *connections
@@ -38,11 +38,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if l.connections.admit(c) {
 			return c, nil
 		}
-		_ = accepted.Close() // nothing was sent
+		_ = accepted.Close() // it is closed without an answer
 	}
 }
 
-// lineListener accepts connections of HTTP/1.1.
+// lineListener wraps each accepted connection in a lineConn, for HTTP/1.1 without TLS.
 type lineListener struct{ net.Listener }
 
 // Accept returns the next connection.
@@ -54,9 +54,9 @@ func (l lineListener) Accept() (net.Conn, error) {
 	return &lineConn{Conn: c}, nil
 }
 
-// admit adds a connection. If a limit is reached, it closes the connection that has waited longest for its caller: one
-// of the same address if there is one, else one of the address with the most connections. It returns false if no
-// connection waits.
+// admit adds a connection. If a limit is reached, it closes the connection that has waited longest for its caller:
+// among those of the same address, or else among those of the address with the most connections. It returns false if
+// no connection is waiting.
 func (s *connections) admit(c *conn) bool {
 	at := netip.Addr{}
 	if tcp, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {

@@ -1,13 +1,12 @@
 // Package httpserver serves a handler to callers that may be slow, idle or hostile.
 //
-// It is for programs that accept connections from the internet without a proxy that limits
-// them. [New] makes a [Server] of a handler and [Options]; [Server.Serve] accepts connections,
-// and [Server.Shutdown] ends them. Four limits of time hold apart from each other: for the
-// header, for the body, between requests and for the answer. Connections are bounded in total,
-// below the limit of file handles of the process, and for each address. Where a bound is
-// reached, a new connection takes the place of the one that has waited longest for its caller.
+// It is for programs that accept connections from the internet without a proxy that limits them. [New] makes a
+// [Server] of a handler and [Options]; [Server.Serve] accepts connections, and [Server.Shutdown] ends them. Four
+// separate limits of time apply: for the header, for the body, between requests and for the answer. The number of
+// connections is limited for each address and in total, below the limit of file handles of the process. At a limit,
+// a new connection replaces the one that has waited longest for its caller.
 //
-// A handler that another server serves gets the limits of bodies from [LimitBodies].
+// [LimitBodies] limits the time of bodies for a handler that another server serves.
 //
-// The package is no router and no proxy, and it limits no rate of requests.
+// The package is no router and no proxy, and it does not limit the rate of requests.
 package httpserver

@@ -13,7 +13,7 @@ import (
 type secureListener struct {
 	net.Listener
 	config *tls.Config
-	time   time.Duration // for a handshake
+	time   time.Duration // limit of a handshake
 	ready  chan accepted
 	closed chan struct{}
 	close  func()
@@ -38,7 +38,7 @@ func (l *secureListener) run() {
 			go l.handshake(c)
 			continue
 		}
-		l.hand(accepted{err: err}) // net/http waits before it accepts again
+		l.hand(accepted{err: err}) // net/http pauses after an error before it calls Accept again
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -63,7 +63,7 @@ func (l *secureListener) handshake(c net.Conn) {
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
-	var out net.Conn = secured // net/http knows HTTP/2 by its type
+	var out net.Conn = secured // net/http recognises HTTP/2 by the type *tls.Conn
 	if secured.ConnectionState().NegotiatedProtocol != "h2" {
 		out = &secureConn{&lineConn{Conn: secured}, secured}
 	}

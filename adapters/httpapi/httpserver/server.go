@@ -37,7 +37,7 @@ type Options struct {
 	// Reserve is the number of file handles for the rest of the program: database, files and outgoing requests. Default
 	// 96.
 	Reserve int
-	// Proxies are addresses for which AddressConnections does not hold.
+	// Proxies are addresses that may have more than AddressConnections connections.
 	Proxies []netip.Prefix
 }
 
@@ -78,12 +78,12 @@ func New(h http.Handler, o *Options) *Server {
 	s.http = &http.Server{
 		Handler:           follow(LimitBodies(checkTarget(h), s.options.Body)),
 		ReadHeaderTimeout: s.options.Header, WriteTimeout: s.options.Write, IdleTimeout: s.options.Idle, MaxHeaderBytes: 64 << 10,
-		ReadTimeout: s.options.Body.Whole, // for bodies that net/http reads itself
-		// net/http would read the body of OPTIONS *.
+		ReadTimeout: s.options.Body.Whole, // limits bodies that net/http reads itself
+		// Without it, net/http reads the body of a request OPTIONS * itself.
 		DisableGeneralOptionsHandler: true,
 		ConnState: func(c net.Conn, state http.ConnState) {
 			line, under := layers(c)
-			if line != nil && state == http.StateIdle { // on the goroutine that reads
+			if line != nil && state == http.StateIdle { // the goroutine that reads the connection calls this
 				line.next()
 			}
 			under.enters(state)
@@ -128,9 +128,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		select {
 		case err := <-ended:
 			if err != nil {
-				_ = s.http.Close() // err says it
+				_ = s.http.Close() // err already holds the reason
 			}
-			s.connections.closeWaiting(clock()) // those in a handshake
+			s.connections.closeWaiting(clock()) // connections whose handshake is in progress
 			return err
 		case now := <-tick.C:
 			s.connections.closeWaiting(now.Add(-stopPause))

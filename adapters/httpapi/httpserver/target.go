@@ -15,9 +15,9 @@ const longestLine = 64 << 10
 // would answer such a request with plain text and close the connection. Only the reading goroutine uses its fields.
 type lineConn struct {
 	net.Conn
-	read      bool   // the request line
-	method    bool   // the line was handed on up to its first space
-	held      []byte // what has come and was not handed on
+	read      bool   // the request line was read to its end
+	method    bool   // the first word of the line was already returned
+	held      []byte // bytes that were received and not yet returned
 	malformed bool   // the target was no URL
 }
 

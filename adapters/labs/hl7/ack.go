@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
 )
 
-// The codes of acknowledgements.
+// Codes of acknowledgements (MSA-1).
 const (
 	accepted = "AA"
 	refused  = "AE" // the content is wrong
@@ -30,12 +30,12 @@ var codeTexts = map[string]string{
 	codeUnsupportedType: "Unsupported message type", codeInternal: "Application internal error",
 }
 
-// answer writes an acknowledgement of m, which is nil if it could not be read, with an ERR
-// segment for each problem. Nil if the sender wants none.
+// answer returns an acknowledgement of m, with an ERR segment for each problem; nil if the sender wants none. m is
+// nil if the message could not be read.
 func (o *Options) answer(m *er7.Message, code string, problems ...error) []byte {
 	out, err := o.answerIn(er7.ASCII, m, code, problems)
 	if err != nil {
-		// The sender's names may contain letters outside of ASCII.
+		// ASCII lacks letters of the sender's names, which the answer repeats.
 		out, err = o.answerIn(er7.UTF8, m, code, problems)
 	}
 	if out == nil || err != nil {
@@ -65,7 +65,7 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problems
 			return nil, nil
 		}
 		if accept != "" && accept != "NE" {
-			code = "C" + code[1:] // the sender wants to know that we have it, and no more
+			code = "C" + code[1:] // the sender wants an accept acknowledgement: that the message arrived, not what became of it
 		}
 	}
 	h.Set(3, us.Application).Set(4, us.Facility).
@@ -106,7 +106,7 @@ type acknowledgement struct {
 	code string
 	// sample is the laboratory's number of the order; empty if the answer has none.
 	sample string
-	// errors are the codes of the errors.
+	// errors holds the error codes of the ERR segments.
 	errors []string
 }
 
@@ -117,7 +117,7 @@ func readAcknowledgement(m *er7.Message) acknowledgement {
 		switch s.Name() {
 		case "ERR":
 			code := s.Field(3).Text()
-			if code == "" { // before version 2.5
+			if code == "" { // versions before 2.5
 				code = s.Field(1).Component(4).Text()
 			}
 			v.errors = append(v.errors, code)
@@ -145,7 +145,7 @@ func (v acknowledgement) has(codes ...string) bool {
 	return false
 }
 
-// err returns the error that the acknowledgement means; nil if the laboratory accepts.
+// err returns the error that the acknowledgement means; nil if the laboratory accepts the message.
 func (v acknowledgement) err() error {
 	switch v.code {
 	case "AA", "CA":
@@ -159,8 +159,7 @@ func (v acknowledgement) err() error {
 		}
 		return fmt.Errorf("%w: the laboratory refuses the message", healthlab.Invalid)
 	case "AR", "CR":
-		// The type, the version or the receiver is not set up, or the laboratory is busy:
-		// the order stays open.
+		// The laboratory is busy, or not set up for the type, the version or the receiver, so the order stays open.
 		return fmt.Errorf("%w: the laboratory rejects messages of this kind at the moment (MSA-1 is AR)", healthlab.Unavailable)
 	}
 	return fmt.Errorf("%w: the answer of the laboratory neither accepts nor refuses the message", healthlab.Unavailable)

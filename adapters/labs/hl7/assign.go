@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// group is the tests of one message for the same order and patient.
+// group holds the tests of one message that name the same order and patient.
 type group struct {
 	// held is the state of the named order; nil without one.
 	held *dossier
@@ -24,8 +24,9 @@ type group struct {
 	tests    []TestReport
 }
 
-// assign groups the tests of a message by order, patient and numbers. of has the order
-// numbers by the laboratory's. A group of tests that a person attached contradicts nothing.
+// assign groups the tests of a message by order, patient and numbers. of maps the laboratory's order numbers to
+// order numbers of this service. With attached, a person has assigned the tests, so that no group contradicts its
+// order.
 func assign(in Incoming, found map[string]*dossier, of map[string]string, attached bool) []*group {
 	var out []*group
 	for _, t := range in.Tests {
@@ -59,10 +60,10 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 
 func (g *group) apart() bool { return g.contradicts || g.unproven }
 
-// take adds the tests of a group with a known order to the state of the order. It returns the
-// message to the orders.Service that follows, nil for none, and the reason for which the
-// group waits in the journal, empty for none. Results that may be another person's have states
-// of their own, so that a later report about the order's patient does not bring them.
+// take adds the tests of a group with a known order to the state of the order. It returns the message to the
+// orders.Service that follows, nil for none, and the reason for which the journal holds the group for review, empty
+// for none. Results that may belong to another person are added to a separate state, so that later messages about
+// the order's patient do not include them.
 func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Message, review string) {
 	gone := (g.held.Cancelled || g.held.Refused) && d.Resolves == 0
 	switch {
@@ -92,7 +93,7 @@ func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Messa
 	others[key] = apart.State
 	g.held.Others = others
 	if g.hasDocuments() {
-		review = g.reason() // the documents have no order
+		review = g.reason() // nobody has decided yet to which order the documents belong
 	}
 	if m == nil {
 		return nil, review
@@ -109,7 +110,7 @@ func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Messa
 func (g *group) key() string {
 	patient, err := json.Marshal(g.patient)
 	if err != nil {
-		panic(err) // of texts and a date
+		panic(err) // strings and a date always encode
 	}
 	parts := [][]byte{patient}
 	for _, n := range g.foreign {
@@ -118,7 +119,7 @@ func (g *group) key() string {
 	return shortID(parts...)
 }
 
-// reason returns why a group waits for review in the journal.
+// reason returns why the journal holds a group for review.
 func (g *group) reason() string {
 	switch {
 	case g.held == nil:
@@ -140,7 +141,7 @@ func (g *group) unassigned(d delivery, n int, opts *Options) *exchange.Message {
 	if opts.ReviewTeam.IsZero() {
 		return nil
 	}
-	report := dossier{Number: "1"} // the id of a sample without one
+	report := dossier{Number: "1"} // stands in the ids of samples that have none
 	report.take(g.tests, true)
 	if len(report.State.Tests) == 0 {
 		return nil

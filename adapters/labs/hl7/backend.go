@@ -12,33 +12,33 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// Sender sends a message to the laboratory and returns the first answer that accept accepts. It may send the message
-// several times. After an error the message may have arrived or not. An empty answer means that the laboratory sends
-// none. Implementations, such as mllp.Client and [Folder], must be safe for concurrent use.
+// Sender sends a message to the laboratory and returns the first answer that accept returns true for. It may send
+// the message several times. After an error it is unknown whether the message arrived. An empty answer means that
+// the laboratory sends none. Implementations, such as mllp.Client and [Folder], must be safe for concurrent use.
 type Sender interface {
 	Send(ctx context.Context, message []byte, accept func(answer []byte) bool) ([]byte, error)
 }
 
-// Backend is a laboratory that speaks HL7, as an exchange.LabBackend. What the
-// laboratory sends comes in through [Backend.Handle] or [Backend.Receive]. It is safe for
-// concurrent use, and any number of processes may share a journal.
+// Backend is an exchange.LabBackend for a laboratory that speaks HL7 v2. Messages of the laboratory arrive through
+// [Backend.Handle] or [Backend.Receive]. It is safe for concurrent use, and any number of processes may share a
+// journal.
 type Backend struct {
 	sender  Sender
 	journal labjournal.Journal[dossier]
 	opts    Options
 }
 
-// New returns a backend that sends orders with s. Its journal in the store is named [Options].LabSlug, so two
-// laboratories of one store need two slugs.
+// New returns a backend that sends orders with s. Its journal in the store is named after [Options].LabSlug, so two
+// laboratories that share a store need two slugs.
 func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	opts := o.withDefaults()
 	of := func(d *dossier) orders.OrderID { return d.Order }
 	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
-// Submit implements exchange.LabBackend. A repeat sends the same message, byte for byte. The
-// sample id is the laboratory's order number if it answers with one, else ours. Invalid for
-// a kit, which laboratories of this kind do not send.
+// Submit implements exchange.LabBackend. A repeated call sends the same message, byte for byte. The sample id is the
+// laboratory's order number if its answer contains one, otherwise the order number of this service. It returns
+// Invalid for a kit, which laboratories of this kind do not send.
 func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
 		return exchange.Accepted{}, err
@@ -86,7 +86,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	if refusal != nil {
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
-	d, err = b.journal.Get(ctx, d.Number) // another process may have been first
+	d, err = b.journal.Get(ctx, d.Number) // another process may have stored the answer first
 	if err == nil && v.sample != "" && v.sample != d.Number {
 		_, err = b.journal.Open(ctx, labjournal.Record{Number: sampleRecord + v.sample, Team: d.Team, User: d.User}, &dossier{Number: d.Number})
 	}
@@ -96,7 +96,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	return exchange.Accepted{SampleID: d.SampleID}, nil
 }
 
-// open stores the order message, unless it is stored.
+// open stores an order with its message in the journal, unless the journal has it.
 func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, error) {
 	r := request{Submission: s, control: newOrder, number: b.opts.Number(s.Order), at: b.opts.Now(), opts: &b.opts}
 	d, err := b.journal.Get(ctx, r.number)
@@ -218,7 +218,7 @@ func (b *Backend) cancellation(d dossier) ([]byte, error) {
 	return m.Bytes(), nil
 }
 
-// Updates implements exchange.LabBackend, over the journal's feed.
+// Updates implements exchange.LabBackend. It reads the feed of messages in the journal.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	return b.journal.Updates(ctx, cursor, n)
 }

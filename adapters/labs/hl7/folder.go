@@ -24,7 +24,7 @@ type FolderOptions struct {
 	// Settle is how long a file must be unchanged before it is read, because the laboratory may still write it. Default
 	// 5 s.
 	Settle time.Duration
-	// MaxBytes bounds a file. Default [er7.DefaultMaxBytes].
+	// MaxBytes is the largest file that is read, in bytes. Default [er7.DefaultMaxBytes].
 	MaxBytes int
 	// Charset is the character set of messages that declare none. It must equal that of [Options]. Default UTF-8.
 	Charset er7.Charset
@@ -34,11 +34,10 @@ type FolderOptions struct {
 	Log *slog.Logger
 }
 
-// Folder exchanges messages with a laboratory as files. It is a [Sender]: each message
-// becomes a file of its own in one directory, complete when its name ends in .hl7. What
-// the laboratory puts into another directory is read by [Folder.Run], file by file; a
-// file may hold many messages. Files that were read go to its directory done, those
-// that could not be to failed; nothing is deleted.
+// Folder exchanges messages with a laboratory as files. It is a [Sender]: it writes each message to a separate file
+// in one directory; a file whose name ends in .hl7 is complete. [Folder.Run] reads the files that the laboratory
+// puts into another directory; a file may hold many messages. It moves files that were read to the subdirectory
+// done, and those that could not be read to failed. It deletes nothing.
 type Folder struct {
 	out, in string
 	opts    FolderOptions
@@ -67,7 +66,7 @@ func NewFolder(out, in string, o *FolderOptions) *Folder {
 	return f
 }
 
-// Send implements [Sender]. The same message is written to the same file. There is no answer.
+// Send implements [Sender]. Sending a message again writes the same file. There is no answer.
 func (f *Folder) Send(ctx context.Context, message []byte, _ func([]byte) bool) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -96,8 +95,8 @@ func write(name string, data []byte) error {
 	return nil
 }
 
-// Run reads the files of the laboratory until ctx ends. take is [Backend.Receive]. A file with a message that could not
-// be stored is tried again.
+// Run reads the files of the laboratory until ctx ends, and calls take with each message; take is [Backend.Receive].
+// It reads a file again later if a message could not be stored.
 func (f *Folder) Run(ctx context.Context, take func(context.Context, *er7.Message) error) error {
 	for {
 		if _, err := f.Sweep(ctx, take); err != nil && ctx.Err() == nil {
@@ -141,7 +140,8 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 	return n, errors.Join(errs...)
 }
 
-// file receives the messages of a file, and returns the directory to which the file moves. After an error it stays.
+// file passes the messages of a file to take, and returns the directory to which the file moves. After an error the
+// file stays.
 func (f *Folder) file(ctx context.Context, name string, take func(context.Context, *er7.Message) error) (string, error) {
 	file, err := os.Open(name) //nolint:gosec // the host names the folder
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// flags maps the standard's abnormal flags.
+// flags maps the abnormal flags of the HL7 standard to interpretations.
 var flags = map[string]labresult.Interpretation{
 	"N": labresult.Normal, "NEG": labresult.Normal, "ND": labresult.Normal, "NR": labresult.Normal,
 	"S": labresult.Normal, "MS": labresult.Normal, "VS": labresult.Normal,

@@ -29,8 +29,8 @@ type dossier struct {
 	// Cancelled reports whether the laboratory accepted the cancellation.
 	Cancelled bool
 	State     orderState
-	// Others holds the states of reports that have the order's number but may concern another person, by the reported
-	// patient and numbers.
+	// Others holds separate states for reports that have the order's number but may concern another person. The key
+	// is a digest of the reported patient and numbers.
 	Others map[string]orderState
 }
 
@@ -48,8 +48,8 @@ type delivery struct {
 	Numbers []string
 }
 
-// sampleRecord begins the number of the records that lead from the number which the laboratory
-// gave an order, in its answer to it, to the order's. Numbers in reports alone do not count:
-// laboratories give one to tests of several orders. It begins with a space, as no order number of
-// a message does.
+// sampleRecord is the prefix of journal records that map the number which the laboratory gave an order, in its
+// answer to the order, to the order number. Numbers that occur only in reports are not mapped, because laboratories
+// give one number to tests of several orders. The prefix begins with a space, so that no order number in a message
+// equals it.
 const sampleRecord = " sample "

@@ -73,7 +73,7 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 		m.On, m.Detail = orders.SampleRejected, d.rejectDetail()
 	default:
 		d.updateReport(tests, false)
-		return nil // received, and no result yet
+		return nil // the laboratory has the sample, but no result yet
 	}
 	digest := digestOf(m.On == orders.CorrectedResult || m.On == orders.FinalResult, m.On == orders.SampleRejected || m.On == orders.Stopped, m.Results)
 	was := s.Report
@@ -102,10 +102,10 @@ func collectedAt(at *labresult.TimestampWithOffset) time.Time {
 	return at.Timestamp.Time
 }
 
-// updateReport sets State.Report after the tests of a delivery were taken; changed says
-// whether they changed the results. A document covers all results if it is the only PDF of a
-// delivery that has all tests, and none of them outdated. A document that is withdrawn, or
-// older than a document of some tests, does not.
+// updateReport sets State.Report, the document that covers all results, after the tests of a delivery were added;
+// changed says whether they changed the results. A document covers all results if it is the only PDF of a delivery
+// that contains all tests, none of them outdated. A document that is withdrawn, or older than a document of some
+// tests, does not.
 func (d *dossier) updateReport(tests []TestReport, changed bool) {
 	s := &d.State
 	var ids []string
@@ -132,8 +132,8 @@ func (d *dossier) updateReport(tests []TestReport, changed bool) {
 	}
 }
 
-// digestOf returns an equal text for messages with equal content. Of the report head it includes only the notes,
-// because the rest changes with every message.
+// digestOf returns a digest that is equal for messages with equal content. Of the report's metadata it includes only
+// the notes, because the rest changes with every message.
 func digestOf(done, stopped bool, r *labresult.Report) string {
 	b := make([]byte, 0, 4096)
 	add := func(parts ...string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// rejected reports whether the laboratory reports no result, and that none will follow or why.
+// rejected reports whether the laboratory has reported no result, and has said that none will follow or why.
 func (d *dossier) rejected() bool {
 	s := &d.State
 	lost := s.unreported()
@@ -26,13 +26,13 @@ func (d *dossier) rejected() bool {
 		}
 		failure, _ := s.why(h.Result, t)
 		if !h.absent() || failure == labresult.MissingResultCalcFailure || h.Status != "X" && h.Result.Result == "" && failure == labresult.UnknownFailure {
-			return false // nothing is wrong with the sample
+			return false // the reason does not concern the sample
 		}
 		lost[h.Test] = true
 	}
 	for key := range s.Tests {
 		if !lost[key] {
-			return false // such as a report that is a document
+			return false // such as a report that consists of a document
 		}
 	}
 	return true
@@ -61,7 +61,7 @@ func (d *dossier) rejectDetail() orders.StatusDetail {
 // document. Parents of other tests are left out.
 func (s *orderState) unreported() map[string]bool {
 	out := map[string]bool{}
-	children := map[string]int{} // tests by the number of their parent's test
+	children := map[string]int{} // number of tests by the number of their parent test
 	parent := func(t heldTest) string {
 		if t.Parent == nil {
 			return ""
@@ -96,8 +96,8 @@ func (s *orderState) missing(r labresult.Result, t heldTest) labresult.Missing {
 	return out
 }
 
-// note returns the laboratory's words on a missing result, and the next reason if they are
-// one word, such as TNP.
+// note returns the laboratory's text about a missing result. If that is one word, such as TNP, the next reason is
+// added.
 func (s *orderState) note(r labresult.Result, t heldTest) string {
 	own := strings.TrimSpace(r.Result + "\n" + text(r.Notes))
 	if len(strings.Fields(own)) > 1 {
@@ -111,11 +111,11 @@ func (s *orderState) note(r labresult.Result, t heldTest) string {
 	return own
 }
 
-// longestReason is how many characters of the notes on a test or a patient each missing
-// result repeats.
+// longestReason is the number of characters of the notes on a test or a patient that are copied to each missing
+// result.
 const longestReason = 1000
 
-// why infers from the laboratory's words why a result of a test is missing.
+// why infers the reason for a missing result of a test from the laboratory's texts.
 func (s *orderState) why(r labresult.Result, t heldTest) (failure labresult.FailureType, detail orders.StatusDetail) {
 	for _, words := range s.reasons(r, t) {
 		if failure, detail = reason(words); failure != labresult.UnknownFailure {
@@ -125,7 +125,7 @@ func (s *orderState) why(r labresult.Result, t heldTest) (failure labresult.Fail
 	return cmp.Or(failure, labresult.UnknownFailure), detail
 }
 
-// reasons are the laboratory's words on why a result of a test is missing, the nearest first.
+// reasons returns the laboratory's texts that may say why a result of a test is missing, the most specific first.
 func (s *orderState) reasons(r labresult.Result, t heldTest) []string {
 	out := []string{text(r.Notes), r.Result, t.Notes}
 	for _, data := range append([]labresult.SampleData{t.Data}, slices.Collect(maps.Values(t.More))...) {
@@ -148,12 +148,12 @@ func notPerformed(r labresult.Result) bool {
 	return r.Type == labresult.Comment && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c labresult.Code) bool { return says(c.Code) || says(c.Text) }))
 }
 
-// absence matches texts for a test that was not performed.
+// absence matches texts that mean that a test was not performed.
 var absence = regexp.MustCompile(`(?i)^(TNP|DNP|QNS|NSQ|DNR|CANC|CNCL|CXL|CANCEL|CANCELED|CANCELLED|NOT (PERFORMED|DONE|TESTED|CALCULATED)|` +
 	`TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|UNABLE TO (PERFORM|REPORT|CALCULATE)|QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|` +
 	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)
 
-// reason infers from a laboratory's words why a result is missing.
+// reason infers from one text of the laboratory why a result is missing.
 func reason(words string) (labresult.FailureType, orders.StatusDetail) {
 	words = strings.ToLower(words)
 	for _, r := range reasons {
@@ -172,7 +172,7 @@ var reasons = []struct {
 	failure labresult.FailureType
 	detail  orders.StatusDetail
 }{
-	{[]string{"mislabel", "unlabel"}, labresult.CollectionProcessFailure, ""}, // the patient is not certain
+	{[]string{"mislabel", "unlabel"}, labresult.CollectionProcessFailure, ""}, // it is unknown whose sample it is
 	{[]string{"quantity not sufficient", "qns", "insufficient", "not enough"}, labresult.QuantityNotSufficientFailure, orders.SampleQuantityNotSufficient},
 	{[]string{"hemoly", "haemoly"}, labresult.CollectionProcessFailure, orders.SampleHemolyzed},
 	{[]string{"contaminat"}, labresult.CollectionProcessFailure, orders.SampleContaminated},

@@ -14,16 +14,16 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// observation reads an OBX.
+// observation reads an OBX: a result, a document or an answer.
 func (r *reader) observation(s er7.Segment) {
-	r.finishOrder() // an ORC without an OBR has results of its own
+	r.finishOrder() // the OBX belongs to an ORC without an OBR
 	t := r.test()
 	status := s.Field(11).Text()
 	if status == "O" || status == "N" || s.Field(29).Text() == "QST" {
 		if r.note = &r.patientNotes; t != nil {
 			r.note = &t.Notes
 		}
-		return // a question of the order, and its answer
+		return // an ordered question with its answer
 	}
 	if t == nil {
 		t = r.testWithoutOBR(s)

@@ -21,7 +21,7 @@ import (
 // OrderMessage is the HL7 message type of orders.
 type OrderMessage string
 
-// The kinds of order messages.
+// Types of order messages.
 const (
 	OML OrderMessage = "OML^O21"
 	ORM OrderMessage = "ORM^O01"
@@ -32,15 +32,14 @@ type Party struct{ Application, Facility string }
 
 // Options describes the HL7 dialect of one laboratory. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Us and Lab name the two ends in message headers.
+	// Us and Lab name this service and the laboratory in message headers.
 	Us, Lab Party
 	// LabSlug is the laboratory's slug in the catalogue, and the name of its journal. A result for an order at another
 	// laboratory is held for review. Default: results name no laboratory.
 	LabSlug string
-	// ReviewTeam reviews results that name no order of ours, through the exchange.Service.
-	// Those that name an order of another patient, or
-	// a cancelled one, are reviewed by the order's team, with or without a review team.
-	// Default: results that name no order wait in the journal, for [Backend.Review].
+	// ReviewTeam reviews results that name no order of this service, through the exchange.Service. Results that name
+	// an order of another patient, or a cancelled one, are always reviewed by the order's team. Default: results that
+	// name no order stay in the journal, for [Backend.Review].
 	ReviewTeam healthlab.TeamID
 	// Message is the message type of orders. Default [OML].
 	Message OrderMessage
@@ -50,7 +49,7 @@ type Options struct {
 	Processing string
 	// Charset is the character set of orders, and of messages that declare none. Default UTF-8.
 	Charset er7.Charset
-	// MaxBytes is the largest received message. Default [er7.DefaultMaxBytes].
+	// MaxBytes is the largest accepted message, in bytes. Default [er7.DefaultMaxBytes].
 	MaxBytes int
 	// Zone is the time zone of sent times and of received times without an offset. If the offset of MSH-7 differs from
 	// that of the zone, the message's times have the offset of MSH-7. Default UTC.
@@ -110,19 +109,17 @@ func InsuranceOf(c people.Coverage) Insurance {
 	}
 }
 
-// Documents stores documents. Put may be called again with the same document id. It must be safe for concurrent use.
-// After an error the message is not acknowledged and will be sent again.
+// Documents stores documents. Put may be called again with the same document id. Implementations must be safe for
+// concurrent use. If Put fails, the message is not acknowledged, and the laboratory sends it again.
 type Documents interface {
 	Put(ctx context.Context, d Document) error
 }
 
-// Reports keeps documents that are PDF files as reports of the orders that they belong to:
-// keep is the method StoreReport of an orders.Service. Others stay in the journal, in the
-// message that they came in, as do those of orders that are gone.
+// Reports implements [Documents]. It stores PDF files as reports of their orders, with the method StoreReport of an
+// orders.Service. Other files, and those of erased orders, stay in the journal, inside the message.
 //
-// A report is that of an order's results while it came with all of their tests, alone and
-// last ([exchange.Message.ReportFile]). One that comes after the results is reported as a
-// correction of an order that is completed: what can be read of it is another now.
+// A report counts as the report of all results of an order if it is the last document, and came alone with all tests
+// ([exchange.Message.ReportFile]). A report that arrives after the order is completed is reported as a correction.
 type Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
 
 // Put implements [Documents].
@@ -132,7 +129,7 @@ func (keep Reports) Put(ctx context.Context, d Document) error {
 	}
 	err := keep(ctx, d.Team, d.Order, d.ID, d.Data)
 	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || kind == healthlab.Invalid {
-		return nil // coming again, it would be the same
+		return nil // a repeat would have the same error
 	}
 	return err
 }
@@ -141,11 +138,11 @@ func (keep Reports) Put(ctx context.Context, d Document) error {
 type Document struct {
 	healthlab.Private
 
-	// ID is the same for the same document of the same order.
+	// ID is equal for repeats of a document of an order.
 	ID    string
 	Team  healthlab.TeamID
 	Order orders.OrderID
-	// Title is the title of the document given by the laboratory.
+	// Title is the title that the laboratory has given the document.
 	Title       string
 	ContentType string
 	Data        []byte

@@ -33,7 +33,7 @@ type request struct {
 	opts      *Options
 }
 
-// message writes the order. It is a pure function of the request.
+// message returns the order message. It depends only on the fields of the request.
 func (r request) message() (*er7.Message, error) {
 	b := er7.NewBuilder(er7.Standard(), r.opts.Charset)
 	code, event, _ := strings.Cut(string(r.opts.Message), "^")
@@ -48,7 +48,7 @@ func (r request) message() (*er7.Message, error) {
 	return b.Build()
 }
 
-// tests are the ordered markers.
+// tests returns the ordered markers.
 func (r request) tests() []catalogue.Marker {
 	out := make([]catalogue.Marker, 0, len(r.Order.LabTest.Markers))
 	for _, m := range r.Order.LabTest.Markers {
@@ -177,7 +177,7 @@ func (r request) answers(b *er7.Builder, m catalogue.Marker) {
 	}
 }
 
-// question returns a question of the catalogue, or one with the id as its text if the catalogue lacks it.
+// question returns a question from the catalogue; if the catalogue lacks it, a question whose text is its id.
 func question(m catalogue.Marker, id int64) catalogue.Question {
 	if m.AOE != nil {
 		for _, q := range m.AOE.Questions {

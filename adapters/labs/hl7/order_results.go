@@ -35,7 +35,7 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 		}
 		switch {
 		case h.Status == "D" || h.Status == "W" || h.Status == "R":
-			// Deleted, wrong or not verified.
+			// The result was deleted or wrong, or is not verified.
 		case h.absent():
 			if done {
 				out.MissingResults = append(out.MissingResults, s.missing(h.Result, t))
@@ -84,14 +84,14 @@ func (s *orderState) notes() string {
 	return strings.Join(list, "\n")
 }
 
-// addSamples adds the samples of a test and returns the key of its first one. Several tests
-// may be of one sample; one that is described in another way, such as an isolate under the
-// number of the blood that it grew from, gets a key of its own.
+// addSamples adds the samples of a test to a report, and returns the key of the first one. Tests may share a sample.
+// If a test describes the sample otherwise, such as an isolate under the number of the blood that it grew from, its
+// sample gets another key.
 func (d *dossier) addSamples(to map[string]labresult.SampleData, t heldTest) string {
 	add := func(id string, data labresult.SampleData) string {
 		key := id
 		for n := 2; describedOtherwise(to[key], data); n++ {
-			if n > 50 { // do not look for an equal one further
+			if n > 50 { // give up the search for an equal sample
 				n = len(to) + 1
 			}
 			key = fmt.Sprintf("%s-%d", id, n)

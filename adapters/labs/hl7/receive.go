@@ -13,13 +13,12 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// Handle receives a message or a batch and returns the acknowledgement. It implements
-// mllp.Handler. AA or CA: every result of the message is kept, whether or not it belongs to an
-// order. AE: the message is malformed or could not be kept, or some results of it are refused;
-// an ERR segment names each of these, the others are kept, and the message changes nothing
-// for them if it comes again. AR: messages of this type are not received. A batch (FHS, BHS)
-// is answered with a batch that has an acknowledgement of each message, and an AE for each part that
-// cannot be read; one of which nothing can be read with a single AE.
+// Handle receives a message or a batch and returns the acknowledgement. It implements mllp.Handler. AA or CA means
+// that every result is stored, whether or not it belongs to an order. AE means that the message is malformed or
+// could not be stored, or that some results are refused. An ERR segment names each refused result; the others are
+// stored, and sending the message again changes nothing. AR means that messages of this type are not accepted. The
+// answer to a batch (FHS, BHS) is a batch with an acknowledgement of each message, and an AE for each part that
+// cannot be read; if nothing can be read, it is a single AE.
 func (b *Backend) Handle(ctx context.Context, message []byte, frameErr error) []byte {
 	if frameErr != nil {
 		return b.opts.answer(nil, rejected, frameErr)
@@ -51,7 +50,7 @@ func (b *Backend) Handle(ctx context.Context, message []byte, frameErr error) []
 	}
 }
 
-// handleBatch receives the messages of a batch one by one.
+// handleBatch receives the messages of a batch one after another, and returns the batch of acknowledgements.
 func (b *Backend) handleBatch(ctx context.Context, raw []byte) []byte {
 	batch, err := er7.ParseBatch(raw, b.opts.parsing())
 	if err != nil {
@@ -93,11 +92,10 @@ func (b *Backend) header(message []byte) *er7.Message {
 	return m
 }
 
-// Receive receives a message of the laboratory over any transport: results, statuses of
-// orders, late answers. A repeat changes nothing. Results that belong to no order for certain
-// are kept for review ([Options].ReviewTeam, [Backend.Review]). Invalid if the message, or a
-// result of it, cannot be read: the other results are kept. After any other error, call it again
-// with the message.
+// Receive receives a message of the laboratory over any transport: results, statuses of orders, late answers.
+// Receiving it again changes nothing. Results that belong to no order for certain are kept for review
+// ([Options].ReviewTeam, [Backend.Review]). It returns Invalid if the message, or a result in it, cannot be read;
+// the other results are stored. After any other error the caller should call it again with the message.
 func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
 	notTaken, err := b.receive(ctx, m)
 	return errors.Join(append(notTaken, err)...)
@@ -117,7 +115,7 @@ func (b *Backend) ReceiveAll(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// receive is Receive. notTaken lists the refused results; the others are stored.
+// receive is [Backend.Receive], but returns the errors of the refused results in notTaken. The others are stored.
 func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error, err error) {
 	in, err := Read(m, &b.opts)
 	if err != nil {
@@ -140,7 +138,7 @@ func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error
 	return notTaken, b.take(ctx, m, in, of, b.delivery(keyOf(m), m.Bytes(), numbers...))
 }
 
-// keyOf returns the same key for messages that differ in their headers alone.
+// keyOf returns a key that is equal for messages which differ only in their headers.
 func keyOf(m *er7.Message) string {
 	code, event := m.Type()
 	parts := [][]byte{[]byte(code), []byte(event), []byte(m.Header().Field(3).Raw()), []byte(m.Header().Field(4).Raw())}
@@ -180,7 +178,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 				if results && m != nil {
 					out.Messages = append(out.Messages, *m)
 				}
-				if !results || m == nil || g.hasDocuments() { // their documents have no order yet
+				if !results || m == nil || g.hasDocuments() { // nobody has decided yet to which order the documents belong
 					out.Review = g.reason()
 				}
 				continue

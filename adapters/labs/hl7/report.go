@@ -37,15 +37,15 @@ type TestReport struct {
 	Patient orders.ReportedPatient
 	// Head is the metadata of the whole report.
 	Head labresult.Metadata
-	// Numbers lists the placer order numbers of OBR and ORC, or else that of the parent order. Two numbers contradict
-	// each other.
+	// Numbers lists the placer order numbers of OBR and ORC, or else the number of the parent order. More than one
+	// means that the message contradicts itself.
 	Numbers []string
-	// Filler is the laboratory's number.
+	// Filler is the laboratory's own order number.
 	Filler string
 	// Codes lists the laboratory's codes of the test, and Name is its name.
 	Codes []string
 	Name  string
-	// Status is the status of the report: P, F, C, X and so on.
+	// Status is the result status of the test: P preliminary, F final, C corrected, X cancelled and so on.
 	Status string
 	// Control and OrderStatus are the fields of the order (ORC-1; ORC-25, else ORC-5).
 	Control, OrderStatus string
@@ -54,7 +54,7 @@ type TestReport struct {
 	Reported *labresult.TimestampWithOffset
 	// Parent is the result that led to the test; nil without one.
 	Parent *labresult.ParentResult
-	// Collected, Received: of the first sample; nil if not known.
+	// Collected and Received are the times of the first sample; nil if unknown.
 	Collected, Received *labresult.TimestampWithOffset
 	// Sample is the id of the first sample.
 	Sample string
@@ -67,7 +67,7 @@ type TestReport struct {
 	Withdrawn    bool
 	Laboratories map[string]labresult.PerformingLaboratory
 	CLIA         string
-	// occurrence counts preceding tests with the same numbers, codes and parent.
+	// occurrence is the number of preceding tests with the same numbers, codes and parent.
 	occurrence int
 	// amount is the collected amount of the test, if no sample has one.
 	amount string
@@ -75,8 +75,8 @@ type TestReport struct {
 	source *Specimen
 }
 
-// key identifies a test within its order. Susceptibilities of several isolates have
-// the same numbers and codes, and another parent.
+// key identifies a test within its order. It includes the parent, because susceptibility tests of several isolates
+// have the same numbers and codes.
 func (t *TestReport) key() string {
 	key := t.Filler
 	for _, c := range t.Codes {
@@ -100,9 +100,9 @@ type Observation struct {
 
 	// Key identifies the observation within its test.
 	Key string
-	// Status is the status of the observation: P, F, C, X, D and so on.
+	// Status is the status of the observation: P preliminary, F final, C corrected, X missing, D deleted and so on.
 	Status string
-	// Result has no text if the OBX has no value.
+	// Result is the result. It has no text if the OBX has no value.
 	Result labresult.Result
 }
 
@@ -173,22 +173,21 @@ type reader struct {
 	head    labresult.Metadata
 	orc     er7.Segment
 	open    bool // no OBR has followed the ORC yet
-	// alone means that the last segment was an OBR without an ORC before.
+	// alone means that the last segment was an OBR without a preceding ORC.
 	alone bool
 	// specimens holds the samples before the OBR in OUL messages.
 	specimens []*heldSpecimen
 	// specimenFirst means that samples precede their tests.
 	specimenFirst bool
-	seen          map[string]int // observations of the test by key
-	byKey         map[string]int // tests by key
+	seen          map[string]int // number of observations of the test by key
+	byKey         map[string]int // number of tests by key
 	// sent is the time of the message; nil if absent.
 	sent *labresult.TimestampWithOffset
-	// between is set after a patient and before the first test.
+	// between is true after a patient's PID and before the first test.
 	between bool
-	// The notes before the first test: of the message, of the patient or the visit, and
-	// of the order.
+	// Notes before the first test: of the message, of the patient or the visit, and of the order.
 	messageNotes, patientNotes, orderNotes string
-	// note is the target of an NTE segment; nil if notes are dropped.
+	// note is the text to which an NTE segment is appended; nil if notes are dropped.
 	note *string
 }
 
@@ -224,7 +223,7 @@ func (r *reader) segment(s er7.Segment) {
 	}
 }
 
-// finishOrder makes a report of an ORC without an OBR: the status of an order.
+// finishOrder adds a report for an ORC without an OBR, which states the status of an order.
 func (r *reader) finishOrder() {
 	if r.open {
 		r.in.Tests = append(r.in.Tests, TestReport{
@@ -285,7 +284,7 @@ func age(born, on healthlab.Date) int {
 func (r *reader) order(t *TestReport, obr er7.Segment) {
 	own := []er7.Part{obr.Field(2), r.orc.Field(2)}
 	if obr.Number() > 0 && !r.open && !obr.Field(2).Empty() {
-		own = own[:1] // the ORC is that of a test before
+		own = own[:1] // the ORC belongs to an earlier test
 	}
 	for _, parts := range [][]er7.Part{own, {obr.Field(29)}, {r.orc.Field(8)}} {
 		for _, p := range parts {
@@ -303,8 +302,8 @@ func (r *reader) order(t *TestReport, obr er7.Segment) {
 	}
 }
 
-// ofTest adds an ORC after its OBR, as in messages about specimens, to the test. It returns false if the ORC has
-// another order number.
+// ofTest adds an ORC that follows its OBR, as in messages about specimens, to the test. It returns false if the ORC
+// has another order number.
 func (r *reader) ofTest(orc er7.Segment) bool {
 	t := r.test()
 	placer, filler := orc.Field(2).Text(), orc.Field(3).Text()
@@ -409,14 +408,14 @@ func (r *reader) moment(p er7.Part) *labresult.TimestampWithOffset {
 	return &labresult.TimestampWithOffset{Timestamp: healthlab.At(s.Time), TimezoneOffset: offset, Precision: precisions[s.Precision]}
 }
 
-// precisions maps precisions of times. Seconds and fractions have no name.
+// precisions maps precisions of times to their names. Seconds and fractions have no name.
 var precisions = map[er7.Precision]labresult.Precision{
 	er7.Year: labresult.YearPrecision, er7.Month: labresult.MonthPrecision, er7.Day: labresult.DayPrecision,
 	er7.Hour: labresult.HourPrecision, er7.Minute: labresult.MinutePrecision,
 }
 
-// zoneOf returns the zone of a message's times without an offset: the offset of MSH-7, as the standard requires, unless
-// the laboratory's zone had the same offset when the message was written.
+// zoneOf returns the zone of a message's times without an offset. It is the offset of MSH-7, as the standard
+// requires, or the laboratory's zone if that had the same offset when the message was sent.
 func zoneOf(sent er7.Stamp, zone *time.Location) *time.Location {
 	_, offset := sent.Time.Zone()
 	if _, usual := sent.Time.In(zone).Zone(); !sent.Offset || usual == offset {

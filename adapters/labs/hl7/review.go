@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
 )
 
-// The reasons for review.
+// Reasons for which the journal holds a message for review.
 const (
 	// ReviewNoMatch means that the message names no order or an unknown one.
 	ReviewNoMatch = "no_match"
@@ -24,14 +24,14 @@ const (
 	ReviewCancelled = "match_cancelled"
 )
 
-// Review returns at most n messages under review after a place (zero is the start), with
-// the reason and the message as it came.
+// Review returns at most n messages under review after a position (zero is the start), each with the reason and the
+// message as received.
 func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.Delivery, error) {
 	return b.journal.Store.Review(ctx, b.journal.Lab, after, n)
 }
 
-// Deliveries returns the received messages of an order, unchanged, the oldest first. It returns NotFound if the order
-// was never submitted.
+// Deliveries returns the received messages of an order, unchanged, the oldest first. It returns NotFound if no order
+// with this id was submitted.
 func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order orders.OrderID) ([]labjournal.Delivery, error) {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
 	held, err := b.journal.Get(ctx, number)
@@ -74,7 +74,7 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 	if err != nil {
 		return fmt.Errorf("attach HL7 message: %w", err)
 	}
-	var rest []TestReport // without those that had an order
+	var rest []TestReport // the tests that had no order yet
 	of, err := b.orderNumbers(ctx, in)
 	if err != nil {
 		return fmt.Errorf("attach HL7 message: %w", err)

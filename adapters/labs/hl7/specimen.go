@@ -23,8 +23,7 @@ type Specimen struct {
 	Conditions, RejectReasons        []labresult.Coded
 	Additives                        []labresult.Coded
 	ContainerType                    *labresult.Coded
-	// Amount is how much was collected, with its unit, and Description the laboratory's words on
-	// the sample.
+	// Amount is the collected amount with its unit, and Description the laboratory's description of the sample.
 	Amount, Description string
 	// Notes are the comments on the sample, in lines.
 	Notes string
@@ -35,7 +34,7 @@ func (r *reader) specimen(s er7.Segment) {
 	t := r.test()
 	if r.specimenFirst || t == nil {
 		if len(r.specimens) > 0 && t != nil && r.specimens[0].segment.Number() < t.Segment {
-			r.specimens = nil // those of the tests before
+			r.specimens = nil // they belong to earlier tests
 		}
 		first := &heldSpecimen{segment: s}
 		r.specimens, r.note = append(r.specimens, first), &first.notes
@@ -45,7 +44,7 @@ func (r *reader) specimen(s er7.Segment) {
 	r.note = &t.Specimens[len(t.Specimens)-1].Notes
 }
 
-// heldSpecimen is an SPM that precedes its tests, with its notes.
+// heldSpecimen is a sample (SPM) that precedes its tests, with its notes.
 type heldSpecimen struct {
 	segment er7.Segment
 	notes   string
@@ -79,8 +78,8 @@ func lines(p er7.Part) string {
 	return strings.Join(out, "\n")
 }
 
-// addSpecimen adds a sample. Its default id is the laboratory's number of the test. The results belong to the first
-// sample.
+// addSpecimen adds a sample to a test. A sample without an id gets the laboratory's order number of the test.
+// Results are linked to the first sample.
 func (t *TestReport) addSpecimen(s Specimen) {
 	first := len(t.Specimens) == 0
 	switch {

@@ -15,7 +15,7 @@ type orderState struct {
 	// Head is the metadata of the newest report, and HeadAt its time.
 	Head   labresult.Metadata
 	HeadAt time.Time
-	// Tests and Results are by keys of their own.
+	// Tests and Results map the keys of tests and of results to their newest versions.
 	Tests   map[string]heldTest
 	Results map[string]heldResult
 	// Closed means that the laboratory has reported everything, and Stopped that it has cancelled the order.
@@ -60,7 +60,7 @@ type heldResult struct {
 	Corrects bool `json:",omitempty"`
 }
 
-// take merges a message into the state of the order and, if results is true, of its tests.
+// take merges the tests of a message into the state of the order; their results only if results is true.
 func (d *dossier) take(tests []TestReport, results bool) {
 	s := &d.State
 	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)
@@ -85,7 +85,7 @@ func (d *dossier) take(tests []TestReport, results bool) {
 			s.Stopped = true
 		}
 		if !results || len(t.Codes) == 0 && len(t.Observations) == 0 {
-			continue // the status of the order
+			continue // an ORC alone: the status of the order
 		}
 		if n := text(t.Head.Notes); n != "" {
 			if at, ok := s.Notes[n]; !ok || t.At.Before(at) {
@@ -149,7 +149,7 @@ func (s *orderState) test(t TestReport) {
 			now.Seq = s.Seq
 		}
 		if o.Status == "U" && o.Result.Result == "" && ok {
-			now.Result = old.Result // final without a repeat of the value
+			now.Result = old.Result // the final version may omit the value
 		}
 		corrected := o.Status == "C" || t.Status == "C"
 		now.Corrects = ok && (old.Corrects || corrected && old.Result.Result != "" && now.Result.Result != "" && old.Result.Result != now.Result.Result)

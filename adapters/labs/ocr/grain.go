@@ -20,8 +20,8 @@ func smooth(g *image.Gray) {
 	}
 }
 
-// degrain removes strong noise from the picture and reports whether there was any. Otherwise the paper would be as
-// bright as its brightest pixels. Print is several pixels wide at this size and remains.
+// degrain removes strong noise from the picture, and reports whether there was any. Without this step, noise would
+// make the paper seem as bright as its brightest pixels. Print is several pixels wide at this size and remains.
 func degrain(g *image.Gray) bool {
 	// The remaining noise after a pass is soft and would not be detected as noise.
 	passes := min(3, int(graininess(g)/11))
@@ -31,10 +31,9 @@ func degrain(g *image.Gray) bool {
 	return passes > 0
 }
 
-// graininess estimates the strength of the noise, as a standard deviation of
-// brightness: by the median of what a mask answers to that neither even places nor
-// slopes touch (Immerkaer, Fast noise variance estimation, 1996; the median in place of
-// the mean, since print is no noise).
+// graininess estimates the strength of the noise, as a standard deviation of brightness. It applies a mask that
+// responds neither to even areas nor to slopes, and takes the median of the responses (Immerkaer, Fast noise
+// variance estimation, 1996, takes the mean; the median ignores print).
 func graininess(g *image.Gray) float64 {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	var count [4*255*2 + 1]int
@@ -57,7 +56,7 @@ func graininess(g *image.Gray) float64 {
 	return 0
 }
 
-// calm removes the noise that even has amplified on dark paper.
+// calm removes noise on dark paper that the function even has amplified.
 func calm(g *image.Gray) {
 	const grainy = 9
 	for range 3 {
@@ -68,18 +67,18 @@ func calm(g *image.Gray) {
 	}
 }
 
-// deviation returns how far most of the paper of an evened picture is darker than its most
-// common brightness.
+// deviation returns by how much most of the paper is darker than its most common brightness, in a picture that the
+// function even has processed.
 func deviation(g *image.Gray) int {
 	hist := histogram(g)
 	paper := 128
-	for v := 128; v < 255; v++ { // 255 is also what was too bright
+	for v := 128; v < 255; v++ { // 255 also counts pixels that were too bright
 		if hist[v] > hist[paper] {
 			paper = v
 		}
 	}
 	edge := paper
-	for edge > 0 && 10*hist[edge] > 6*hist[paper] { // one deviation, if the grain is normal
+	for edge > 0 && 10*hist[edge] > 6*hist[paper] { // one standard deviation, if the noise is normally distributed
 		edge--
 	}
 	return paper - edge

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// dot is a small dark spot: a point, a part of a leader, a speck.
+// dot is a small dark spot: a decimal point, a dot of a leader or dirt.
 type dot struct{ x, y, x1, y1 int }
 
-// eraseLeaders paints rows of dots white: leaders between a name and its value, and dotted lines. OCR reads them as
-// noise together with the text beside them. A decimal point is a single dot and stays.
+// eraseLeaders paints rows of dots white: leaders between a name and its value, and dotted lines. OCR would read the
+// dots and the text beside them as noise. A decimal point is a single dot and stays.
 func eraseLeaders(g *image.Gray) {
 	dots := dotsOf(g)
 	slices.SortFunc(dots, func(a, b dot) int { return a.x - b.x })
-	// Rows by their foot, a little apart for paper that is not quite level.
+	// Rows are found by the lower edge of their dots, with some tolerance for paper that is not level.
 	const band = 6
 	rows := map[int][]dot{}
 	for _, d := range dots {
@@ -40,7 +40,7 @@ func eraseLeaders(g *image.Gray) {
 	}
 }
 
-// fewest is the smallest number of dots of a leader.
+// fewest is the smallest number of dots that form a leader.
 const fewest = 6
 
 // follows reports whether a dot continues a row: on the same level and at the same distance.

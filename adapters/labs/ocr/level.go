@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// ink are the dark points of a picture, in a raster of step pixels.
+// ink holds the dark points of a picture, in a raster of step pixels.
 type ink struct {
 	points []point // 0 to 1 across, 0 to 1 down
-	rows   int     // of the raster
+	rows   int     // number of rows of the raster
 	sums   []float64
 }
 
@@ -55,9 +55,9 @@ func (k *ink) score(off func(p point) float64) float64 {
 	return s
 }
 
-// shape is how lines of print run across a page. Its terms are the slope, the sag and the skewed sag of lines in the
-// middle of the page, and how much these change from the top to the bottom. Their sum is the height at x of a line that
-// begins at y. All are parts of the height of the page.
+// shape describes how lines of print run across a page. Its terms are the slope, the sag and the skewed sag of lines
+// in the middle of the page, and how much these change from top to bottom. Their sum is the height, at position x,
+// of a line that begins at y. All are fractions of the height of the page.
 type shape [6]float64
 
 func (s *shape) at(p point) float64 {
@@ -118,7 +118,7 @@ func levelled(g *image.Gray) func(point) point {
 	if steep < 1 {
 		return nil
 	}
-	// The text is as upright as its lines are level.
+	// Print is assumed to be turned by the same angle as its lines.
 	slope := found[0] * h / w
 	return func(q point) point {
 		x := q.x - slope*(q.y-h/2)

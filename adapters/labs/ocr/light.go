@@ -23,7 +23,7 @@ func darkenPrint(g *image.Gray) {
 			darker += n
 		}
 	}
-	// A sheet of paper on something dark takes more of the picture than print does.
+	// Light pixels that cover much of a picture are a sheet of paper on something dark, not print.
 	if ground > 100 || lighter*200 < all || lighter*10 > all*3 || darker > lighter {
 		return
 	}
@@ -49,7 +49,7 @@ func even(g *image.Gray) {
 					n++
 				}
 			}
-			// Nearly the brightest: a speck of noise does not count.
+			// Takes nearly the brightest pixel, so that a speck of noise does not count.
 			left := n / 12
 			v := 255
 			for ; v > 0; v-- {

@@ -11,7 +11,7 @@ import (
 	"image"
 	"image/color"
 	_ "image/jpeg" // the types that we read
-	_ "image/png"  // the types that we read
+	_ "image/png"  // supported types
 	"os/exec"
 	"runtime"
 	"slices"
@@ -37,8 +37,7 @@ type Options struct {
 	// Language returns the language of a page from its first reading. If tesseract has data of that language, the page
 	// is read again with it. Use [labreport.Reader.Language]. Default: every page is read in Languages.
 	Language func(labreport.Page) string
-	// Workers is how many pages are read at a time. Default: the number of
-	// processors, at most 2.
+	// Workers is the number of pages that are read concurrently. Default: the number of processors, at most 2.
 	Workers int
 	// Timeout is the longest run of tesseract. Default 15 s.
 	Timeout time.Duration
@@ -48,7 +47,8 @@ type Options struct {
 	Languages []string
 }
 
-// maxPixels is the largest number of pixels of a picture with three bytes per pixel; fewer for a deeper one.
+// maxPixels is the largest number of pixels of a picture with three bytes per pixel. Pictures with more bytes per
+// pixel may have fewer.
 const maxPixels = 40_000_000
 
 // Engine reads pictures. It is safe for concurrent use.
@@ -57,10 +57,10 @@ type Engine struct {
 	path    string
 	langs   string
 	listing sync.Once
-	have    map[string]string // tesseract's names of the languages that it has, by ours; set by listing
+	have    map[string]string // language → tesseract's name for it, if tesseract has its data; set by listing
 	slots   chan struct{}
-	// own is a semaphore that keeps one processor free of image processing, because goroutines have no priority as
-	// tesseract has.
+	// own is a semaphore that limits concurrent image processing and keeps one processor free of it. Goroutines,
+	// unlike the process of tesseract, cannot have a lower priority.
 	own chan struct{}
 }
 
@@ -205,7 +205,7 @@ func (e *Engine) Page(ctx context.Context, img image.Image) (labreport.Page, err
 	return e.read(ctx, grey(img, 1))
 }
 
-// alone runs long image processing within the limit of own.
+// alone runs a long image operation within the limit of the semaphore own.
 func (e *Engine) alone(ctx context.Context, work func() error) error {
 	select {
 	case e.own <- struct{}{}:
@@ -216,21 +216,21 @@ func (e *Engine) alone(ctx context.Context, work func() error) error {
 	return work()
 }
 
-// try is one way to read a page.
+// try is one way of reading a page.
 type try struct {
-	part float64 // of the full size
-	psm  string  // tesseract's way to look for lines
-	raw  bool    // with the rules of the tables
+	part float64 // size of the picture, as a share of the full size
+	psm  string  // tesseract's page segmentation mode
+	raw  bool    // with the lines of tables
 }
 
-// tries are the ways, the best first. Their mistakes have little in common: with "11" a value
-// is read apart from the rest of its line. Grain makes too many words of their own that way.
+// Ways of reading a page, the best first. They make different mistakes: with mode 11, a value is read separately
+// from the rest of its line, but noise in the picture then becomes words.
 var (
 	tries       = []try{{0.76, "6", false}, {0.88, "11", false}, {0.64, "6", false}, {0.85, "11", true}}
 	triesGrainy = []try{{0.76, "6", false}, {0.88, "6", false}, {0.64, "6", false}, {0.85, "11", true}}
 )
 
-// sureEnough is the mean confidence of the first reading with which two are enough.
+// sureEnough is the mean confidence of the first reading from which on two readings suffice.
 const sureEnough = 0.95
 
 // read reads a page, and reads its doubtful places a second time.
@@ -257,15 +257,15 @@ func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error
 	return page, nil
 }
 
-// A page does not stand upright if its first reading has at least fewWords words, and a mean confidence below legible. Of eight
+// A page is turned if its first reading has at least fewWords words with a mean confidence below legible. For eight
 // pictures of the open set the mean was at least 0.84 upright, and at most 0.44 turned.
 const (
 	fewWords = 8
 	legible  = 0.6
 )
 
-// upright prepares a page and reads it once. A page that is not legible is turned by quarters; if none of them is
-// legible, it stays as it is.
+// upright prepares a page and reads it once. If the page is not legible, it tries the quarter turns; if none of them
+// is legible, it keeps the page as it is.
 func (e *Engine) upright(ctx context.Context, g *image.Gray) (*prepared, []labreport.Word, error) {
 	p, words, err := e.readTurned(ctx, g, 1)
 	if err != nil || confidence(words) >= legible || len(words) < fewWords {
@@ -311,7 +311,7 @@ func (e *Engine) reread(ctx context.Context, p *prepared, words []labreport.Word
 	}
 	again, err := e.tesseract(ctx, crop, "7", e.langs)
 	if err != nil {
-		return // the first reading stays
+		return // keep the first reading
 	}
 	var text strings.Builder
 	for _, word := range again {
@@ -336,8 +336,8 @@ func digits(s string) string {
 	}, s)
 }
 
-// readBest reads a page in several ways, of which first is the first, and merges the readings. It returns the best of the
-// merged and the single readings.
+// readBest reads a page in several ways and merges the readings; first is the reading that was already made. It
+// returns the best of the merged reading and the single ones.
 func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Word) (labreport.Page, error) {
 	page := labreport.Page{Number: 1, Width: float64(p.flat.Rect.Dx()), Height: float64(p.flat.Rect.Dy()), Image: true, Original: p.original}
 	judge := e.o.Readability
@@ -368,7 +368,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Wo
 		}
 		if err != nil {
 			if errors.Is(err, healthlab.Exhausted) || errors.Is(err, context.DeadlineExceeded) {
-				break // out of time: the best so far
+				break // the time is up: return the best so far
 			}
 			return labreport.Page{}, err
 		}
@@ -382,7 +382,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Wo
 			return best, nil
 		}
 		if i == 1 && bestScore == 0 {
-			return best, nil // twice nothing that a report has
+			return best, nil // two readings found nothing that a lab report contains
 		}
 		if i == 1 && confidence(readings[0]) >= sureEnough {
 			break // the second reading confirms the first
@@ -448,7 +448,7 @@ func confidence(words []labreport.Word) float64 {
 	return sum / max(n, 1)
 }
 
-// empty reports whether a picture is of one brightness all over, or nearly.
+// empty reports whether a picture has nearly the same brightness everywhere.
 func empty(g *image.Gray) bool {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	low, high := 255, 0

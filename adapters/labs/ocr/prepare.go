@@ -7,14 +7,14 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// prepared is a page with the pictures derived for reading.
+// prepared is a page with the pictures that are derived from it for reading.
 type prepared struct {
-	raw      *image.Gray       // as it was turned
-	flat     *image.Gray       // evened, straightened, enlarged
-	unruled  *image.Gray       // without the lines of tables, smoothed; nil until it is used
-	flatBack func(point) point // from flat to raw
+	raw      *image.Gray       // the upright page
+	flat     *image.Gray       // with even light, straightened and enlarged
+	unruled  *image.Gray       // flat without the lines of tables, smoothed; nil until it is used
+	flatBack func(point) point // maps a point of flat to raw
 	grainy   bool
-	turned   int // the EXIF orientation by which the given picture was turned; 0 and 1 are none
+	turned   int // EXIF orientation of the given picture; 0 and 1 mean that it was not turned
 }
 
 // scaled returns the straightened page without table lines and noise, scaled by part. Readings at two sizes make
@@ -35,7 +35,7 @@ const tall = 3300
 func prepare(g *image.Gray) *prepared {
 	p := &prepared{raw: g}
 	w, h := float64(g.Rect.Dx()), float64(g.Rect.Dy())
-	// The sheet of a photo is cut out and made a rectangle.
+	// The sheet of paper in a photo is cut out and made rectangular.
 	corners, cut := sheet(g)
 	ow, oh := w, h
 	back := func(q point) point { return q }
@@ -68,7 +68,7 @@ func prepare(g *image.Gray) *prepared {
 	return p
 }
 
-// original maps a box of the straightened page, at any size, to the given picture.
+// original maps a box of the straightened page, at any size, to the picture as given.
 func (p *prepared) original(b labreport.Box) labreport.Box {
 	rw, rh := float64(p.raw.Rect.Dx()), float64(p.raw.Rect.Dy())
 	w, h := float64(p.flat.Rect.Dx()), float64(p.flat.Rect.Dy())
@@ -92,12 +92,12 @@ func copyOf(g *image.Gray) *image.Gray {
 	return out
 }
 
-// warp returns a picture of w by h pixels, each interpolated at the place that from returns.
+// warp returns a picture of w by h pixels. Each pixel is interpolated at the point of g that from returns.
 func warp(g *image.Gray, w, h int, from func(point) point) *image.Gray {
 	w, h = max(w, 1), max(h, 1)
 	out := image.NewGray(image.Rect(0, 0, w, h))
 	gw, gh := g.Rect.Dx(), g.Rect.Dy()
-	const bits, one = 8, 1 << 8 // places are in parts of a pixel
+	const bits, one = 8, 1 << 8 // positions in fractions of a pixel
 	for y := range h {
 		for x := range w {
 			q := from(point{float64(x) + 0.5, float64(y) + 0.5})

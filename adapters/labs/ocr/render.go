@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// smaller returns a picture upright, on white, with at most the given number of pixels: each
-// is the mean of a square of the original.
+// smaller returns a picture upright, on white, with at most the given number of pixels. Each pixel is the mean of a
+// square of the original.
 func smaller(img image.Image, orientation, pixels int) *image.RGBA {
 	b := img.Bounds()
 	w, h := b.Dx(), b.Dy()

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// eraseRules paints the lines of tables white: long dark runs that are thin. Letters
-// are short or thick.
+// eraseRules paints the lines of tables white. It recognises them as long, thin dark runs; letters are short or
+// thick.
 func eraseRules(g *image.Gray) *image.Gray {
 	const wide, high = 160, 90
 	w, h := g.Rect.Dx(), g.Rect.Dy()
@@ -25,7 +25,7 @@ type raster struct {
 
 func (r raster) dark(k, line int) bool { return r.pix[line*r.across+k*r.along] < 150 }
 
-// erase paints thin runs of at least a length white in out, and the pixels on both sides.
+// erase paints white, in out, each thin run of at least a length, and the pixels beside it.
 func (r raster) erase(out []uint8, least int) {
 	for line := range r.lines {
 		for k := 0; k < r.length; {

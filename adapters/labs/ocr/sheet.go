@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// point is a place in a picture, in pixels.
+// point is a position in a picture, in pixels.
 type point struct{ x, y float64 }
 
 func dist(a, b point) float64 { return math.Hypot(a.x-b.x, a.y-b.y) }
 
-// sheet finds the four corners of a sheet of paper on something darker, clockwise
-// from the top left. False if the picture is all paper.
+// sheet finds the four corners of a sheet of paper on something darker, clockwise from the top left. It returns
+// false if the paper fills the picture.
 func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	step := max(1, max(w, h)/400)
@@ -27,7 +27,7 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	// Paper in shadow may be darker than a bright table, but not than the table in the same shadow.
 	lit := copyOf(lum)
 	even(lit)
-	const fourFifths = 200 // of the brightness of paper
+	const fourFifths = 200 // of 255, for the brightness of the paper
 	best := 0.0
 	for _, try := range []struct {
 		picture *image.Gray
@@ -49,8 +49,8 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	return corners, true
 }
 
-// paperAbove returns the corners of what is as bright as cut around the middle of a thumbnail, and how nearly it is a
-// quadrilateral with straight edges: 1 if entirely, 0 if not at all.
+// paperAbove finds the area around the middle of a thumbnail that is at least as bright as cut. It returns its
+// corners, and how close it is to a quadrilateral with straight edges: from 0 to 1.
 func paperAbove(lum *image.Gray, step int, cut uint8) (corners [4]point, straight float64) {
 	sw, sh := lum.Rect.Dx(), lum.Rect.Dy()
 	seen := make([]bool, sw*sh)
@@ -102,17 +102,17 @@ func paperAbove(lum *image.Gray, step int, cut uint8) (corners [4]point, straigh
 	return corners, straight - math.Abs(1-got)
 }
 
-// region are the fields of a raster that belong to the sheet. A field is step pixels wide and high.
+// region holds the cells of a raster that belong to the sheet. A cell is step pixels wide and high.
 type region struct {
 	in        []bool
 	w, h, pix int
 }
 
-// wholeCorners puts each corner that does not lie where its two edges meet there: a shadow, a finger or a fold hides it,
-// or something bright lies beside it. The edges of a curled sheet bend less than that. It returns the part of the
-// points of the edges that lie near a straight line.
+// wholeCorners corrects each corner that is not where its two edges meet, because a shadow, a finger or a fold hides
+// it, or something bright lies beside it. The edges of a curled sheet deviate less than that and are kept. It also
+// returns the share of edge points that are close to a straight line.
 func wholeCorners(found [4]point, r region) ([4]point, float64) {
-	const well = 0.02 // of the diagonal of the picture
+	const well = 0.02 // share of the diagonal of the picture
 	top, bottom := r.edges(r.w, r.h, func(along, across int) bool { return r.in[across*r.w+along] })
 	left, right := r.edges(r.h, r.w, func(along, across int) bool { return r.in[along*r.w+across] })
 	straight := min(top.straight, right.straight, bottom.straight, left.straight)
@@ -126,7 +126,7 @@ func wholeCorners(found [4]point, r region) ([4]point, float64) {
 	return found, straight
 }
 
-// edge is a line: across = at + slope*along. straight is the part of its points that lie near it.
+// edge is a line: across = at + slope*along. straight is the share of its points that are close to the line.
 type edge struct{ at, slope, straight float64 }
 
 func (e edge) meets(vertical edge) point {
@@ -155,8 +155,9 @@ func (r region) edges(along, across int, in func(along, across int) bool) (first
 	return median(starts, float64(across*r.pix)), median(ends, float64(across*r.pix))
 }
 
-// median returns the line with the median of the slopes between all points (Theil 1950, Sen 1968). Up to a quarter of the
-// points may lie elsewhere. The first and last points belong to the other edges. size is that of the picture.
+// median returns the line with the median of the slopes between all points (Theil 1950, Sen 1968). It tolerates
+// outliers, up to a quarter of the points. It ignores the first and last points, which belong to the adjacent edges.
+// size is the size of the picture.
 func median(points []point, size float64) edge {
 	rim := len(points) / 12
 	points = points[rim : len(points)-rim]
@@ -186,7 +187,7 @@ func median(points []point, size float64) edge {
 	return e
 }
 
-// thumbnail is the picture made small, by the brightest of a few pixels: print is not background.
+// thumbnail returns a smaller picture, in which each pixel is the brightest of several, so that print disappears.
 func thumbnail(g *image.Gray, sw, sh, step int) *image.Gray {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	out := image.NewGray(image.Rect(0, 0, sw, sh))
@@ -202,7 +203,7 @@ func thumbnail(g *image.Gray, sw, sh, step int) *image.Gray {
 	return out
 }
 
-// borderOf returns the brightness of the edge of a picture, the darkest first.
+// borderOf returns the brightness of the pixels at the edge of a picture, sorted from the darkest.
 func borderOf(lum *image.Gray) []uint8 {
 	w, h := lum.Rect.Dx(), lum.Rect.Dy()
 	border := slices.Concat(lum.Pix[:w], lum.Pix[(h-1)*w:])
@@ -221,11 +222,11 @@ func mostlyDark(lum *image.Gray, cut uint8) bool {
 func justAbove(lum *image.Gray) uint8 {
 	border := borderOf(lum)
 	middle, high := int(border[len(border)/2]), int(border[len(border)*9/10])
-	return uint8(min(255, 2*high-middle+6)) // hardly any of the border is brighter
+	return uint8(min(255, 2*high-middle+6)) // brighter than nearly all of the border
 }
 
-// convex reports whether four corners form a convex quadrilateral with sides of at least a length. Others cannot be
-// mapped to a rectangle.
+// convex reports whether four corners form a convex quadrilateral whose sides have at least a length. Only such a
+// quadrilateral can be mapped to a rectangle.
 func convex(c [4]point, least float64) bool {
 	for i := range 4 {
 		a, b, d := c[i], c[(i+1)%4], c[(i+2)%4]
@@ -255,7 +256,7 @@ func histogram(g *image.Gray) (count [256]int) {
 	return count
 }
 
-// otsu finds the brightness that best divides the dark from the bright (Otsu 1979).
+// otsu returns the brightness that best separates dark from bright pixels (Otsu 1979).
 func otsu(g *image.Gray) uint8 {
 	hist := histogram(g)
 	total := 0.0
@@ -278,8 +279,7 @@ func otsu(g *image.Gray) uint8 {
 	return uint8(min(255, at))
 }
 
-// homography maps a rectangle of w by h onto four corners, clockwise from the top
-// left.
+// homography returns the map from a rectangle of w by h to four corners, given clockwise from the top left.
 func homography(w, h float64, c [4]point) func(point) point {
 	dx1, dx2, dx3 := c[1].x-c[2].x, c[3].x-c[2].x, c[0].x-c[1].x+c[2].x-c[3].x
 	dy1, dy2, dy3 := c[1].y-c[2].y, c[3].y-c[2].y, c[0].y-c[1].y+c[2].y-c[3].y

@@ -72,7 +72,7 @@ func (e *Engine) installed(ctx context.Context) map[string]string {
 	return have
 }
 
-// limited refuses to write more than a limit.
+// limited is a writer that fails after a number of bytes.
 type limited struct {
 	w    io.Writer
 	left int
@@ -137,7 +137,7 @@ func parseTSV(r io.Reader, w, h float64) []labreport.Word {
 	out := make([]labreport.Word, 0, len(words))
 	for _, v := range words {
 		if v.h > 4*typical || v.w > 0.9*w && v.h > 2*typical {
-			continue // a smudge or a frame
+			continue // dirt or a frame
 		}
 		y, height := v.y, v.h
 		if l, ok := lines[v.line]; ok && l[1] <= 2.2*typical && l[1] >= v.h {

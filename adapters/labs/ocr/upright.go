@@ -23,7 +23,7 @@ func grey(img image.Image, orientation int) *image.Gray {
 				copy(g.Pix[y*g.Stride:y*g.Stride+b.Dx()], src.Y[(y+b.Min.Y-src.Rect.Min.Y)*src.YStride+b.Min.X-src.Rect.Min.X:])
 			}
 		default:
-			// Transparent parts are paper.
+			// Transparent parts become white, like paper.
 			draw.Draw(g, g.Rect, image.White, image.Point{}, draw.Src)
 			draw.Draw(g, g.Rect, img, b.Min, draw.Over)
 		}
@@ -49,7 +49,8 @@ func uprightRect(w, h, orientation int) image.Rectangle {
 	return image.Rect(0, 0, w, h)
 }
 
-// lyingAt returns the stored pixel that appears at x, y of the upright picture of w by h, by the EXIF orientation.
+// lyingAt returns the position in the stored picture of the pixel at x, y of the upright one, which has the size w
+// by h.
 func lyingAt(x, y, w, h, orientation int) (int, int) {
 	switch orientation {
 	case 2:
@@ -70,7 +71,7 @@ func lyingAt(x, y, w, h, orientation int) (int, int) {
 	return x, y
 }
 
-// lyingBox returns the place in the stored picture of a box of the upright one, for the orientations that are turns.
+// lyingBox maps a box of the upright picture to the stored one, for EXIF orientations that are rotations.
 func lyingBox(b labreport.Box, orientation int) labreport.Box {
 	switch orientation {
 	case 3:

@@ -7,9 +7,9 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// vote joins several readings of one page. Where they agree, the words are surer than
-// any one reading alone; where they do not, the text with the most weight stands and
-// its confidence falls. No letter is made up: every word is one that some reading saw.
+// vote merges several readings of one page. Where they agree, the words get a higher confidence than in any single
+// reading. Where they differ, the text with the most weight is used, with a lower confidence. Every word of the
+// result occurs in some reading.
 func vote(readings [][]labreport.Word) []labreport.Word {
 	type ref struct{ reading, word int }
 	var all []ref
@@ -49,7 +49,7 @@ func vote(readings [][]labreport.Word) []labreport.Word {
 			}
 		}
 	}
-	groups := map[int][][]labreport.Word{} // by root: the words of each reading
+	groups := map[int][][]labreport.Word{} // root of the group → words of each reading
 	var order []int
 	for i, r := range all {
 		root := find(i)
@@ -72,13 +72,13 @@ func cover(a, b labreport.Box) bool {
 	return w > 0.4*min(a.Width, b.Width) && h > 0.45*min(a.Height, b.Height)
 }
 
-// elect returns the best words of one place.
+// elect returns the best words for one place of the page.
 func elect(group [][]labreport.Word) []labreport.Word {
 	type party struct {
 		words  []labreport.Word
 		weight float64
 		best   float64
-		doubt  float64 // the chance that all its voters are wrong
+		doubt  float64 // probability that all readings with this text are wrong
 		voters int
 	}
 	parties := map[string]*party{}
@@ -130,7 +130,7 @@ func elect(group [][]labreport.Word) []labreport.Word {
 		}
 	}
 	if won.voters == 1 && silent > 0 && silent >= len(group)-1 && won.best < 0.6 {
-		return nil // a speck that one reading took for print
+		return nil // dirt that a single reading took for print
 	}
 	conf := 1 - won.doubt
 	if won.voters < len(group)-silent {

@@ -55,7 +55,7 @@ var bandLooks = map[aggregate.Band]struct {
 type glucosePage struct {
 	*layout
 	profile *glucoseprofile.Profile
-	most    float64 // the top of the scale
+	most    float64 // upper end of the scale
 }
 
 // PrintProfile implements [glucoseprofile.Printer]. It prints one A4 page.
@@ -153,7 +153,7 @@ func (g *glucosePage) titles(subject string) {
 	}
 }
 
-// measures writes the list of measures.
+// measures prints the list of statistics, such as the mean.
 func (g *glucosePage) measures() {
 	p := g.profile
 	g.at(margin, statsTop-7, style{heading, true}, "Measures")
@@ -180,7 +180,7 @@ func (g *glucosePage) measures() {
 	g.right(margin+80, y, style{body, true}, strconv.FormatInt(p.Readings, 10))
 }
 
-// bands draws the shares of the bands as one bar, the highest on top, with a line of text for each.
+// bands draws the shares of the glucose bands as one bar, the highest band on top, with a line of text for each.
 func (g *glucosePage) bands() {
 	const x, wide, tall = 112.0, 14.0, 54.0
 	g.colour(black)
@@ -210,7 +210,7 @@ func (g *glucosePage) bands() {
 	g.f.Rect(x, statsTop, wide, tall, "D")
 }
 
-// ends writes the ends of a band.
+// ends returns the limits of a band as text.
 func (g *glucosePage) ends(b glucoseprofile.Band) string {
 	switch {
 	case b.Low == nil:
@@ -225,7 +225,7 @@ func (g *glucosePage) height(v, top, tall float64) float64 {
 	return top + tall*(1-math.Min(v, g.most)/g.most)
 }
 
-// target returns the ends of the range.
+// target returns the limits of the target range.
 func (g *glucosePage) target() (low, high float64) {
 	for _, b := range g.profile.Bands {
 		if b.Name == aggregate.InTarget && b.Low != nil && b.High != nil {
@@ -295,7 +295,7 @@ func (g *glucosePage) clock() {
 
 func quarterOf(q *glucoseprofile.Quarter) float64 { return float64(q.Minute)/15 + 0.5 }
 
-// runs returns the parts of the day with readings.
+// runs returns the consecutive parts of the day that have readings.
 func (g *glucosePage) runs() (out [][]*glucoseprofile.Quarter) {
 	open := false
 	for i := range g.profile.Clock {
@@ -331,7 +331,7 @@ func (g *glucosePage) area(run []*glucoseprofile.Quarter, x func(float64) float6
 	g.f.Polygon(points, "F")
 }
 
-// daily draws the last days, seven in a row.
+// daily draws the readings of the last days as small charts, seven in a row.
 func (g *glucosePage) daily() {
 	const columns = 7
 	g.colour(black)

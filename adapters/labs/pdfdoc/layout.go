@@ -20,10 +20,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// Measures, in millimetres; letters in points.
+// Measures in millimetres, and font sizes in points.
 const (
 	margin  = 16.0
-	top     = 24.0 // below the head that pages after the first have
+	top     = 24.0 // below the header of the second and later pages
 	bottom  = 20.0
 	body    = 9.0
 	small   = 7.5
@@ -34,7 +34,7 @@ const (
 	leading = 1.3
 )
 
-// style is how text looks.
+// style is the appearance of text.
 type style struct {
 	size float64
 	bold bool
@@ -95,7 +95,7 @@ func (l *layout) breakPage() {
 				y += style{small, true}.line()
 			}
 		})
-		// A head of several lines pushes the rest down.
+		// A header of several lines moves the rest down.
 		n := len(l.wrap(joined(" · ", l.d.Title, l.d.Number, l.d.Subject), style{small, true}, l.inner()))
 		l.y = max(top, margin+float64(n)*style{small, true}.line()+3)
 	}
@@ -151,7 +151,7 @@ func (l *layout) pieces(s string, each func(face int, text string)) {
 	}
 }
 
-// measure returns how wide prepared text is.
+// measure returns the width of prepared text.
 func (l *layout) measure(s string, st style) float64 {
 	w := 0
 	for _, r := range s {
@@ -164,7 +164,7 @@ func (l *layout) measure(s string, st style) float64 {
 	return float64(w) * st.size * point / 1000
 }
 
-// set is a line of text that is ready to be drawn, from left to right.
+// set is a prepared line of text, in the order in which it is drawn from left to right.
 type set string
 
 // wrap breaks text into lines of a width: between words, and inside a word that is wider
@@ -268,7 +268,7 @@ func (l *layout) section(s documents.Section) {
 	if s.Heading != "" {
 		st := style{heading, true}
 		heads := l.wrap(s.Heading, st, l.inner())
-		l.ensureHeight(float64(len(heads))*st.line() + 1.5 + l.start(&s)) // a heading is not alone at the end of a page
+		l.ensureHeight(float64(len(heads))*st.line() + 1.5 + l.start(&s)) // keeps a heading on the page of its first row
 		l.lines(margin, st, heads)
 		y := l.y
 		l.later(func() {
@@ -309,7 +309,7 @@ func (l *layout) section(s documents.Section) {
 	}
 }
 
-// start is how much room the first row of a section needs.
+// start returns the height of the first row of a section.
 func (l *layout) start(s *documents.Section) float64 {
 	line := style{body, false}.line()
 	switch {
@@ -348,7 +348,7 @@ func (l *layout) item(text string, mark func(x, y float64)) {
 	l.y += 1.5
 }
 
-// fieldName is how wide the name of a field is.
+// fieldName is the width of the name of a field.
 const fieldName = 28.0
 
 // fields prints two fields per row. A field with a long value, or with a word that half a row would break, has its own
@@ -404,7 +404,7 @@ func (l *layout) tableStart(t *documents.Table) float64 {
 	return l.tall(ws, t.Columns, style{small, true}) + 1 + l.rows(ws, t.Rows)
 }
 
-// rows is how much room the first of some rows needs, with the headings of groups before it.
+// rows returns the height of the first of some rows, with the group headings before it.
 func (l *layout) rows(ws []float64, rows []documents.Row) float64 {
 	need := 0.0
 	for _, r := range rows {
@@ -456,7 +456,7 @@ func (l *layout) table(t *documents.Table) {
 	}
 }
 
-// tall is how much room a row of cells needs.
+// tall returns the height of a row of cells.
 func (l *layout) tall(ws []float64, text []string, st style) float64 {
 	n := 0
 	for i, c := range text {
@@ -511,7 +511,7 @@ const thinnest, thickest = 0.19, 0.33
 // bars returns the bars of a number as a Code 128 barcode and its width with quiet zones; nil if the width exceeds
 // most.
 func (l *layout) bars(number string, most float64) ([]bool, float64) {
-	const quiet = 20 // modules, of both sides
+	const quiet = 20 // width of both quiet zones, in modules
 	if number == "" || strings.ContainsFunc(number, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil, 0
 	}
@@ -553,7 +553,7 @@ type stock struct {
 	page          fpdf.SizeType
 	width, height float64
 	columns       int
-	pad           float64 // the white at a label's edges, where some printers cannot print
+	pad           float64 // margin of a label, in which some printers cannot print
 }
 
 var stocks = map[documents.LabelStock]stock{
@@ -561,7 +561,7 @@ var stocks = map[documents.LabelStock]stock{
 	documents.LabelSheet: {fpdf.SizeType{Wd: 210, Ht: 297}, 70, 37, 3, 4.5},
 }
 
-// Letters of labels, in points, and the height of their barcodes, in millimetres.
+// Font sizes of labels in points, and the height of their barcodes in millimetres.
 const (
 	labelLetters, leastLetters = 7.5, 5.0
 	labelBars                  = 8.0
@@ -609,7 +609,7 @@ func (l *layout) fitLabel(label documents.Label, s stock) (size, height float64)
 	}
 }
 
-// label prints what identifies the tube first: the barcode with its number, and the name.
+// label prints a label. The barcode with its number and the name come first, because they identify the tube.
 func (l *layout) label(label documents.Label, size, x, y float64, s stock) {
 	at := y + s.pad
 	if bars, wide := l.bars(label.Number, s.width-2); bars != nil {
@@ -625,7 +625,7 @@ func (l *layout) label(label documents.Label, size, x, y float64, s stock) {
 	}
 }
 
-// Pictures: signatures of this size at most, in pixels and on paper.
+// Largest size of a signature, in pixels and on paper.
 const (
 	maxPixels              = 16 << 20
 	pictureWidth, pictureY = 60.0, 22.0

@@ -1,5 +1,5 @@
-// Package pdfdoc lays out the documents of orders as PDF files: requisitions, labels,
-// collection instructions, notices and reports.
+// Package pdfdoc lays out the documents of orders as PDF files: requisitions, labels, collection instructions,
+// notices and reports.
 //
 // [New] makes a [Printer], which implements [documents.Printer]:
 //
@@ -9,16 +9,14 @@
 //	})
 //	printed := documents.New(service, printer, nil)
 //
-// Text is set in DejaVu Sans, of which each file has the letters that it needs, with
-// their meaning, so that text can be selected, searched and read aloud. That covers Latin,
-// Greek, Cyrillic, Armenian, Georgian, Hebrew and Arabic, the last two from right to
-// left and with joined letters. Further scripts need [Options.Fonts]. What no font has,
-// and what would need more than one letter after another to be written right (such as the
-// scripts of India), is not left out or shown as a box: it is printed by its Unicode
-// numbers, as in [U+4E2D U+6587], and the foot of the page says so.
+// Text is set in DejaVu Sans. Each file contains the letters that it needs, with their code points, so that text can
+// be selected, searched and read aloud. The font covers Latin, Greek, Cyrillic, Armenian, Georgian, Hebrew and
+// Arabic, the last two from right to left and with joined letters. Further scripts need [Options.Fonts]. A letter
+// that no font has, or that cannot be shaped correctly (such as in the scripts of India), is printed by its code
+// point, as in [U+4E2D U+6587], and the foot of the page says so.
 //
-// Barcodes are Code 128, drawn as lines. A number that Code 128 cannot hold, or that is
-// too long to be read by a scanner, is printed as text alone.
+// Barcodes are Code 128, drawn as lines. A number that Code 128 cannot encode, or whose barcode a scanner could not
+// read, is printed only as text.
 package pdfdoc
 
 import (
@@ -70,7 +68,7 @@ type cut struct {
 // maxFonts is the largest number of fonts.
 const maxFonts = 100
 
-// New returns a Printer. Invalid if a font cannot be used.
+// New returns a Printer. It returns Invalid if a font cannot be used.
 func New(opts *Options) (*Printer, error) {
 	files := [][]byte{dejavusans.TTF}
 	if opts != nil {
@@ -83,7 +81,7 @@ func New(opts *Options) (*Printer, error) {
 	for i, file := range files {
 		f := new(face)
 		if err := f.regular.read(file); err != nil {
-			return nil, fmt.Errorf("%w: Options.Fonts[%d]: must be a TrueType font: %v", healthlab.Invalid, i-1, err) // 0 is the font of the package
+			return nil, fmt.Errorf("%w: Options.Fonts[%d]: must be a TrueType font: %v", healthlab.Invalid, i-1, err) // fonts[0] is built in
 		}
 		f.bold = f.regular
 		p.faces = append(p.faces, f)
@@ -103,7 +101,7 @@ func New(opts *Options) (*Printer, error) {
 	return p, nil
 }
 
-// read records the letters of a font.
+// read records the widths of the letters that a font has.
 func (c *cut) read(file []byte) error {
 	font, err := sfnt.Parse(file)
 	if err != nil {
@@ -145,7 +143,7 @@ func (p *Printer) Print(ctx context.Context, d documents.Document) ([]byte, erro
 	}
 	at := d.At
 	if at.IsZero() {
-		at = time.Unix(0, 0) // the library would take the clock's
+		at = time.Unix(0, 0) // otherwise the library uses the current time
 	}
 	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", Size: size})
 	f.SetCatalogSort(true)

@@ -17,9 +17,9 @@ var intricate = []*unicode.RangeTable{
 	unicode.Syriac, unicode.Tamil, unicode.Telugu, unicode.Thaana, unicode.Tibetan,
 }
 
-// prepare normalises a line of text for printing: composed letters, plain spaces, no invisible characters, joined
-// Arabic letters, and code points in place of letters without a font. unknown reports whether there were any of the
-// latter.
+// prepare normalises a line of text for printing: it composes letters, replaces spaces by plain ones, drops
+// invisible characters, joins Arabic letters, and replaces letters that no font has by their code points. unknown
+// reports whether there were such letters.
 func (p *Printer) prepare(s string) (text string, unknown bool) {
 	s = norm.NFC.String(strings.ToValidUTF8(s, "\ufffd"))
 	s = strings.Map(func(r rune) rune {
@@ -27,7 +27,7 @@ func (p *Printer) prepare(s string) (text string, unknown bool) {
 		case unicode.IsSpace(r), unicode.IsControl(r):
 			return ' '
 		case r == zwnj || r == zwj:
-			return r // they decide what is joined
+			return r // joiners decide which letters are joined
 		case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r):
 			return -1
 		}
@@ -107,7 +107,7 @@ const lam, tatweel = 0x644, 0x640
 
 // join replaces Arabic letters by the form that their neighbours require.
 func (p *Printer) join(text []rune) []rune {
-	// neighbour finds the next letter in a direction, past marks that do not count.
+	// neighbour returns the next letter in a direction, skipping marks that do not affect joining.
 	neighbour := func(i, step int) rune {
 		for i += step; i >= 0 && i < len(text); i += step {
 			if !unicode.Is(unicode.Mn, text[i]) {
@@ -200,7 +200,7 @@ func visual(line string, rtl bool) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(runs); {
-		n := i + 1 // runs[i:n] stand together, the last one leftmost
+		n := i + 1 // runs[i:n] are printed together, the last one leftmost
 		if rtl {
 			n = len(runs)
 		} else if runs[i].back {
@@ -229,7 +229,8 @@ type run struct {
 	back bool // from right to left
 }
 
-// split separates the leading number of a run, which belongs to the preceding right-to-left run.
+// split separates a number at the start of a run from the rest, because it belongs to the preceding right-to-left
+// run.
 func split(r run, after bool) []run {
 	if r.back || !after || number(r.text) {
 		return []run{r}
@@ -248,7 +249,7 @@ func split(r run, after bool) []run {
 	return []run{{r.text[:end], false}, {r.text[end:], false}}
 }
 
-// number reports whether a text has digits and no letter from left to right.
+// number reports whether a text has digits and no left-to-right letter.
 func number(s string) bool {
 	digits := false
 	for _, c := range s {
@@ -261,7 +262,7 @@ func number(s string) bool {
 	return digits
 }
 
-// backwards turns a text around, brackets mirrored and marks behind their letters.
+// backwards reverses a text. It mirrors brackets and keeps marks behind their letters.
 func backwards(s string) string {
 	var clusters []string
 	for _, r := range s {
@@ -275,7 +276,7 @@ func backwards(s string) string {
 	return strings.Join(clusters, "")
 }
 
-// clusters cuts a text into letters with their marks.
+// clusters splits a text into letters with their marks.
 func clusters(s string) []string {
 	var out []string
 	for _, r := range s {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// childName is the first argument of the child process. It is what makes a started program a child.
+// childName is the first argument of the child process. A program that is started with it becomes a child.
 const childName = "healthlab-pdftext-child"
 
 // called reports that this process has called Child.
@@ -31,9 +31,9 @@ func Child() {
 // request is one task of the child.
 type request struct {
 	Op     string // "open", "text", "render", "pages"
-	PDF    []byte // to open
+	PDF    []byte // the file to open
 	Close  []int  // documents to close first
-	Doc    int    // the document meant
+	Doc    int    // number of the document to read
 	Page   int    // from 0
 	DPI    int
 	Pixels int
@@ -42,9 +42,9 @@ type request struct {
 // reply is the answer to one request.
 type reply struct {
 	Err string
-	// Broken means that the engine may be damaged, so that the child must not be used again.
+	// Broken means that the PDF engine may be damaged, so that the child process must not be used again.
 	Broken        bool
-	Doc           int // its number, of a document that was opened
+	Doc           int // number of an opened document
 	Pages         int
 	Text          pageText
 	Pix           []byte
@@ -113,7 +113,7 @@ func answer(e *engine, q request) (a reply) {
 	if errors.Is(err, errPassword) {
 		a.Err = "password"
 	} else if err != nil {
-		// The engine may be damaged after a page on which it failed.
+		// After a page on which the engine failed, it may be damaged.
 		a.Err, a.Broken = "file", q.Op != "open" || !errors.Is(err, errFile)
 	}
 	return a

@@ -22,19 +22,19 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// engine is PDFium in a sandbox of WebAssembly. It lives in the child process only.
+// engine is PDFium in a sandbox of WebAssembly. It exists only in the child process.
 type engine struct {
 	pool pdfium.Pool
 	inst pdfium.Pdfium
-	docs map[int]references.FPDF_DOCUMENT // by number
+	docs map[int]references.FPDF_DOCUMENT // open documents by number
 	last int
 }
 
-// newEngine compiles PDFium or loads it from the cache. The module requires 2 GiB of address space, so the memory limit
-// is that of the process.
+// newEngine compiles PDFium or loads it from the cache. The module requires 2 GiB of address space, so its memory
+// cannot be limited; the limit is that of the process.
 func newEngine(cache string) (*engine, error) {
 	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
-		// PDFium's setjmp is compiled to exceptions of WebAssembly.
+		// PDFium's setjmp is compiled to WebAssembly exceptions.
 		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling)
 	if cache != "" {
 		if c, err := wazero.NewCompilationCacheWithDir(filepath.Join(cache, "healthlab-pdfium")); err == nil {
@@ -93,7 +93,7 @@ func (e *engine) close(number int) {
 type pageText struct {
 	Width, Height float64
 	Words         []wordBox
-	// Bad counts characters without a meaning: a font without a mapping to letters.
+	// Bad is the number of characters that cannot be read, because their font has no mapping to letters.
 	Bad int
 	// Turn is the clockwise rotation, in degrees, that makes the text run from left to right.
 	Turn int
@@ -104,7 +104,7 @@ type wordBox struct {
 	X, Y, W, H float64
 }
 
-// most is how many characters of a page are read.
+// most is the largest number of characters that are read from a page.
 const most = 40000
 
 // text returns the words of a page, made from its characters.
@@ -146,9 +146,9 @@ func (e *engine) text(number, index int) (pageText, error) {
 	return out, nil
 }
 
-// chars returns the characters of a page in the order of its stream, printed spaces
-// included, how far the page must be turned, and how many characters have no meaning. It leaves out the spaces and line ends that the
-// engine adds between glyphs.
+// chars returns the characters of a page in the order of its content stream, printed spaces included, the rotation
+// of the page in degrees, and how many characters cannot be mapped to letters. It leaves out the spaces and line
+// ends that the engine adds between glyphs.
 func (e *engine) chars(page requests.Page, move func(x, y float64) (float64, float64), width, height float64) (chars []char, turn, bad int, err error) {
 	d := direction{votes: map[int]int{}}
 	t, err := e.inst.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
@@ -199,7 +199,7 @@ type char struct {
 	x0, y0, x1, y1 float64
 }
 
-// direction determines the rotation of a page by the baselines of one character in eight.
+// direction finds the rotation of a page from the baselines of every eighth character.
 type direction struct {
 	votes map[int]int
 	seen  int
@@ -240,7 +240,7 @@ func (d *direction) turn() int {
 	return best
 }
 
-// turn moves a box with its page of w by h, clockwise.
+// turn maps a box to a page of w by h that is turned clockwise.
 func (c char) turn(degrees int, w, h float64) char {
 	switch degrees {
 	case 90:

@@ -1,18 +1,17 @@
-// Package pdftext reads the words of PDF files for package labreport, with PDFium
-// compiled to WebAssembly: no cgo, and no program to install.
+// Package pdftext reads the words of PDF files for package labreport, with PDFium compiled to WebAssembly: no cgo,
+// and no program to install.
 //
-// PDFs from strangers are hostile. The engine therefore runs in a child process, the
-// host's own program started a second time, whose memory and time are watched and
-// which is ended and replaced when a file misbehaves. For that, [Child] must be the
-// first thing in main:
+// PDFs from strangers may be hostile. The engine therefore runs in a child process, which is the host's own program
+// started a second time. Its memory and time are watched, and it is ended and replaced when a file misbehaves. For
+// that, [Child] must be the first call in main:
 //
 //	func main() {
 //		pdftext.Child()
 //		…
 //	}
 //
-// Pages without a text layer are rendered and handed to an OCR function, page by
-// page, since scanned and typed pages stand in one file.
+// Pages without a text layer are rendered and passed to an OCR function, page by page, because one file may contain
+// scanned and typed pages.
 package pdftext
 
 import (
@@ -29,8 +28,8 @@ import (
 
 // Options adjusts an Extractor. The zero value, and nil, mean the defaults.
 type Options struct {
-	// OCR reads the words of the picture of a page. Default: none; files without a
-	// text layer are then refused with [healthlab.Unimplemented].
+	// OCR reads the words of a rendered page. Default: none; files without a text layer are then refused with
+	// [healthlab.Unimplemented].
 	OCR func(ctx context.Context, page image.Image) (labreport.Page, error)
 	// Workers is the largest number of child processes. Each handles one request at a time for any number of files in
 	// turn, so a slow file or one that waits for OCR does not block others. Default 1.
@@ -46,7 +45,7 @@ type Options struct {
 const (
 	// memoryBytes is the memory limit of one child.
 	memoryBytes = 288 << 20 * overhead
-	// inflateBytes is the most that the compressed parts of a file may become.
+	// inflateBytes is the largest total size of a file's compressed parts after decompression.
 	inflateBytes = 64 << 20
 	// startTimeout is the longest time to start a child. The first start compiles the engine, which takes about 400 MB
 	// meanwhile.
@@ -57,7 +56,7 @@ const (
 // processes.
 type Extractor struct {
 	o     Options
-	slots chan struct{} // one for each child that is at work
+	slots chan struct{} // holds an element for each child that is working
 
 	mu   sync.Mutex
 	idle []*worker
@@ -68,8 +67,8 @@ var (
 	_ labreport.Renderer      = (*Extractor)(nil)
 )
 
-// New returns an Extractor. It starts nothing; the first file starts a child.
-// [healthlab.Invalid] if the program does not call [Child].
+// New returns an Extractor. It starts nothing; the first file starts a child. It returns [healthlab.Invalid] if the
+// program does not call [Child].
 func New(opts *Options) (*Extractor, error) {
 	if !called.Load() {
 		return nil, fmt.Errorf("%w: pdftext.Child must be the first call in main", healthlab.Invalid)
@@ -120,7 +119,7 @@ func (x *Extractor) Extract(ctx context.Context, file labreport.File, page func(
 		return fmt.Errorf("read pdf: %w", err)
 	}
 	defer s.close(ctx)
-	var stopped error // by the caller
+	var stopped error // error of the caller's function page
 	err = s.extract(ctx, func(p labreport.Page) error {
 		stopped = page(p)
 		return stopped
@@ -205,7 +204,7 @@ const inkDPI = 50
 func inkBesides(img *image.Gray, p labreport.Page) bool {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
 	covered := make([]bool, w*h)
-	const edge = 0.004 // of the page, for letters that reach out of their box
+	const edge = 0.004 // fraction of the page by which letters may exceed their box
 	for _, word := range p.Words {
 		b := word.Box
 		if p.Original != nil {
@@ -228,7 +227,7 @@ func inkBesides(img *image.Gray, p labreport.Page) bool {
 	return dark*500 >= w*h && dark > 0
 }
 
-// turnBack maps a box of a rotated page to the page as it is shown.
+// turnBack maps a box of a rotated page to the page as it is displayed.
 func turnBack(b labreport.Box, degrees int) labreport.Box {
 	switch degrees {
 	case 90:
@@ -241,8 +240,8 @@ func turnBack(b labreport.Box, degrees int) labreport.Box {
 	return b
 }
 
-// picture decides whether the page's text layer is worth nothing: hardly a word, or
-// characters without a meaning.
+// picture reports whether a page must be read by OCR, because its text layer has hardly a word, or characters that
+// cannot be mapped to letters.
 func picture(t pageText) bool {
 	if len(t.Words) < 20 {
 		return true
@@ -273,8 +272,8 @@ func (s *session) render(ctx context.Context, index, dpi, pixels int) (*image.Gr
 	return &image.Gray{Pix: r.Pix, Stride: r.Width, Rect: image.Rect(0, 0, r.Width, r.Height)}, nil
 }
 
-// Render draws one page, counted from 1, in shades of grey, at a resolution in dots
-// per inch; of a very large page less. Errors as of Extract; NotFound if there is no such page.
+// Render draws one page, counted from 1, in shades of grey, at a resolution in dots per inch; a very large page at a
+// lower one. It returns the errors of Extract, and NotFound if there is no such page.
 func (x *Extractor) Render(ctx context.Context, file labreport.File, page, dpi int) (image.Image, error) {
 	return x.draw(ctx, file, page, dpi, maxPixels)
 }

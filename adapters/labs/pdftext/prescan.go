@@ -20,20 +20,19 @@ var (
 
 // budget limits the work of measuring a file.
 type budget struct {
-	parts    int   // with a content
-	in       int64 // bytes to be unpacked: each once, and again where parts lie in parts
-	out      int64 // bytes that all parts but pictures become
-	pictures int64 // bytes that all pictures become
-	one      int64 // bytes that one picture becomes
+	parts    int   // number of parts with content
+	in       int64 // bytes to decompress: each once, and again in nested parts
+	out      int64 // decompressed bytes of all parts except pictures
+	pictures int64 // decompressed bytes of all pictures
+	one      int64 // decompressed bytes of one picture
 }
 
-// prescan inflates the compressed parts of a file to nowhere, counting, so that a
-// small file that becomes a huge one is refused before the engine sees it. Pictures
-// are counted one by one, since they are decoded one at a time; all other parts
-// together. Whatever the file is, it takes some seconds at most.
+// prescan decompresses the parts of a file, counting and discarding the bytes, so that a small file that expands to
+// a huge one is refused before the engine reads it. It counts pictures one by one, because they are decoded one at a
+// time, and all other parts together. The budget bounds its duration to a few seconds for any file.
 func prescan(ctx context.Context, pdf []byte, limit int64) error {
 	left := budget{parts: 200_000, in: 4*int64(len(pdf)) + 1<<20, out: limit, pictures: 30 * limit, one: limit}
-	end := 0 // of the part that is looked at
+	end := 0 // end of the current part
 	for at := 0; at < len(pdf); {
 		i := bytes.Index(pdf[at:], streamAt)
 		if i < 0 {
@@ -80,13 +79,13 @@ func prescan(ctx context.Context, pdf []byte, limit int64) error {
 
 var errGrows = fmt.Errorf("%w: the PDF file is too large after decompression", healthlab.Exhausted)
 
-// inflate counts the bytes of decompressed data. Of damaged data it counts the readable part; the engine reports the
-// damage.
+// inflate counts the bytes of decompressed data. Of damaged data it counts the readable part, because the engine
+// reports the damage.
 func (b *budget) inflate(data []byte, picture bool) error {
 	from := bytes.NewReader(data[:min(int64(len(data)), b.in+1)])
 	z, err := zlib.NewReader(from)
 	if err != nil {
-		return nil //nolint:nilerr // not compressed after all
+		return nil //nolint:nilerr // the data is not compressed
 	}
 	limit := b.out
 	if picture {

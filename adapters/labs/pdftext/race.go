@@ -2,6 +2,6 @@
 
 package pdftext
 
-// overhead is how many times more memory, and time to compile the engine, a program takes
-// under the race detector. The child is such a program.
+// overhead is the factor by which the race detector increases memory, and the time to compile the engine. The child
+// process runs under it too.
 const overhead = 12

@@ -10,13 +10,13 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// session reads one file in one goroutine. It occupies a child only during a call.
+// session reads one file in one goroutine. It occupies a child process only during a call.
 type session struct {
 	x     *Extractor
 	data  []byte
 	pages int
-	w     *worker // where the file is open; nil if nowhere
-	doc   int     // its number there
+	w     *worker // child that has the file open; nil if none has
+	doc   int     // number of the file in that child
 }
 
 // open begins to read a file.
@@ -44,7 +44,7 @@ func (s *session) call(ctx context.Context, q request) (reply, error) {
 	return a, err
 }
 
-// try sends a request once. shared reports that the child ended while it had another file open too.
+// try sends a request once. shared reports that the child died and had other files open too.
 func (s *session) try(ctx context.Context, q request) (a reply, shared bool, err error) {
 	select {
 	case s.x.slots <- struct{}{}:
@@ -81,7 +81,7 @@ func (s *session) try(ctx context.Context, q request) (a reply, shared bool, err
 	return a, false, err
 }
 
-// close ends the reading. An idle child closes the file now, a busy one with its next request.
+// close ends the session. An idle child closes the file at once, a busy one before its next request.
 func (s *session) close(ctx context.Context) {
 	w := s.w
 	s.forget()
@@ -122,7 +122,7 @@ func (x *Extractor) pick(prefer *worker) *worker {
 	defer x.mu.Unlock()
 	x.idle = slices.DeleteFunc(x.idle, func(w *worker) bool {
 		if w.fat.Load() {
-			w.kill() // ended for its memory since
+			w.kill() // the child was killed because of its memory
 		}
 		return w.dead.Load()
 	})

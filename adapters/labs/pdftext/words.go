@@ -17,11 +17,11 @@ type run struct {
 func (r run) height() float64 { return r.y1 - r.y0 }
 func (r run) mid() float64    { return (r.y0 + r.y1) / 2 }
 
-// wordGap is the gap between two words, in heights of the font.
+// wordGap is the smallest gap between two words, as a multiple of the font's height.
 const wordGap = 0.22
 
-// wordsOf groups the characters of a page into words by position. It joins parts of a word drawn separately, and
-// removes a word drawn twice for bold print.
+// wordsOf groups the characters of a page into words by position. It joins parts of a word that are drawn
+// separately, and removes the second copy of a word that is drawn twice to look bold.
 func wordsOf(chars []char) []run {
 	var b builder
 	for _, c := range chars {
@@ -87,8 +87,8 @@ func join(runs, spaces []run) []run {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(runs[a].x0, runs[b].x0) })
-	into := make([]int, len(runs)) // the run that each became part of
-	bands := map[int][]int{}       // runs by the height of their middle, in half points
+	into := make([]int, len(runs)) // index of the run that each run was joined to
+	bands := map[int][]int{}       // indexes of runs by the height of their middle, in half points
 	band := func(y float64) int { return int(math.Floor(2 * y)) }
 	for i := range into {
 		into[i] = i

@@ -26,12 +26,12 @@ type worker struct {
 	out   *bufio.Writer
 	dec   *gob.Decoder
 	dead  atomic.Bool
-	fat   atomic.Bool // killed for its memory
+	fat   atomic.Bool // killed because of its memory
 	done  chan struct{}
 	files int
 
-	// open counts the open files of the child, and closing lists those to close. Readers add to closing while the child
-	// works for others.
+	// mu guards the fields below. open is the number of files that the child has open, and closing lists those that
+	// it should close. Other goroutines may add to closing while the child works.
 	mu      sync.Mutex
 	open    int
 	closing []int

@@ -1,5 +1,5 @@
-// Package memstore is a [store.Store] in memory for given tables. A program that uses it links only the domain packages
-// of these tables.
+// Package memstore is a [store.Store] in memory for given tables. A program that uses it links only the domain
+// packages that declare these tables.
 //
 //	engine, err := memstore.New(healthdata.UserTables(), nil)
 package memstore
@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Engine is a [store.Store] in memory. Updates run one after another; reads see the last
-// commit and wait for nothing.
+// Engine is a [store.Store] in memory. Updates run one after another. A read sees the last commit and never waits
+// for an update.
 type Engine struct {
 	defs map[string]store.Definition
 	now  func() time.Time
@@ -23,7 +23,8 @@ type Engine struct {
 	last atomic.Pointer[ordered]
 }
 
-// ordered is one state of an Engine: ordered maps of rows and marks. A published state is immutable.
+// ordered is one state of an Engine: its rows, and the marks that index them, in ordered maps. A published state is
+// immutable.
 type ordered struct {
 	rows  *btree.Map[string, store.Row]
 	marks *btree.Map[string, string]
@@ -54,7 +55,7 @@ func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx)
 	if joined, err := store.Join(ctx, e, run); joined {
 		return err
 	}
-	if err := ctx.Err(); err != nil { // select picks any case that is ready
+	if err := ctx.Err(); err != nil { // otherwise select may take the lock although ctx has ended
 		return err
 	}
 	select {
@@ -109,34 +110,35 @@ func (e *Engine) Read(ctx context.Context, q ...store.Query) ([][]store.Row, err
 	return out, err
 }
 
-// Kept returns all rows as they are stored, ordered by table, team and ID. The caller must not change them.
+// Kept returns all rows as they are stored, encrypted documents included, ordered by table, team and ID. The caller
+// must not change them.
 func (e *Engine) Kept() []store.Row { return e.last.Load().rows.Values() }
 
-// Get returns a row.
+// Get returns the row of a key, and false if there is none.
 func (o *ordered) Get(key string) (store.Row, bool, error) {
 	r, ok := o.rows.Get(key)
 	return r, ok, nil
 }
 
-// Set stores a row.
+// Set stores a row under a key.
 func (o *ordered) Set(key string, r store.Row) error { o.rows.Set(key, r); return nil }
 
-// Remove removes a row.
+// Remove removes the row of a key.
 func (o *ordered) Remove(key string) error { o.rows.Delete(key); return nil }
 
-// Mark stores a mark.
+// Mark stores an index entry that points to the key of a row.
 func (o *ordered) Mark(mark, key string) error { o.marks.Set(mark, key); return nil }
 
-// Unmark removes a mark.
+// Unmark removes an index entry.
 func (o *ordered) Unmark(mark string) error { o.marks.Delete(mark); return nil }
 
-// Walk iterates over rows.
+// Walk calls each with the rows of keys in a range, until each returns false.
 func (o *ordered) Walk(from, to string, desc bool, each func(store.Row) bool) error {
 	walk(o.rows, from, to, desc, func(_ string, r store.Row) bool { return each(r) })
 	return nil
 }
 
-// WalkMarks iterates over marks.
+// WalkMarks calls each with the index entries in a range, until each returns false.
 func (o *ordered) WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error {
 	walk(o.marks, from, to, desc, each)
 	return nil

@@ -1,20 +1,18 @@
-// Package blob keeps files: reports that people uploaded, documents of orders. They lie
-// encrypted, in a folder or in a bucket of an S3-compatible service, and are health
-// data in both.
+// Package blob stores files: reports that people uploaded, documents of orders. They are health data, so they are
+// encrypted, in a folder or in a bucket of an S3-compatible service.
 //
-// [New] makes a [Store] of a place and a sealer. It implements the BlobStore interface of
-// every package that has one:
+// [New] makes a [Store] of a place and a sealer. It implements the BlobStore interface of every package that has
+// one:
 //
 //	place, err := blob.OpenDirectory("/var/lib/lab/files", nil)
 //	files, err := blob.New(place, sealer, &blob.Options{Keys: keys})
 //	reports, err := labreport.New(jobs, files, users, extractors, &labreport.Options{Environment: healthlab.Production})
 //
-// Each file has a key of its own, which encrypts it piece by piece (the age format,
-// version 1: ChaCha20-Poly1305 over 64 KiB), so that a large file is never in memory
-// and nothing of a damaged one is handed out. The key of the person whom the file is about
-// (package personkey) encrypts that key, bound to the file's name: once the person's key is
-// deleted, neither the file nor a copy of it opens. Without [Options].Keys the host's
-// [healthlab.Sealer] encrypts it, and the name of the sealing key stands in the file's head.
+// Each file has its own key, which encrypts it piece by piece (the age format, version 1: ChaCha20-Poly1305 over 64
+// KiB), so that a large file is never in memory and no part of a damaged piece is returned. The key of the person
+// whom the file concerns (package personkey) encrypts the file's key, bound to the file's name. Once the person's
+// key is deleted, neither the file nor a copy of it can be read. Without [Options].Keys, the host's
+// [healthlab.Sealer] encrypts the file's key, and the header of the file names the sealing key.
 package blob
 
 import (
@@ -33,15 +31,14 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// Place is where sealed files lie: a [Directory] or a [Bucket].
+// Place stores encrypted files: a [Directory] or a [Bucket].
 //
-// A name is letters, digits, hyphens, underscores and slashes. Write puts the whole
-// content under a name, in place of what was there, or nothing at all: a caller that opens
-// the name sees the old content or the new, never a part, whatever ends the process or
-// the content's reader. Open of what is not there is [healthlab.NotFound]; Remove of it
-// is no error. List calls name for each, in any order, and stops at its first error.
-// What may pass is [healthlab.Unavailable]. Implementations are safe for concurrent
-// use, by several processes too.
+// A name consists of letters, digits, hyphens, underscores and slashes. Write stores the whole content under a name,
+// replacing existing content, or changes nothing: a caller that opens the name reads the old content or the new,
+// never a part, even if the process dies or reading the content fails. Open of a missing name returns
+// [healthlab.NotFound]; Remove of one returns nil. List calls name for each name, in any order, and stops at the
+// first error that name returns. Temporary errors are [healthlab.Unavailable]. Implementations are safe for
+// concurrent use, also by several processes.
 type Place interface {
 	Write(ctx context.Context, name string, content io.Reader) error
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
@@ -58,8 +55,8 @@ type Store struct {
 
 // Options adjusts a Store. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Keys encrypts each file with the key of its user. Default: none; the sealer encrypts all files. With Keys a Store
-	// does not open files of the sealer, and without Keys it opens only these.
+	// Keys encrypts each file with the key of its user. Default: none; the sealer encrypts all files. A Store with
+	// Keys cannot open files that the sealer encrypted, and a Store without Keys opens only those.
 	Keys *personkey.Keys
 }
 
@@ -102,11 +99,10 @@ func (s *Store) Put(ctx context.Context, team healthlab.TeamID, user healthlab.U
 	return nil
 }
 
-// Get returns the content; the caller closes it. NotFound if there is none or the user's key
-// was deleted, Invalid if the file is another user's, damaged or moved here from another
-// key, Unavailable if the sealer does not have its key. What is damaged further back shows when it is read, as an error in
-// place of the damaged part and all that follows: a reader that reaches io.EOF has read
-// what was put.
+// Get returns the content; the caller must close it. It returns NotFound if there is none or the user's key was
+// deleted, Invalid if the file belongs to another user, is damaged or was moved from another key, and Unavailable if
+// the sealer lacks the file's sealing key. Damage further inside a file becomes an error of Read at that place. A
+// reader that reaches io.EOF has read exactly what was stored.
 func (s *Store) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error) {
 	if err := checkKey(key); err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
@@ -137,7 +133,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 
 var reKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
 
-// longest is the longest key, in bytes.
+// longest is the length of the longest key, in bytes.
 const longest = 512
 
 func checkKey(key string) error {
@@ -154,11 +150,11 @@ type envelope struct {
 	keys   *personkey.Keys // nil for none
 	owner  personkey.Ref
 	key    string
-	broken error // what the sealer, the keys or the place said
+	broken error // error of the sealer, the keys or the place
 }
 
-// Types of our entry in the head of a file: sealedStanza is under a key of the host, which its
-// argument names, personStanza under the key of a person.
+// Types of this package's entry in the header of a file. A sealedStanza holds the file's key encrypted with a key of
+// the host, which its argument names; a personStanza with the key of a person.
 const (
 	sealedStanza = "healthlab-sealed"
 	personStanza = "healthlab-person"
@@ -217,14 +213,14 @@ func (e *envelope) fault(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the file is damaged: %v", healthlab.Invalid, err)
 }
 
-// head is our entry in the head of a file.
+// head is this package's entry in the header of a file.
 type head struct {
-	personal bool   // under the key of a person
-	keyID    string // of the host's key, if it is not personal
+	personal bool   // encrypted with the key of a person
+	keyID    string // id of the host's key, if personal is false
 	body     []byte
 }
 
-// ours finds our entry in the head of a file.
+// ours finds this package's entry in the header of a file.
 func ours(stanzas []*age.Stanza) (h head, ok bool) {
 	if len(stanzas) != 1 {
 		return head{}, false
@@ -239,7 +235,7 @@ func ours(stanzas []*age.Stanza) (h head, ok bool) {
 	return head{}, false
 }
 
-// whole is a content that ends with its context.
+// whole is a reader that fails when its context ends.
 type whole struct {
 	ctx context.Context //nolint:containedctx // it lives as long as one call
 	r   io.Reader
@@ -252,7 +248,7 @@ func (w *whole) Read(b []byte) (int, error) {
 	return w.r.Read(b)
 }
 
-// noted stores the error of a place, because package age would report it as damage.
+// noted keeps the error of a place, because package age would report it as damage of the file.
 type noted struct {
 	r   io.Reader
 	err *error

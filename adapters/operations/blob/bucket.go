@@ -13,13 +13,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Bucket is a bucket of a service that speaks the protocol of S3. Its client is the
-// host's, with the host's credentials and region; it needs to get, put and delete
-// objects, and to list them for [Bucket.List], which a Store does not call. It is safe for concurrent use.
+// Bucket is a bucket of a service with the S3 protocol. The host provides the client, with its credentials and
+// region. The client needs to get, put and delete objects, and to list them for [Bucket.List], which a Store does
+// not call. It is safe for concurrent use.
 //
-// An upload that a crash cut off is nowhere to be read, yet may be charged for: a rule
-// of the bucket should end unfinished uploads after a day. Versions should be off, or
-// deleted files stay.
+// An upload that a crash interrupted cannot be read, but may be charged for: the bucket should have a rule that ends
+// unfinished uploads after a day. Versioning should be off, because otherwise deleted files stay.
 type Bucket struct {
 	client *minio.Client
 	name   string

@@ -67,7 +67,7 @@ func OpenDirectory(dir string, opts *DirectoryOptions) (*Directory, error) {
 	return d, nil
 }
 
-// Close lets go of the folder. Files that are being read stay open.
+// Close closes the folder. Files that are being read stay open.
 func (d *Directory) Close() error { return d.root.Close() }
 
 func (d *Directory) tidy(now time.Time) error {
@@ -118,7 +118,7 @@ func (d *Directory) Write(ctx context.Context, name string, content io.Reader) (
 // publish renames a finished file to its name.
 func (d *Directory) publish(temp, name string) error {
 	folder := path.Dir(name)
-	// A removal may take an empty folder away between the two steps.
+	// A concurrent Remove may delete the folder, if it is empty, between its creation and the renaming.
 	for range 100 {
 		if err := d.root.MkdirAll(folder, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return place("write file", err)
@@ -139,7 +139,7 @@ func (d *Directory) syncFolders(folder string) error {
 	for ; ; folder = path.Dir(folder) {
 		f, err := d.root.Open(folder)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed with what was in it
+			return nil // the folder was removed
 		}
 		if err != nil {
 			return place("write file", err)
@@ -207,7 +207,7 @@ func (d *Directory) List(ctx context.Context, name func(string) error) error {
 	return place("list files", err)
 }
 
-// place converts a file system error, without its path.
+// place converts a file system error to one without the path.
 func place(verb string, err error) error {
 	kind := healthlab.Unavailable
 	if errors.Is(err, fs.ErrNotExist) {

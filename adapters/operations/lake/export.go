@@ -21,25 +21,25 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// export is one export of one team.
+// export is one export of one team in progress.
 type export struct {
 	*Exporter
 	team     healthlab.TeamID
 	manifest Manifest
-	files    map[partition]File // those of the manifest
-	present  []string           // paths below the team's folder, at the beginning
-	verify   bool               // compare the content of all samples
+	files    map[partition]File // files in the manifest
+	present  []string           // paths that exist below the team's folder at the beginning
+	verify   bool               // compare the content of all samples, not only headers
 
 	mu       sync.Mutex
 	found    map[partition]*data
-	accessed map[healthlab.UserID]bool // their access is recorded
+	accessed map[healthlab.UserID]bool // users whose access was recorded
 	shown    time.Time                 // when the progress was last logged
 }
 
 // data is the content found in a partition.
 type data struct {
 	print Fingerprint
-	users []healthlab.UserID // in the order of creation; none for orders
+	users []healthlab.UserID // in the order of creation; nil for orders
 }
 
 func (e *Exporter) begin(ctx context.Context, team healthlab.TeamID) (*export, error) {
@@ -61,7 +61,7 @@ func (e *Exporter) begin(ctx context.Context, team healthlab.TeamID) (*export, e
 	for _, f := range m.Files {
 		p := partition{f.Resource, f.Month}
 		if _, ok := slices.BinarySearch(x.present, f.Path); !ok {
-			delete(x.manifest.Fingerprints, p.String()) // it is lost: write it again
+			delete(x.manifest.Fingerprints, p.String()) // the file is missing, so write the month again
 			continue
 		}
 		x.files[p] = f
@@ -92,7 +92,8 @@ func (x *export) export(ctx context.Context) error {
 	return nil
 }
 
-// changed returns the partitions to write: data differs from the manifest, or is gone.
+// changed returns the partitions that must be written again: their data has changed or disappeared since the
+// manifest.
 func (x *export) changed() []partition {
 	var out []partition
 	for p, d := range x.found {
@@ -116,7 +117,7 @@ func (x *export) changed() []partition {
 	return out
 }
 
-// manifestEvery is the longest time until written parts are in the manifest.
+// manifestEvery is the longest time that finished parts are not yet in the manifest.
 const manifestEvery = time.Minute
 
 // write writes the partitions concurrently. It writes the manifest every minute, so that a crash loses little.
@@ -150,7 +151,7 @@ func (x *export) write(ctx context.Context, changed []partition) error {
 const progressEvery = time.Minute
 
 func (x *export) progress(ctx context.Context, step string, done, of int) {
-	// mu is held.
+	// The caller holds mu.
 	if now := x.opts.Now(); done < of && now.Sub(x.shown) >= progressEvery {
 		x.shown = now
 		x.opts.Log.InfoContext(ctx, "exporting to the lake", "team", x.team, "step", step, "done", done, "of", of)
@@ -224,7 +225,7 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 	return nil
 }
 
-// access records the access to a user's data, once per export with the user's first part.
+// access records that a user's data is read, once per export, before the user's first part.
 func (x *export) access(ctx context.Context, user healthlab.UserID) error {
 	x.mu.Lock()
 	known := x.accessed[user]
@@ -305,8 +306,8 @@ func (x *export) scan(ctx context.Context) error {
 // userPage is the number of users that are read at a time.
 const userPage = 500
 
-// users lists the live users. Pages overlap by one user; if that user is missing, a user was deleted meanwhile, and the
-// list starts again.
+// users lists the existing users. Consecutive pages overlap by one user; if that user is missing, a user was deleted
+// between the requests, and the list starts again.
 func (x *export) users(ctx context.Context) ([]healthlab.UserID, error) {
 	for {
 		var out []healthlab.UserID

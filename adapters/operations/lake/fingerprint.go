@@ -32,7 +32,7 @@ func (p print) MarshalText() ([]byte, error) {
 	return hex.AppendEncode(nil, b[:]), nil
 }
 
-// UnmarshalText reads them.
+// UnmarshalText reads 32 hex digits.
 func (p *print) UnmarshalText(text []byte) error {
 	var b [16]byte
 	if n, err := hex.Decode(b[:], text); err != nil || n != len(b) {
@@ -52,7 +52,7 @@ func (f *Fingerprint) add(g Fingerprint) {
 	f.Content.add(g.Content)
 }
 
-// hash is the fingerprint of one item: each text with its length.
+// hash returns the fingerprint of one item. It hashes each part with its length.
 func hash(parts ...[]byte) print {
 	h := sha256.New()
 	var n [8]byte
@@ -65,8 +65,8 @@ func hash(parts ...[]byte) print {
 	return print{binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// chunkPrint returns the fingerprint of a chunk. position is that of a pending segment, from 1, or 0 for the body.
-// Content is zero for a chunk of the body without data.
+// chunkPrint returns the fingerprint of a chunk. position is the position of a pending segment, from 1, or 0 for the
+// main data of a chunk. Content is zero for main data that was not read.
 func chunkPrint(user healthlab.UserID, key healthdata.SeriesKey, c *series.Chunk, position int) Fingerprint {
 	name := []byte(key.Resource + "\x00" + key.Provider + "\x00" + string(key.SourceType) + "\x00" + key.Part +
 		"\x00" + key.Origin.App + "\x00" + string(key.Origin.Device[:]))

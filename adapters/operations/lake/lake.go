@@ -31,11 +31,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Place holds the files: a blob.Directory that was opened with Plain, or a blob.Bucket.
+// Place stores the files: a blob.Directory that was opened with Plain, or a blob.Bucket.
 //
-// Write puts the whole content under a name, in place of what was there, or nothing at all.
-// Open of a missing name is [healthlab.NotFound]; Remove of one is no error. List calls name
-// for each file, in any order. Implementations are safe for concurrent use.
+// Write stores the whole content under a name, replacing existing content, or changes nothing. Open of a missing
+// name returns [healthlab.NotFound]; Remove of one returns nil. List calls name for each file, in any order.
+// Implementations are safe for concurrent use.
 type Place interface {
 	Write(ctx context.Context, name string, content io.Reader) error
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
@@ -71,7 +71,7 @@ type Options struct {
 	// headers of stored samples, which miss only a change that keeps count, sum, extremes and ends of a chunk. Default
 	// 20 hours.
 	Verify time.Duration
-	// Workers is how many months are written at a time. Default: the number of processors.
+	// Workers is the number of months that are written concurrently. Default: the number of processors.
 	Workers int
 	// Accessed is called before a user's data is written to the lake, at least once for each
 	// export. An error ends the export; the next one continues. Nil records nothing.
@@ -88,8 +88,8 @@ const keyBytes = 32
 // orphanAge is the age at which a part that no manifest names is removed. It is longer than any export.
 const orphanAge = 6 * time.Hour
 
-// Exporter exports teams. Only one process at a time should export a team: two lose no data, but one overwrites the
-// manifest of the other until the next export.
+// Exporter exports teams. Only one process at a time should export a team. If two do, no data is lost, but one
+// overwrites the manifest of the other until the next export.
 type Exporter struct {
 	place  Place
 	health Health
@@ -98,9 +98,8 @@ type Exporter struct {
 	opts   Options
 }
 
-// New returns an Exporter. teams lists the teams that are exported. key makes the pseudonyms:
-// at least 32 random bytes, the same for as long as pseudonyms are to stay the same. Invalid
-// if something is missing.
+// New returns an Exporter. teams lists the teams to export. key has at least 32 random bytes and makes the
+// pseudonyms: as long as it stays the same, pseudonyms do too. New returns Invalid if an argument is missing.
 func New(place Place, health Health, teams func(context.Context) ([]healthlab.TeamID, error), key []byte, opts *Options) (*Exporter, error) {
 	if place == nil || health == nil || teams == nil || len(key) < keyBytes {
 		return nil, fmt.Errorf("%w: place, health and teams must not be nil, and key must have at least %d bytes", healthlab.Invalid, keyBytes)
@@ -165,8 +164,8 @@ func (e *Exporter) exportAll(ctx context.Context) error {
 	return failed
 }
 
-// Export updates the files of one team and returns the manifest. After an error the manifest is an earlier one, or has
-// a part of the changes; the call may be repeated.
+// Export updates the files of one team and returns the manifest. After an error, the stored manifest is the previous
+// one or has some of the changes; the call may be repeated.
 func (e *Exporter) Export(ctx context.Context, team healthlab.TeamID) (Manifest, error) {
 	x, err := e.begin(ctx, team)
 	if err == nil {

@@ -25,7 +25,7 @@ type Manifest struct {
 	VerifiedAt time.Time `json:"verified_at"`
 	// Files lists one file for each month of a resource with rows, by resource and month.
 	Files []File `json:"files"`
-	// Schemas are the columns of the files by resource.
+	// Schemas maps each resource to the columns of its files.
 	Schemas map[string][]Column `json:"schemas"`
 	// Retired lists files of earlier manifests with the time of their replacement. They must not be read.
 	Retired []RetiredFile `json:"retired"`

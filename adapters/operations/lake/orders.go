@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// The resources of orders and of their results.
+// Resources of orders and of their results.
 const (
 	orderResource  = "order"
 	resultResource = "result"
@@ -107,8 +107,8 @@ func (x *export) results(ctx context.Context, o *orders.Order) (*orders.OrderRes
 	return &r, err
 }
 
-// resultPrint returns the fingerprint of the results of an order. It has the order, too, which each report of the
-// laboratory changes.
+// resultPrint returns the fingerprint of the results of an order. Headers hashes only the order, because every
+// report of the laboratory changes the order too. Content hashes the results.
 func (x *export) resultPrint(o *orders.Order, r *orders.OrderResults) (Fingerprint, error) {
 	var f Fingerprint
 	var err error
@@ -120,7 +120,7 @@ func (x *export) resultPrint(o *orders.Order, r *orders.OrderResults) (Fingerpri
 	return f, err
 }
 
-// scanOrders finds the months of orders and results.
+// scanOrders adds the fingerprints of the months that have orders or results.
 func (x *export) scanOrders(ctx context.Context) error {
 	if x.opts.Orders == nil {
 		return nil
@@ -202,7 +202,7 @@ func orderCells(o *orders.Order) []tables.Cell {
 	for i, e := range o.Events {
 		events[i] = event{e.Status, e.CreatedAt}
 	}
-	history, _ := json.Marshal(events) // texts and times
+	history, _ := json.Marshal(events) // strings and times always encode
 	var lab, interpretation, activate tables.Cell
 	if o.LabTest.Lab != nil {
 		lab = textCell(o.LabTest.Lab.Slug)

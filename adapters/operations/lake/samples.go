@@ -83,7 +83,7 @@ func eachChunk(user healthlab.UserID, s *healthdata.Series, add func(month strin
 			return err
 		}
 	}
-	positions := map[string]int{} // by month: segments of other months do not matter
+	positions := map[string]int{} // position by month, so that segments of other months do not change a fingerprint
 	for k := range s.Pending {
 		if err := chunkMonths(&s.Pending[k], true, func(month string) {
 			positions[month]++
@@ -95,13 +95,13 @@ func eachChunk(user healthlab.UserID, s *healthdata.Series, add func(month strin
 	return nil
 }
 
-// fillSamples writes the samples of a user in a month, by series and time.
+// fillSamples writes the samples of a user in a month, ordered by series and time.
 func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, user healthlab.UserID, p partition, from, to int64, print *Fingerprint) error {
 	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{p.resource}, From: from, To: to})
 	if err != nil {
 		return err
 	}
-	// All is read before the first row is written: until then the view may begin anew.
+	// All samples are read before the first row is written, because a read may be repeated from the start.
 	for i := range all {
 		if all[i].Chunks, err = load(ctx, v, &all[i]); err != nil {
 			return err
@@ -217,7 +217,7 @@ func (w *sampleWriter) duration(column int, b *series.Block) {
 	}
 }
 
-// attribute returns the value of a column that all samples of a run share.
+// attribute returns the value of a column that is equal for all samples with the same attributes.
 func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *series.Attrs) tables.Cell {
 	switch name {
 	case "source_provider":
@@ -254,7 +254,7 @@ func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *serie
 		if len(tags) == 0 {
 			return tables.Cell{}
 		}
-		text, _ := json.Marshal(slices.Clone(tags)) // texts and times
+		text, _ := json.Marshal(slices.Clone(tags)) // strings and times always encode
 		return textCell(string(text))
 	}
 	return tables.Cell{}

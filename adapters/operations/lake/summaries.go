@@ -24,7 +24,7 @@ var identifying = []string{"birth_date", "title", "name", "map_polyline", "map_s
 // idColumns maps the columns of summaries that are exported as pseudonyms to the kind of id.
 var idColumns = map[string]string{"id": "summary", "source_device_id": "device"}
 
-// cycleMargin is how far the record of a sleep cycle can be from its session.
+// cycleMargin is the longest time between the record of a sleep cycle and its sleep session.
 const cycleMargin = 24 * time.Hour
 
 const sleepCycleSlug = "sleep_cycle"
@@ -119,7 +119,7 @@ func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View,
 		r := &records[i]
 		print.add(recordPrint(user, r))
 		if r.CoveredBy != uuid.Nil {
-			continue // it is told by another session
+			continue // another session covers it
 		}
 		summary, err := r.Decode()
 		if err != nil {
@@ -196,11 +196,11 @@ func listJSON(fields []tables.ListField, list [][]tables.Cell) string {
 		out[i] = object
 	}
 	var b strings.Builder
-	_ = json.NewEncoder(&b).Encode(out) // plain values
+	_ = json.NewEncoder(&b).Encode(out) // plain values always encode
 	return strings.TrimSpace(b.String())
 }
 
-// plain returns a cell as a value of JSON.
+// plain returns a cell as a value that encodes to JSON.
 func plain(t tables.ColumnType, c tables.Cell) any {
 	if !c.Valid {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// batchRows is the number of rows that are handed to the column writers at a time.
+	// batchRows is the number of rows that are passed to the column writers at a time.
 	batchRows = 4096
 	// groupRows is the number of rows of a row group.
 	groupRows = 1 << 20
@@ -24,7 +24,7 @@ type table struct {
 	out     *bufio.Writer
 	w       columnWriter
 	columns []Column
-	values  [][]pq.Value // by column, the rows that are not written yet
+	values  [][]pq.Value // by column, the values of the rows that are not written yet
 	rows    int64
 }
 
@@ -56,7 +56,7 @@ func (t *table) fill(column, n int, c tables.Cell) {
 	}
 }
 
-// added writes the buffered rows if there are enough. n is the number of rows since the last call.
+// added counts n rows that were appended to values, and writes the buffered rows if there are enough.
 func (t *table) added(n int) error {
 	t.rows += int64(n)
 	if len(t.values[0]) < batchRows {

@@ -60,7 +60,7 @@ type Source struct {
 	Rule     string `json:"rule,omitempty" jsonschema:"why it stands behind the source before it"`
 }
 
-// Point is one number. Start is the first day of a bucket.
+// Point is the value of one bucket, such as a day or a week. Start is the first day of the bucket.
 type Point struct {
 	Start  string   `json:"start,omitempty"`
 	Value  *float64 `json:"value" jsonschema:"null where there is no data"`
@@ -92,7 +92,7 @@ type Answer struct {
 	LeftOut []string `json:"left_out,omitempty" jsonschema:"sources that are not used: the person withdrew the consent"`
 }
 
-// functions lists the functions whose result has the unit of the column, or is a count.
+// functions lists the supported aggregate functions: their result has the unit of the column, or is a count.
 var functions = []aggregate.Func{
 	aggregate.Mean, aggregate.Sum, aggregate.Min, aggregate.Max, aggregate.Median, aggregate.StdDev, aggregate.Count, aggregate.Oldest, aggregate.Newest,
 }
@@ -108,7 +108,8 @@ func (v *Server) ask(ctx context.Context, r *sdk.CallToolRequest, in Question) (
 	return nil, out, err
 }
 
-// scopes returns the scopes that a question requires. Laboratory results also require those of the tool labs.
+// scopes returns the scopes that a question requires. A question about laboratory results also requires the scopes
+// of the tool labs.
 func (v *Server) scopes(in Question) organisation.Scopes {
 	q, _, err := v.query(&in)
 	if err == nil && aggregate.Ask(aggregate.Timeframe{}, q).ReadsLabResults() {
@@ -151,7 +152,7 @@ func (v *Server) answer(ctx context.Context, c call, in Question) (Answer, *aggr
 		return Answer{}, nil, fmt.Errorf("%w: by: the answer has more than %d values; use week or month, or fewer days", healthlab.Invalid, most)
 	}
 	for i := range frame.Len() {
-		p := pointOf(&frame.Columns[1], i) // behind the index
+		p := pointOf(&frame.Columns[1], i) // column 0 is the index
 		if in.LastLab != "" {
 			p.LastLab = lastLab(frame.Columns[2:], i)
 		}
@@ -177,7 +178,7 @@ func lastLab(c []aggregate.Column, i int) *LastLab {
 	return &LastLab{Value: pointOf(&c[0], i).Value, Unit: c[1].Text(i), Day: c[2].Date(i).String()}
 }
 
-// pointOf returns a cell.
+// pointOf returns the value of a row as a Point.
 func pointOf(c *aggregate.Column, i int) Point {
 	if c.Null(i) {
 		return Point{NoData: true}
@@ -263,7 +264,7 @@ func (in *Question) lastLab() ([]aggregate.Join, error) {
 	lab := func(column string) aggregate.Expr { return aggregate.Col("lab_result", column) }
 	return []aggregate.Join{
 		aggregate.JoinLast("lab", aggregate.Days(int64(cmp.Or(in.LabAge, usualAge))), lab("value"), lab("unit"), lab("date")).
-			Of("loinc = '" + in.LastLab + "'"), // a code has no quotes
+			Of("loinc = '" + in.LastLab + "'"), // a code contains no quotes
 	}, nil
 }
 
@@ -281,7 +282,8 @@ type measure struct {
 	expr   aggregate.Expr
 }
 
-// measures returns all measures by name and alias: a timeseries, or TABLE.COLUMN.
+// measures returns all measures by name and alias. The name of a timeseries is its slug, and of a summary's column
+// TABLE.COLUMN.
 func measures() map[string]measure {
 	out := map[string]measure{}
 	schema := aggregate.Describe()
@@ -310,7 +312,7 @@ func measures() map[string]measure {
 // Explained is the result of the tool explain.
 type Explained struct {
 	Answer
-	// Parts say for how much of the answer each source was used.
+	// Parts holds, for each source, how much of the answer comes from it.
 	Parts []Part `json:"parts"`
 }
 

@@ -75,7 +75,7 @@ func timeseries() (slugs []string) {
 	return slugs
 }
 
-// add adds a series, merged with one of the same measure and source.
+// add adds the range of a series. It is merged with the range of the same measure and source.
 func (c *Coverage) add(m Covered) {
 	for i := range c.Measures {
 		if old := &c.Measures[i]; old.Measure == m.Measure && old.Provider == m.Provider && old.Type == m.Type {
@@ -132,7 +132,7 @@ type Step struct {
 	Status string `json:"status"`
 }
 
-// Orders are orders of a person.
+// Orders is the result of the tool orders: a page of a person's orders.
 type Orders struct {
 	Orders []Order `json:"orders"`
 	Total  int     `json:"total"`

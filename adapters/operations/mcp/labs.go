@@ -34,7 +34,7 @@ type Lab struct {
 	Source         string   `json:"source" jsonschema:"order or report"`
 }
 
-// Labs are results of a person.
+// Labs is the result of the tool labs: a page of laboratory results.
 type Labs struct {
 	Results []Lab `json:"results"`
 	NoData  bool  `json:"no_data"`

@@ -21,7 +21,7 @@ import (
 // Scheme is the URL scheme of endpoints.
 const Scheme = "nats"
 
-// The headers of messages besides those of the signature.
+// Headers of messages besides those of the signature.
 const (
 	HeaderType     = "Event-Type"
 	HeaderTeam     = "Team-Id"
@@ -35,9 +35,10 @@ const compressFrom = 1024
 // Options adjusts a Notifier. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Subject returns the subject of a message. Default: the name in the URL, the id of the team and the event type,
-	// joined with full stops. Teams choose the name; the id prevents a team from writing to the queue of another.
+	// joined with full stops. Teams choose the name; the id in the subject prevents a team from writing to the queue
+	// of another.
 	Subject func(n webhook.Notification) string
-	// Timeout bounds the wait for the stream's acknowledgement. Default 15 s.
+	// Timeout is the longest wait for the stream's acknowledgement. Default 15 s.
 	Timeout time.Duration
 	// Now is the clock that measures publications. Default time.Now.
 	Now func() time.Time
@@ -50,7 +51,7 @@ type Notifier struct {
 	opts Options
 }
 
-// New returns a Notifier. The connection stays the host's: to open, to watch, to close.
+// New returns a Notifier. The host opens, watches and closes the connection.
 func New(js jetstream.JetStream, opts *Options) *Notifier {
 	n := &Notifier{js: js}
 	if opts != nil {
@@ -83,7 +84,7 @@ func (n *Notifier) publish(ctx context.Context, m webhook.Notification) webhook.
 		return webhook.ClassBlocked
 	}
 	if !n.js.Conn().IsConnected() {
-		return webhook.ClassConnect // the client would keep it and send it when no caller waits
+		return webhook.ClassConnect // the client library would otherwise send it later
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Timeout)
 	defer cancel()
@@ -124,7 +125,7 @@ func classOf(err error) webhook.Class {
 		return webhook.ClassOK
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, natsgo.ErrNoResponders),
 		errors.Is(err, natsgo.ErrMaxPayload), errors.Is(err, natsgo.ErrBadSubject):
-		return webhook.ClassRefused // no stream has the subject, or none ever will take it
+		return webhook.ClassRefused // no stream accepts the subject
 	case errors.As(err, &api):
 		if api.Code >= http.StatusInternalServerError {
 			return webhook.ClassThrottled // the stream is full, or has no leader
@@ -137,9 +138,9 @@ func classOf(err error) webhook.Class {
 	}
 }
 
-// Read returns the signed body of a message and its headers, for receiver.Receive. A message may wait in its stream for
-// long, so the receiver's Verifier needs a matching Tolerance. It returns Invalid if the body does not match its
-// Content-Encoding, or has more than max bytes.
+// Read returns the signed body of a message and its headers, for receiver.Receive. A message may wait in its stream
+// for long, so the receiver's Verifier needs a sufficient Tolerance. Read returns Invalid if the body does not match
+// its Content-Encoding, or has more than max bytes.
 func Read(msg jetstream.Msg, max int) (body []byte, h http.Header, err error) {
 	h = http.Header(msg.Headers())
 	var r io.Reader = bytes.NewReader(msg.Data())

@@ -22,11 +22,10 @@ func (t *Telemetry) Observe(operation string) (answered func(status int)) {
 	}
 }
 
-// Handler makes a span "api request" of each request to next, below the span of the header
-// traceparent (W3C Trace Context) if there is one. The span has the method, the status and the
-// id of the request, which the answer and the log lines of the request have, too; it has no
-// path and no query, which may name people. Statuses from 500 on are errors. The events that
-// the request causes carry its trace to their deliveries (healthlab.Event.Trace).
+// Handler adds a span "api request" for each request to next, as a child of the span in the header traceparent (W3C
+// Trace Context) if there is one. The span has the method, the status and the request id, which is also in the
+// answer and in log lines. It has no path and no query, because they may contain values of people. Statuses from 500
+// on are errors. The events that the request causes carry the trace to their deliveries (healthlab.Event.Trace).
 func (t *Telemetry) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -47,13 +46,13 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter notes the status of an answer.
+// statusWriter is a ResponseWriter that records the status of the answer.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader notes the status.
+// WriteHeader records and writes the status.
 func (w *statusWriter) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)

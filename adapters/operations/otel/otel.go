@@ -72,7 +72,7 @@ type Telemetry struct {
 	meter      metric.Meter
 }
 
-// New returns a Telemetry that reports to these providers. It fails if an instrument cannot be created.
+// New returns a Telemetry that reports to the given providers. It fails if an instrument cannot be created.
 func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, error) {
 	t := &Telemetry{tracer: traces.Tracer(scope), now: time.Now, meter: meters.Meter(scope)}
 	m := t.meter
@@ -104,8 +104,8 @@ func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, 
 	return t, errors.Join(append(errs, err)...)
 }
 
-// Backlog reports the number of waiting deliveries whenever metrics are read. count is the method Backlog of a store.
-// If it fails, the metrics are omitted.
+// Backlog reports the number of waiting deliveries whenever metrics are read. count is the method Backlog of a
+// store. If it fails, these metrics are omitted.
 func (t *Telemetry) Backlog(count func(ctx context.Context) (webhook.Backlog, error)) error {
 	_, err := t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		b, err := count(ctx)
@@ -159,7 +159,7 @@ func (t *Telemetry) attempt(c webhook.Class, n int, took, lag time.Duration, _ b
 	}
 }
 
-// Notifier returns next with a span around each request.
+// Notifier returns a Notifier that adds a span to each request of next.
 func (t *Telemetry) Notifier(next webhook.Notifier) webhook.Notifier { return traced{t, next} }
 
 type traced struct {

@@ -12,9 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Puller returns next with metrics and with a span around each request. The spans of a run belong to one trace, whose
-// id the introspection of historical pulls shows as trace_id. The trace is marked as sampled: sample by a processor, or
-// by WithRemoteParentSampled of the SDK's ParentBased.
+// Puller returns a puller that measures each request of next and adds a span. The spans of a run belong to one
+// trace, whose id the introspection of historical pulls shows as trace_id. The trace is marked as sampled, so
+// sampling must be done by a processor, or by WithRemoteParentSampled of the SDK's ParentBased.
 func (t *Telemetry) Puller(provider string, next linking.Puller) linking.Puller {
 	return tracedPuller{t, provider, next}
 }
@@ -25,7 +25,7 @@ type tracedPuller struct {
 	next     linking.Puller
 }
 
-// Pulls returns what the wrapped puller returns.
+// Pulls calls the method of the wrapped puller.
 func (p tracedPuller) Pulls(resource string) bool {
 	extended, ok := p.next.(linking.ExtendedPuller)
 	return ok && extended.Pulls(resource)
@@ -43,7 +43,7 @@ func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.
 	}
 	p.t.pulled.Record(ctx, p.t.now().Sub(began).Seconds(), metric.WithAttributes(attribute.String("provider", p.provider), attribute.String("outcome", outcome)))
 	if err != nil {
-		span.SetStatus(codes.Error, healthlab.KindOf(err).Error()) // the text may be the provider's
+		span.SetStatus(codes.Error, healthlab.KindOf(err).Error()) // the error's text may come from the provider
 		return page, err
 	}
 	items := 0
@@ -61,7 +61,7 @@ func inTrace(ctx context.Context, id string) context.Context {
 		return ctx
 	}
 	var root trace.SpanID
-	copy(root[:], of[:]) // it is derived, and stands for the whole run
+	copy(root[:], of[:]) // an id for the whole run, derived from the trace id
 	if !root.IsValid() {
 		return ctx
 	}

@@ -45,7 +45,7 @@ func (s storeTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.Tra
 	})
 }
 
-// TraceBatchQuery is part of pgx.BatchTracer.
+// TraceBatchQuery does nothing. It is required by pgx.BatchTracer.
 func (storeTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 // TraceBatchEnd ends the span of a batch.

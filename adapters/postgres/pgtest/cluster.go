@@ -93,7 +93,7 @@ func startNode(ctx context.Context, durability Durability) (*Server, error) {
 	}
 	for _, sql := range []string{
 		"create extension citus",
-		"alter system set citus.local_hostname = '" + s.dir + "'", // where it finds itself
+		"alter system set citus.local_hostname = '" + s.dir + "'", // the address at which the node connects to itself
 		"select pg_reload_conf()",
 	} {
 		if err := execute(ctx, s.URL("postgres"), sql); err != nil {
@@ -157,7 +157,7 @@ func (c *Cluster) freeze(ctx context.Context, name string) error {
 // drop drops the databases with a name on all nodes.
 func (c *Cluster) drop(ctx context.Context, name string) error {
 	var all []error
-	all = append(all, c.freeze(ctx, name)) // a process of the extension does not leave at once by itself
+	all = append(all, c.freeze(ctx, name)) // sessions of the extension's own processes do not end quickly by themselves
 	for _, node := range c.nodes() {
 		all = append(all, execute(ctx, node, "drop database if exists "+name+" with (force)"))
 	}

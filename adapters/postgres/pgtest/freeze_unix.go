@@ -28,7 +28,7 @@ func (s *Server) Freeze() (thaw func(), err error) {
 	frozen := []int{parent}
 	thaw = func() {
 		for _, pid := range slices.Backward(frozen) {
-			_ = syscall.Kill(pid, syscall.SIGCONT) // one that has ended is none
+			_ = syscall.Kill(pid, syscall.SIGCONT) // fails only for a process that has ended
 		}
 	}
 	// The parent is stopped first, so that it starts no more processes.

@@ -55,7 +55,7 @@ func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 			r.kept = append(r.kept, t)
 		}
 	}
-	if run.cluster == nil { // which has the functions of its extension, and other nodes
+	if run.cluster == nil { // on a cluster, functions of the extension would be included and other nodes missed
 		err = template.QueryRow(ctx, `select coalesce(string_agg(pg_get_functiondef(oid), ';'), '') from pg_proc
 			where oid >= 16384 and prokind in ('f', 'p')`).Scan(&r.functions)
 		if err != nil {
@@ -80,7 +80,7 @@ func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error)
 		select string_agg(p::text, ',' order by oid) from pg_proc p where oid >= 16384`,
 	}
 	for _, catalog := range []string{"pg_namespace", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_type", "pg_default_acl"} {
-		// It includes the server's own objects, which no test changes.
+		// Lower oids belong to objects of the server itself, which no test changes.
 		parts = append(parts, `select string_agg(oid || ':' || xmin, ',' order by oid) from `+catalog+` where oid >= 16384`)
 	}
 	for _, t := range r.kept {
@@ -160,7 +160,7 @@ func (r *reuse) empty(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }) error {
 	spread := ""
-	if run.cluster != nil { // their rows are in shards, also those of the coordinator
+	if run.cluster != nil { // the rows of a distributed table are in shards on all nodes
 		spread = `for t in select logicalrelid::text from pg_catalog.pg_dist_partition loop execute 'delete from ' || t; end loop;`
 	}
 	_, err := db.Exec(ctx, `do $$ declare t text; begin `+spread+`

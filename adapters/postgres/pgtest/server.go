@@ -68,5 +68,5 @@ func (s *Server) Remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Is reports whether node is the name of the server in a cluster.
+// Is reports whether node is the name by which a cluster knows this server.
 func (s *Server) Is(node string) bool { return s.dir == node }

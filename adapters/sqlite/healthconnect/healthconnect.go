@@ -62,7 +62,7 @@ type sized struct {
 
 func (s sized) Size() (int64, error) { return s.size, nil }
 
-// opened counts the opened databases, because names of readers are global to the process.
+// opened counts the opened databases. It makes the name of each reader unique, because SQLite's names are global.
 var opened atomic.Uint64
 
 // open opens the database and checks its integrity.
@@ -92,7 +92,7 @@ func open(ctx context.Context, db sized) (*sqlite3.Conn, func(), error) {
 
 var errDamaged = &fileimport.FileError{Format: Format, Msg: "the database is damaged"}
 
-// check reads every page.
+// check runs SQLite's integrity check, which reads every page of the database.
 func check(conn *sqlite3.Conn) error {
 	stmt, _, err := conn.Prepare(`pragma quick_check(1)`)
 	if err != nil {
@@ -105,7 +105,7 @@ func check(conn *sqlite3.Conn) error {
 	return stmt.Err()
 }
 
-// sinkError marks an error of the sink, which is not the database's.
+// sinkError marks an error that the sink returned, as opposed to an error of the database.
 type sinkError struct{ error }
 
 func (e sinkError) Unwrap() error { return e.error }
@@ -138,7 +138,7 @@ type importer struct {
 	apps    map[int64]string
 	devices map[int64]healthdata.SourceType
 	waiting map[bucket][]healthdata.Sample
-	held    int // samples that wait
+	held    int // number of collected samples that the sink has not received yet
 }
 
 // schema reads the columns of the tables. It fails unless they are those of Health Connect.
@@ -190,7 +190,7 @@ func (i *importer) sources() error {
 	})
 }
 
-// source returns the source of a row.
+// source returns the source of a record: its app, device and source type.
 func (i *importer) source(r row) healthdata.Source {
 	s := healthdata.Source{Provider: i.opts.Provider, Type: healthdata.SourceUnknown}
 	if device, ok := r.integer("device_info_id"); ok && i.devices[device] != "" {
@@ -221,7 +221,7 @@ func (i *importer) summaries(resource string, items ...healthdata.Summary) error
 	return nil
 }
 
-// orphans counts the parts without their record.
+// orphans counts heart rates and sleep stages whose record is missing.
 func (i *importer) orphans() error {
 	for part, parent := range map[string]string{heartSeriesTable: heartRateTable, stagesTable: sleepTable} {
 		if i.columns[parent] == nil {

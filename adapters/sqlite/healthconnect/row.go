@@ -24,10 +24,10 @@ var (
 	sessionColumns  = append(intervalColumns[:3:3], "end_zone_offset")
 )
 
-// row is a row of a query. It is valid until the next one.
+// row is a row of a query. It is valid until the next row is read.
 type row struct {
 	stmt *sqlite3.Stmt
-	at   map[string]int // positions of columns; one that the table lacks has none
+	at   map[string]int // positions of columns; a column that the table lacks has no entry
 }
 
 // each calls do with the rows of a table in the order of their ids, or joined with more. A column that
@@ -149,7 +149,8 @@ func (r row) offset(column string) (*int, bool) {
 	return &n, true
 }
 
-// span returns the times of a record.
+// span returns start, end and UTC offset of a record, and false if they are invalid. The end is the start unless
+// interval is true.
 func (r row) span(interval bool) (start, end healthlab.Time, offset *int, ok bool) {
 	from, zone, to := "time", "zone_offset", "time"
 	if interval {
@@ -162,14 +163,14 @@ func (r row) span(interval bool) (start, end healthlab.Time, offset *int, ok boo
 }
 
 func (r row) session() (start, end healthlab.Time, offsets healthdata.SessionOffsets, ok bool) {
-	// A missing offset is replaced by that of the other end.
+	// A record with only one of the two offsets gets it for both ends.
 	start, end, atStart, ok1 := r.span(true)
 	atEnd, ok2 := r.offset("end_zone_offset")
 	offsets = healthdata.SessionOffsets{StartTimezoneOffset: cmp.Or(atStart, atEnd), EndTimezoneOffset: cmp.Or(atEnd, atStart)}
 	return start, end, offsets, ok1 && ok2
 }
 
-// idSpace is the name space of the ids of records without one.
+// idSpace is the UUID namespace of the ids that are derived for records without an id.
 var idSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:healthconnect"))
 
 // external returns the id of a record, or one derived from its table and start.

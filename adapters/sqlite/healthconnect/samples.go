@@ -47,7 +47,7 @@ func (i *importer) samples() error {
 	return nil
 }
 
-// reading stores a value of a record.
+// reading adds the value of one column of a record as a sample.
 func (i *importer) reading(t *table, v reading, r row) error {
 	value, ok := r.number(v.column)
 	if !ok {
@@ -76,7 +76,7 @@ func (i *importer) reading(t *table, v reading, r row) error {
 	return i.put(v.resource, source, s)
 }
 
-// sampleOf returns a sample without its value.
+// sampleOf returns a sample that lacks only its value.
 func sampleOf(slug string, start, end healthlab.Time, offset *int) healthdata.Sample {
 	resource := healthdata.ResourceBySlug(slug)
 	s := healthdata.Sample{Timestamp: start, TimezoneOffset: offset, Unit: resource.Unit}
@@ -145,7 +145,7 @@ func (i *importer) sessions() error {
 	})
 }
 
-// put collects a sample until there are enough of its kind.
+// put collects a sample. When there are enough of one kind, it sends them to the sink.
 func (i *importer) put(resource string, source healthdata.Source, s healthdata.Sample) error {
 	b := bucket{resource: resource, kind: source.Type}
 	if source.AppID != nil {

@@ -6,7 +6,7 @@ import "github.com/healthlab-dev/healthlab/healthdata"
 type reading struct {
 	resource string
 	column   string
-	// unit is the column's; empty means the resource's.
+	// unit is the unit of the column; empty means the unit of the resource.
 	unit string
 }
 
@@ -16,7 +16,7 @@ type table struct {
 	// interval means that a record has a start and an end.
 	interval bool
 	readings []reading
-	// detail is a column with more about a record; empty if there is none.
+	// detail is a column that says where or from what a value was measured; empty if there is none.
 	detail string
 }
 
@@ -42,7 +42,7 @@ var tables = []table{
 	{name: "nutrition_record_table", interval: true, readings: []reading{{"carbohydrates", "total_carbohydrate", ""}, {"caffeine", "caffeine", ""}}},
 }
 
-// Tables with a reader of their own.
+// Tables whose records need a function of their own.
 const (
 	appTable         = "application_info_table"
 	deviceTable      = "device_info_table"
@@ -56,26 +56,26 @@ const (
 	heightTable      = "height_record_table"
 )
 
-// deviceTypes are the numbers of Device.TYPE.
+// deviceTypes maps the numbers of Health Connect's Device.TYPE to source types.
 var deviceTypes = map[int64]healthdata.SourceType{1: healthdata.SourceWatch, 2: healthdata.SourcePhone, 3: healthdata.SourceScale, 4: healthdata.SourceRing,
 	6: healthdata.SourceWatch, 7: healthdata.SourceChestStrap}
 
 // typedByHand is the recording method of values that a person typed.
 const typedByHand = 3
 
-// specimenSources are the numbers of BloodGlucoseRecord.SpecimenSource: interstitial fluid is
+// specimenSources maps the numbers of BloodGlucoseRecord.SpecimenSource to source types: interstitial fluid is
 // measured by a sensor, capillary blood by a meter.
 var specimenSources = map[int64]healthdata.SourceType{1: healthdata.SourceAutomatic, 2: healthdata.SourceFingerprick}
 
-// locations are the numbers of BodyTemperatureMeasurementLocation.
+// locations maps the numbers of BodyTemperatureMeasurementLocation to places on the body.
 var locations = map[int64]string{1: "armpit", 2: "finger", 3: "forehead", 4: "mouth", 5: "rectum", 6: "temporal_artery", 7: "toe", 8: "ear", 9: "wrist"}
 
-// stageTypes are the numbers of SleepSessionRecord.StageType: awake, asleep, out of bed, light,
-// deep, REM, awake in bed.
+// stageTypes maps the numbers of SleepSessionRecord.StageType to stages: awake, asleep, out of bed, light, deep,
+// REM, awake in bed.
 var stageTypes = map[int64]healthdata.SleepStage{1: healthdata.SleepStageAwake, 2: healthdata.SleepStageMissing, 3: healthdata.SleepStageAwake,
 	4: healthdata.SleepStageLight, 5: healthdata.SleepStageDeep, 6: healthdata.SleepStageREM, 7: healthdata.SleepStageAwake}
 
-// sports are the numbers of ExerciseSessionType, from 0, by the slugs of the catalogue.
+// sports lists sports by their number in ExerciseSessionType, as slugs of the healthlab catalogue.
 var sports = []string{"other", "badminton", "baseball", "basketball", "cycling", "indoor_cycling", "boot_camp", "boxing", "calisthenics", "cricket", "dancing", "exercise_class",
 	"fencing", "american_football", "australian_football", "frisbee_disc", "golf", "guided_breathing", "gymnastics", "handball", "hiit", "hiking", "ice_hockey", "ice_skating",
 	"martial_arts", "paddling", "paragliding", "pilates", "racquetball", "rock_climbing", "roller_hockey", "rowing", "rugby", "running", "treadmill_running", "sailing",

@@ -21,8 +21,8 @@ import (
 // axeVersion is the version of axe-core, the accessibility checker that npm downloads (MPL-2.0).
 const axeVersion = "axe-core@4.14.1"
 
-// LoadAxe fetches axe-core with npm, once in a test program, for [Tab.Check]. Without npm the
-// test is skipped, and fails in CI.
+// LoadAxe fetches axe-core with npm, once per test program, for [Tab.Check]. Without npm the test is skipped; in CI
+// it fails.
 func (b *Browser) LoadAxe() {
 	b.t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -55,7 +55,7 @@ var fetchAxe = sync.OnceValues(func() (string, error) {
 	return string(source), err
 })
 
-// findings are the results of axe-core for a page.
+// findings holds the results of axe-core for a page.
 type findings struct {
 	Violations []violation `json:"violations"`
 	Passes     int         `json:"passes"`
@@ -71,16 +71,16 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// Check fails the test if axe-core finds a violation on the page as wide as a phone, by any of
-// its rules, or if the page is wider than the phone. In CI and under make prove axe-core checks
-// light and dark; else the calls of a tab take turns.
+// Check fails the test if axe-core finds a violation of any of its rules on the page at the width of a phone, or if
+// the page is wider than the phone. In CI and under make prove, axe-core checks light and dark colours; otherwise
+// the calls of a tab alternate between them.
 func (tab *Tab) Check() {
 	tab.t.Helper()
 	tab.CheckWidths(phone)
 }
 
-// CheckWidths is Check for screens of other widths, in CSS pixels. In a plain run the calls of a
-// tab take turns in the widths too.
+// CheckWidths is Check for screens of other widths, in CSS pixels. In a plain run the calls of a tab alternate
+// between the widths too.
 func (tab *Tab) CheckWidths(widths ...int64) {
 	tab.t.Helper()
 	if tab.b.axes == "" {
@@ -97,7 +97,7 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 				continue
 			}
 			tab.do("change the colours", tab.colours(dark))
-			// With violations alone axe-core lists no elements that passed.
+			// resultTypes "violations" makes axe-core omit the elements that passed.
 			found := read(tab, "check", chromedp.Evaluate[findings](
 				`axe.run({resultTypes: ["violations"]}).then(r => ({violations: r.violations, passes: r.passes.length}))`, chromedp.EvalAwaitPromise))
 			if found.Passes < 10 {
@@ -125,8 +125,7 @@ func screen(width int64) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// Picture takes one picture of the page, light, on a screen of a width, if pictures are wanted
-// (see [Start]).
+// Picture takes one picture of the page in light colours at a width, if pictures are wanted (see [Start]).
 func (tab *Tab) Picture(name string, width int64) {
 	tab.t.Helper()
 	if tab.b.dir == "" {

@@ -1,8 +1,8 @@
-// Package browse opens pages in headless Chromium, for tests that see what a person sees.
+// Package browse opens pages in headless Chromium, for tests of what a person sees.
 //
-// A [Browser] is one process; each [Tab] is a person of their own, with their own cookies.
-// Actions wait for what they lead to, never for a time, and fail the test if it does not
-// come. Without Chromium a test is skipped, and fails in CI.
+// A [Browser] is one process; each [Tab] has its own cookies, as the browser of one person. Actions wait for their
+// effect, never for a time, and fail the test if the effect does not come. Without Chromium a test is skipped; in CI
+// it fails.
 package browse
 
 import (
@@ -109,7 +109,7 @@ const (
 	desktop, desktopHigh = 1280, 900
 )
 
-// Open opens a tab for a person. The test owns it.
+// Open opens a tab for a person. It is closed when the test ends.
 func (b *Browser) Open(t testing.TB, p Person) *Tab {
 	t.Helper()
 	tab := &Tab{t: t, b: b, person: p}
@@ -120,7 +120,7 @@ func (b *Browser) Open(t testing.TB, p Person) *Tab {
 	if language == "" {
 		language = "en"
 	}
-	if err := chromedp.Do(ctx); err != nil { // its life is that of the first context it sees
+	if err := chromedp.Do(ctx); err != nil { // the browser ends with the first context that it gets
 		t.Fatalf("open a tab: %v", err)
 	}
 	tab.do("open a tab", call(network.Enable, network.EnableParams{}), call(log.Enable, cdp.Empty{}),
@@ -130,7 +130,7 @@ func (b *Browser) Open(t testing.TB, p Person) *Tab {
 	return tab
 }
 
-// step is an action that returns nothing.
+// step is a browser action without a result.
 type step = chromedp.Action[chromedp.Void]
 
 func call[P, R any](cmd cdp.Command[P, R], params P) step {
@@ -239,7 +239,7 @@ func (tab *Tab) Enter(label, value string) {
 	tab.do("enter "+label, chromedp.Clear(field), chromedp.SendKeys(field, value))
 }
 
-// Set replaces the value of a field of one or more lines by its label, without its events.
+// Set replaces the value of a field, found by its label, without the events that typing causes.
 func (tab *Tab) Set(label, value string) {
 	tab.t.Helper()
 	tab.do("set "+label, chromedp.SetValue(fmt.Sprintf(`//*[@id=//label[contains(normalize-space(.), %q)]/@for]`, label), value))
@@ -251,7 +251,7 @@ func (tab *Tab) Choose(label, value string) {
 	tab.do("choose "+label, choice(label, value))
 }
 
-// ChooseTo chooses an option of a select that leads to another page at once.
+// ChooseTo chooses an option of a select that loads another page at once.
 func (tab *Tab) ChooseTo(label, value string) {
 	tab.t.Helper()
 	tab.arrive("choose "+label, choice(label, value))
@@ -326,7 +326,7 @@ func Eval[T any](tab *Tab, expression string) T {
 	return read(tab, "evaluate", chromedp.Evaluate[T](expression))
 }
 
-// read runs an action that returns something.
+// read runs a browser action and returns its result.
 func read[T any](tab *Tab, what string, action chromedp.Action[T]) T {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -344,8 +344,8 @@ func (tab *Tab) Back() {
 	tab.arrive("go back", chromedp.NavigateBack())
 }
 
-// Shot takes pictures of the page as it is, if pictures are wanted (see [Start]): as wide as a
-// phone and a desktop, light and dark, each as high as the page.
+// Shot takes four pictures of the page as it is, if pictures are wanted (see [Start]): at the widths of a phone and
+// of a desktop, in light and dark colours, each with the height of the page.
 func (tab *Tab) Shot(name string) {
 	tab.t.Helper()
 	if tab.b.dir == "" {
@@ -384,7 +384,7 @@ func (tab *Tab) WaitFor(expression string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// An error may be a page that goes away just now.
+		// An error may only mean that another page is being loaded.
 		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")")); err == nil && ok {
 			return
 		}
@@ -396,7 +396,7 @@ func (tab *Tab) WaitFor(expression string) {
 	}
 }
 
-// Touch presses a link or a button that a script handles.
+// Touch presses a link or a button whose click a script handles.
 func (tab *Tab) Touch(words string) {
 	tab.t.Helper()
 	tab.do("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))

@@ -8,9 +8,9 @@ type Focus struct {
 	Name string `json:"name"`
 	// Visible reports whether the element is in the window with an outline of at least 2 pixels.
 	Visible bool `json:"visible"`
-	// Inside reports whether the focus is on an element of the page, and not on the page itself.
+	// Inside reports whether an element of the page has the focus, as opposed to the document itself.
 	Inside bool `json:"inside"`
-	// Again reports whether the element had the focus before, since the page was opened, and others after it.
+	// Again reports whether the element already had the focus since the page was opened, and then lost it.
 	Again bool   `json:"again"`
 	HTML  string `json:"html"`
 }

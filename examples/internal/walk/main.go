@@ -1,9 +1,9 @@
-// Walk counts the functions and files of this repository that one request runs, in a service that keeps its data in
-// memory: the upload of a sample, the delivery of its event, and an order.
+// Walk counts the functions and files of this repository that run for one request, in a service that keeps its data
+// in memory: for the upload of a sample, the delivery of its event, and an order.
 //
 //	make walk
 //
-// It needs to be built with the counters of code coverage, which are set to zero before each request.
+// The program must be built with counters of code coverage, which it resets before each request.
 package main
 
 import (
@@ -42,7 +42,7 @@ const module = "github.com/healthlab-dev/healthlab/"
 // labTest is a test kit of examples/server/lab.json.
 const labTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
 
-// apiKey has the form of a key that the service makes.
+// apiKey is a constant key in the form of keys that the service makes.
 var apiKey = "sk_us_" + strings.Repeat("0", 64)
 
 func main() {
@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer) error {
 			"phone_number": "+12175550100", "email": "walk@example.org"},
 		"patient_address": {"receiver_name": "Kim Walk", "first_line": "1 Example Street", "city": "Springfield", "state": "IL",
 			"zip": "62701", "country": "US", "phone_number": "+12175550100"}}`, user, labTest)
-	if _, err := s.Deliveries.Step(ctx); err != nil { // the event of the connection
+	if _, err := s.Deliveries.Step(ctx); err != nil { // deliver the event of the connection first
 		return err
 	}
 	for len(received) > 0 {
@@ -166,7 +166,7 @@ func post(ctx context.Context, s *service.Service, path, body string) error {
 	return nil
 }
 
-// counted returns the functions of this repository that do runs, as FILE:LINE: NAME.
+// counted calls do and returns the functions of this repository that ran, each as FILE:LINE: NAME.
 func counted(ctx context.Context, do func() error) ([]string, error) {
 	dir, err := os.MkdirTemp("", "walk")
 	if err != nil {

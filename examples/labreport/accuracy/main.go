@@ -45,7 +45,7 @@ func main() {
 // textKind is a PDF with a text layer. The other kinds are pictures.
 const textKind = "text"
 
-// settings are what the command line asks for.
+// settings holds the flags of the command line.
 type settings struct {
 	kinds  []string
 	sheets int
@@ -94,7 +94,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, s, printer, out)
 }
 
-// file draws a report as a kind of file.
+// file draws a report as a file of a kind. read reads a file. If the reader finds no results, the data is empty and
+// there is no error.
 func file(ctx context.Context, printer *pdftext.Extractor, kind string, number int) (labreport.File, error) {
 	pdf := labreport.File{Type: "application/pdf", Data: openset.Sheets()[number].PDF()}
 	if kind == textKind {
@@ -168,7 +169,7 @@ func read(ctx context.Context, reader *labreport.Reader, x labreport.TextExtract
 	return data, nil
 }
 
-// writeSet writes each report as each kind of file, and what it says.
+// writeSet writes each report as a file of each kind, and its expected results.
 func writeSet(ctx context.Context, s settings, printer *pdftext.Extractor) error {
 	if err := os.MkdirAll(s.write, 0o750); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// span is a range that a parameter is drawn from.
+// span is the range from which a random parameter is drawn.
 type span struct{ from, to float64 }
 
 func (s span) draw(r *rand.Rand) float64 { return s.from + (s.to-s.from)*r.Float64() }
@@ -25,28 +25,28 @@ func (s span) sign(r *rand.Rand) float64 {
 	return s.draw(r)
 }
 
-// Medium is a way in which a sheet becomes a picture.
+// Medium is a way in which a sheet of paper becomes a picture, such as a scan.
 type Medium struct {
-	// Name of the kind of file: "photograph".
+	// Name is the name of the kind of file, such as "photograph".
 	Name string
 	// DPI is the resolution at which the page is drawn.
 	DPI int
-	// Bar is the least F1 of rows that the test of this package's reader requires.
+	// Bar is the smallest F1 score of rows with which the test of this project's reader passes.
 	Bar float64
-	// turn is in degrees. lean and side are the part by which the far edge is shorter, above and
-	// at a side. curl is how far the middle of a line sags, as a part of the width.
+	// turn is in degrees. lean and side are the fraction by which the far edge is shorter, at the top and at one
+	// side. curl is how far the middle of a line sags, as a fraction of the width.
 	turn, lean, side, curl span
-	// light is the brightness of white paper, 0 to 1; shadow is the part of it that the shadow of a
-	// hand takes; falloff is the part that is lost towards a side.
+	// light is the brightness of white paper, from 0 to 1. shadow is the fraction of it that the shadow of a hand
+	// takes away, and falloff the fraction that is lost towards one side.
 	light, shadow, falloff span
-	ink                    float64 // brightness of print, as a part of the paper
-	noise, blur            span    // of the sensor: deviation of brightness; radius in pixels
-	table                  span    // brightness of the table below the sheet, as a part of the paper; none for a scan
-	screen                 bool    // the rows are tinted and ruled, some are printed in colour, and the page is cut to its print
-	quality                int     // of JPEG; 0 is PNG
+	ink                    float64 // brightness of print, as a fraction of the paper's
+	noise, blur            span    // of the sensor: standard deviation of brightness, and radius in pixels
+	table                  span    // brightness of the table below the sheet, of the paper's; zero for a scan
+	screen                 bool    // a screenshot: tinted and ruled rows, some coloured print, cropped
+	quality                int     // JPEG quality; 0 means PNG
 }
 
-// Media returns the ways that are measured.
+// Media returns the ways of making a picture that are measured.
 func Media() []Medium { return slices.Clone(media) }
 
 var media = []Medium{
@@ -62,8 +62,8 @@ var media = []Medium{
 	{Name: "picture of a screen", DPI: 100, Bar: 0.90, screen: true},
 }
 
-// Take draws a page as the medium shows it, as a PNG or a JPEG file. The same source of random numbers draws
-// the same picture.
+// Take draws a page as the medium would record it, as a PNG or JPEG file. An equal source of random numbers gives an
+// equal picture.
 func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	if m.screen {
 		return screen(page, r)
@@ -79,7 +79,7 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 		margin, warm, under = 0.09*w, 0.06, wood(m.table, r)
 	}
 	ow, oh := int(w+2*margin), int(h+2*margin)
-	// The corners of the sheet in the picture, clockwise from the top left.
+	// Corners of the sheet in the picture, clockwise from the top left.
 	sin, cos := math.Sincos(turn)
 	var corners [4][2]float64
 	for i, c := range [4][2]float64{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}} {
@@ -127,7 +127,7 @@ func wood(brightness span, r *rand.Rand) func(x, y float64) float64 {
 	}
 }
 
-// Colours of a web page: rows of a table in turn, the rule between two rows, and print.
+// Colours of a web page: two alternating rows, the rule between rows, and print.
 var (
 	tints = [][2]color.RGBA{
 		{{255, 255, 255, 255}, {242, 245, 249, 255}}, {{255, 255, 255, 255}, {222, 235, 247, 255}}, {{255, 255, 255, 255}, {226, 240, 217, 255}},
@@ -138,10 +138,10 @@ var (
 	alarms = []color.RGBA{{200, 30, 30, 255}, {194, 84, 10, 255}, {176, 0, 90, 255}}
 )
 
-// screen draws a page as a browser shows a table: each second row tinted, a rule between two rows, every few
-// rows in the colour of an alarm, cut to the print.
+// screen draws a page as a browser shows a table, cropped to the print: alternating rows are tinted, with a rule
+// between them, and every few rows are printed in a warning colour.
 func screen(page *image.Gray, r *rand.Rand) labreport.File {
-	const ink = 160 // darker than paper and the soft edge of a letter
+	const ink = 160 // darker than paper and than the soft edge of a letter
 	w, h := page.Rect.Dx(), page.Rect.Dy()
 	left, right := w, 0
 	printed := make([]bool, h)
@@ -153,7 +153,7 @@ func screen(page *image.Gray, r *rand.Rand) labreport.File {
 			}
 		}
 	}
-	var starts []int // of the rows of print, half a gap above each
+	var starts []int // position of each row of print, half a gap above it
 	last := 0
 	for y := 1; y < h; y++ {
 		if printed[y] && !printed[y-1] {
@@ -205,7 +205,7 @@ func softened(g *image.Gray, x, y, radius float64) float64 {
 	return (2*between(g, x, y) + between(g, x-radius, y) + between(g, x+radius, y) + between(g, x, y-radius) + between(g, x, y+radius)) / 6
 }
 
-// between interpolates the page between its pixels; outside of the page it returns white paper.
+// between interpolates the brightness at a point between pixels; outside of the page it is white paper.
 func between(g *image.Gray, x, y float64) float64 {
 	x0, y0 := int(math.Floor(x)), int(math.Floor(y))
 	if x0 < 0 || y0 < 0 || x0+1 >= g.Rect.Dx() || y0+1 >= g.Rect.Dy() {
@@ -216,7 +216,7 @@ func between(g *image.Gray, x, y float64) float64 {
 	return (1-ay)*((1-ax)*at(x0, y0)+ax*at(x0+1, y0)) + ay*((1-ax)*at(x0, y0+1)+ax*at(x0+1, y0+1))
 }
 
-// projection maps a rectangle of w by h onto four corners, clockwise from the top left.
+// projection returns the matrix that maps a rectangle of w by h to four corners, given clockwise from the top left.
 func projection(w, h float64, c [4][2]float64) [9]float64 {
 	dx1, dx2, dx3 := c[1][0]-c[2][0], c[3][0]-c[2][0], c[0][0]-c[1][0]+c[2][0]-c[3][0]
 	dy1, dy2, dy3 := c[1][1]-c[2][1], c[3][1]-c[2][1], c[0][1]-c[1][1]+c[2][1]-c[3][1]
@@ -229,7 +229,7 @@ func projection(w, h float64, c [4][2]float64) [9]float64 {
 	}
 }
 
-// inverse returns the adjugate of a matrix, which maps the other way.
+// inverse returns the adjugate of a matrix, which maps in the opposite direction.
 func inverse(m [9]float64) [9]float64 {
 	return [9]float64{
 		m[4]*m[8] - m[5]*m[7], m[2]*m[7] - m[1]*m[8], m[1]*m[5] - m[2]*m[4],

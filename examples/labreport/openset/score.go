@@ -11,7 +11,7 @@ import (
 var plainLetters = strings.NewReplacer("á", "a", "à", "a", "â", "a", "ä", "a", "é", "e", "è", "e", "ê", "e", "ë", "e", "í", "i", "î", "i", "ï", "i",
 	"ó", "o", "ô", "o", "ö", "o", "ú", "u", "û", "u", "ü", "u", "ñ", "n", "ç", "c", "ß", "ss", "µ", "u", "μ", "u", "²", "2")
 
-// sameName compares names by their letters, and forgives one in six: the row is found.
+// sameName reports whether two names have the same letters, allowing one error in six letters.
 func sameName(a, b string) bool {
 	only := func(s string) []rune {
 		return []rune(strings.Map(func(r rune) rune {
@@ -41,7 +41,7 @@ func sameName(a, b string) bool {
 	return row[len(y)]*6 <= len(x)
 }
 
-// unitForms are ways to write a unit of the set that a reader may publish for another one.
+// unitForms maps other spellings of a unit, which a reader may publish, to the spelling of the set.
 var unitForms = func() map[string]string {
 	out := map[string]string{}
 	for unit, forms := range map[string]string{
@@ -57,8 +57,7 @@ var unitForms = func() map[string]string {
 	return out
 }()
 
-// sameUnit compares units by what they mean: a misread one is mended to another way to
-// write the same.
+// sameUnit reports whether two units mean the same, in whatever spelling.
 func sameUnit(a, b string) bool {
 	key := func(s string) string {
 		s = plainLetters.Replace(strings.ToLower(strings.ReplaceAll(s, " ", "")))
@@ -71,23 +70,23 @@ func sameUnit(a, b string) bool {
 	return key(a) == key(b)
 }
 
-// sureFrom is the confidence of a field that no person looks at.
+// sureFrom is the confidence from which no person checks a field.
 const sureFrom = 0.9
 
 // Score counts pages, rows and fields that were read.
 type Score struct {
-	// Pages that were scored, rows that stand on them, rows that were read, and rows that are right in name,
-	// value and unit.
+	// Pages is the number of scored pages, Want the number of rows on them, Got the number of rows that were read,
+	// and Right the number of those whose name, value and unit are right.
 	Pages, Want, Got, Right int
-	// Sure are fields (names, values and units) with a confidence of 0.9 or more, and SureWrong those of them
-	// that the sheet does not say.
+	// Sure is the number of fields (names, values and units) with a confidence of 0.9 or more, and SureWrong the
+	// number of those that differ from the sheet.
 	Sure, SureWrong int
-	// SureValues are the values among them.
+	// SureValues and SureValuesWrong count only the values among these fields.
 	SureValues, SureValuesWrong int
 	bins                        [20]bin
 }
 
-// bin counts the fields of a step of 0.05 of confidence.
+// bin counts the fields in an interval of 0.05 of confidence.
 type bin struct {
 	n, right int
 	sum      float64
@@ -103,11 +102,12 @@ func (c *Score) Join(o Score) {
 	}
 }
 
-// F1 is the harmonic mean of the parts of rows that were found and of rows found that are right.
+// F1 returns the harmonic mean of recall (the share of rows on the sheets that were read right) and precision (the
+// share of read rows that are right).
 func (c *Score) F1() float64 { return 2 * float64(c.Right) / float64(max(1, c.Want+c.Got)) }
 
-// Add scores what a reader made of a sheet. It returns the rows that were not found, and the wrong fields at 0.9
-// or more.
+// Add scores the data that a reader has read from a sheet. It returns descriptions of the rows that were not found,
+// and of the wrong fields with a confidence of 0.9 or more.
 func (c *Score) Add(s Sheet, d labreport.Data) (faults []string) {
 	c.Pages, c.Want, c.Got = c.Pages+1, c.Want+len(s.Rows), c.Got+len(d.Results)
 	used := make([]bool, len(d.Results))
@@ -157,7 +157,7 @@ func (c *Score) Add(s Sheet, d labreport.Data) (faults []string) {
 	return faults
 }
 
-// Calibration is a table in Markdown: how many fields of each confidence are right.
+// Calibration returns a Markdown table with the share of right fields for each step of confidence.
 func (c *Score) Calibration() string {
 	var b strings.Builder
 	b.WriteString("| Confidence | Fields | Mean confidence | Right |\n|---|---|---|---|\n")
@@ -177,15 +177,14 @@ func unitOf(g labreport.Result) string {
 	return *g.Units
 }
 
-// field is one field that was read, and whether the sheet says the same.
+// field is one field that was read, and whether it agrees with the sheet.
 type field struct {
 	name, text string
 	confidence float64
 	right      bool
 }
 
-// fields returns the names, values and units that were read. Those of a row that stands
-// nowhere on the sheet are wrong.
+// fields returns the names, values and units that were read. Those of a row that is not on the sheet are wrong.
 func fields(s Sheet, d labreport.Data) []field {
 	var out []field
 	for _, g := range d.Results {

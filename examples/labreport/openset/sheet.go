@@ -1,10 +1,10 @@
-// Package openset is an open set of laboratory reports with known results, and a score of what a reader makes
-// of them. Everybody can measure a reader with it, this project's or another.
+// Package openset is an open set of laboratory reports with known results, and a score for what a reader reads from
+// them. Anyone can measure a reader with it, this project's or another.
 //
 //   - [Sheets] are reports of invented people, with the rows that a reader should find.
-//   - [Sheet.PDF] draws one as a PDF with a text layer, and [Medium.Take] the picture of a page as a scanner or
-//     a camera gives it: with grain, blur, perspective, curl, shadow and low light.
-//   - [Score] counts rows and fields that are right, and how often a confidence is.
+//   - [Sheet.PDF] draws one as a PDF with a text layer, and [Medium.Take] makes the picture of a page that a
+//     scanner or a camera would: with grain, blur, perspective, curl, shadow and low light.
+//   - [Score] counts rows and fields that are right, and how often a confidence is justified.
 //
 // The command examples/labreport/accuracy measures the reader of package labreport.
 package openset
@@ -21,7 +21,7 @@ import (
 //go:embed sheets.json
 var sheetsJSON []byte
 
-// Sheets returns the reports of the set. The caller does not change them.
+// Sheets returns the reports of the set. The caller must not change them.
 func Sheets() []Sheet { return sheets() }
 
 var sheets = sync.OnceValue(func() (out []Sheet) {
@@ -31,8 +31,8 @@ var sheets = sync.OnceValue(func() (out []Sheet) {
 	return out
 })
 
-// Sheet is a report of an invented patient, its words with their places on a page of 612 by 792 points, and
-// what it says.
+// Sheet is a report of an invented patient: its words with their places on a page of 612 by 792 points, and its
+// results.
 type Sheet struct {
 	Layout string
 	Words  []struct {
@@ -42,7 +42,7 @@ type Sheet struct {
 	Rows []struct{ Name, Value, Unit string }
 }
 
-// widths of Helvetica from the space on, in thousandths of the size.
+// widths holds the widths of Helvetica's characters from the space on, in thousandths of the font size.
 var widths = []float64{
 	278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,
 	1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556,

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// firstWait bounds the wait before the first repeat. The bound doubles from repeat to repeat.
+// firstWait is the longest wait before the first repeat. The limit doubles with each repeat.
 const firstWait = 250 * time.Millisecond
 
 // errAnswer is the error of an undecodable answer. It omits the cause, because the cause may contain values of a
 // person.
 var errAnswer = errors.New("answer: must be JSON as in the contract")
 
-// List decodes a list of an answer.
+// List decodes a list in an answer.
 func List[T any](text []byte) (list []T, err error) {
 	if json.Unmarshal(text, &list) != nil {
 		return nil, errAnswer
@@ -214,7 +214,7 @@ func faultOf(answer *http.Response, text []byte) *Fault {
 		} `json:"detail"`
 	}
 	if json.Unmarshal(text, &many) != nil {
-		return f // of a proxy
+		return f // the answer of a proxy, without an error of the contract
 	}
 	for _, p := range many.Detail {
 		parts := make([]string, len(p.Loc))

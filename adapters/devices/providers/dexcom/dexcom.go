@@ -46,7 +46,7 @@ import (
 // Region is a host of Dexcom.
 type Region string
 
-// The regions.
+// Regions of accounts.
 const (
 	// UnitedStates is for accounts of the United States.
 	UnitedStates Region = "us"
@@ -63,7 +63,7 @@ var hosts = map[Region]string{
 	Sandbox: "https://sandbox-api.dexcom.com",
 }
 
-// Slug is the provider's slug: dexcom for the United States, else with the region behind.
+// Slug returns the slug of the provider: dexcom for the United States, otherwise dexcom_ and the region.
 func (r Region) Slug() string {
 	if r == UnitedStates {
 		return "dexcom"
@@ -156,7 +156,7 @@ func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok b
 	return healthdata.Sample{Timestamp: r.SystemTime.Time, TimezoneOffset: r.offset(), Unit: unit, Value: healthdata.Number(*v)}, true
 }
 
-// offset is seconds east of UTC; nil if the record does not say.
+// offset returns seconds east of UTC; nil if the record does not state an offset.
 func (r *record) offset() *int {
 	switch d := r.DisplayTime.Sub(r.SystemTime.Time.Time).Round(15 * time.Minute); {
 	case r.DisplayTime.IsZero():
@@ -197,7 +197,7 @@ type event struct {
 	SubType string  `json:"eventSubType"`
 }
 
-// events are the resources of types of events, and their units; an empty one is the record's.
+// events maps types of events to resources and units. An empty unit means the unit of the record.
 var events = map[string]struct{ resource, unit string }{
 	"carbs": {"carbohydrates", "g"}, "insulin": {"insulin_injection", "unit"}, "exercise": {"workout_duration", "min"},
 	"bloodGlucose": {"glucose", ""}, "health": {"note", "text"}, "notes": {"note", "text"}, "note": {"note", "text"},
@@ -206,13 +206,13 @@ var events = map[string]struct{ resource, unit string }{
 // insulins maps the insulin subtypes to insulin types and delivery modes.
 var insulins = map[string]struct{ kind, mode string }{"fastActing": {"rapid_acting", "bolus"}, "longActing": {"long_acting", "basal"}}
 
-// intensities are the sub types of exercise.
+// intensities maps the subtypes of exercise to intensities.
 var intensities = map[string]string{"light": "low", "medium": "medium", "heavy": "high"}
 
 func readEvent(e *event, out *rest.Batch) {
 	of, known := events[e.Type]
 	if !known {
-		return // a type that the catalogue does not have
+		return // the catalogue has no resource for this type
 	}
 	out.About(of.resource)
 	insulin, injected := insulins[e.SubType]
@@ -233,7 +233,7 @@ func readEvent(e *event, out *rest.Batch) {
 	}
 	if e.Value != "" {
 		v := rest.Float(math.NaN())
-		_ = v.UnmarshalJSON([]byte(e.Value)) // a text that holds no number leaves NaN
+		_ = v.UnmarshalJSON([]byte(e.Value)) // a text without a number leaves NaN
 		e.record.Value = &v
 	}
 	if of.unit == "" {

@@ -112,7 +112,7 @@ func dexcomTruth(p *Person) Truth {
 	return t
 }
 
-// written are the events with exercise, and with how the person was every tenth day.
+// written returns the person's events, together with exercise and, every tenth day, notes about health.
 func (p *Person) written() []Event {
 	out := slices.Clone(p.Events)
 	for i := range p.Workouts {

@@ -17,7 +17,7 @@ import (
 // googleFilter matches a filter for a range of one field.
 var googleFilter = regexp.MustCompile(`^(\S+) >= "([^"]+)"(?: AND (\S+) < "([^"]+)")?$`)
 
-// GoogleHealth returns a double of the Google Health API v4 and the truth of its people.
+// GoogleHealth returns a double of the Google Health API v4, and the expected data of its people.
 func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Google Health", paths{authorize: "/o/oauth2/v2/auth", token: "/token"}, o)
 	s.keepRefresh = true
@@ -104,7 +104,7 @@ func (s *Server) googleTracks() {
 		for i := range p.Workouts {
 			if of := &p.Workouts[i]; of.ID+":exportExerciseTcx" == r.PathValue("id") && of.Distance > 0 {
 				w.Header().Set("Content-Type", "application/vnd.garmin.tcx+xml")
-				_, _ = io.WriteString(w, of.tcx()) // a caller who has gone needs no answer
+				_, _ = io.WriteString(w, of.tcx()) // an error means that the caller has disconnected
 				return
 			}
 		}
@@ -112,7 +112,7 @@ func (s *Server) googleTracks() {
 	})
 }
 
-// tcx is the recording of a workout as a TCX file.
+// tcx returns the recording of a workout as a TCX file.
 func (w *Workout) tcx() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0" encoding="UTF-8"?><TrainingCenterDatabase xmlns="http://www.garmin.com/xmlschemas/TrainingCenterDatabase/v2"><Activities>`+
@@ -126,13 +126,13 @@ func (w *Workout) tcx() string {
 	return b.String()
 }
 
-// googleRange reads a filter of a data type.
+// googleRange parses the time filter of a data type. It returns a function that reports whether a time passes.
 func googleRange(p *Person, name, filter string) (func(time.Time) bool, error) {
 	if filter == "" {
 		return func(time.Time) bool { return true }, nil
 	}
 	m := googleFilter.FindStringSubmatch(filter)
-	if m != nil && m[3] == "" && name == "electrocardiogram" { // it takes a start alone
+	if m != nil && m[3] == "" && name == "electrocardiogram" { // this type accepts a start without an end
 		m[3], m[4] = m[1], "2100-01-01T00:00:00Z"
 	}
 	if m == nil || m[1] != m[3] || !strings.HasPrefix(m[1], strings.ReplaceAll(name, "-", "_")+".") {
@@ -159,7 +159,7 @@ func civilDate(p *Person, at time.Time) object {
 	return object{"year": at.Year(), "month": int(at.Month()), "day": at.Day()}
 }
 
-// googleSum is a sum of a day, in a member named after the type.
+// googleSum returns a sum of a day, in a member named after the type.
 func googleSum(p *Person, d *Day, name string) object {
 	doc := object{"civilStartTime": object{"date": civilDate(p, d.Date)}, "civilEndTime": object{"date": civilDate(p, d.Date.Add(24*time.Hour))}}
 	switch name {
@@ -258,7 +258,7 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 	}
 }
 
-// googleScale adds the points of a scale.
+// googleScale adds the weighings of a person.
 func googleScale(p *Person, name string, keep func(time.Time) bool, sample func(at time.Time, form, member string, doc object)) {
 	for i := range p.Days {
 		total, fat, _, _, _ := weighing(p, i)
@@ -273,7 +273,8 @@ func googleScale(p *Person, name string, keep func(time.Time) bool, sample func(
 	}
 }
 
-// googleDaily adds the daily values of nights, by the day on which they ended, and of every tenth day.
+// googleDaily adds the daily values of nights, by the day on which they ended, and values that exist every tenth
+// day.
 func googleDaily(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
 	for i := range p.Nights {
 		n, day := &p.Nights[i], p.Days[i].Date
@@ -307,7 +308,7 @@ func (p *Person) rare(each func(i int, at time.Time)) {
 	}
 }
 
-// googleECG are the microvolts of an electrocardiogram at 250 Hz.
+// googleECG holds the values of an electrocardiogram in microvolts, at 250 Hz.
 var googleECG = []int{120, -40, 980, -210, 60}
 
 // googleRare adds points of rare types.

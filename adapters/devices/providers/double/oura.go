@@ -209,7 +209,7 @@ func ouraSleeps(p *Person) (out []object) {
 			"readiness": object{"score": n.Recovery, "temperature_deviation": n.TemperatureDelta},
 		}
 		if i%4 == 3 {
-			doc["readiness"] = nil // daily_readiness has it
+			doc["readiness"] = nil // daily_readiness has it instead
 		}
 		if i%2 == 0 {
 			fine := &strings.Builder{}

@@ -11,11 +11,11 @@ import (
 
 // Person is an invented person with the data that devices recorded. Times are in UTC.
 type Person struct {
-	// ID is the account at the provider; Number is the same as a number.
+	// ID is the id of the account at the provider, and Number a numeric form of it.
 	ID     string
 	Number int
 	Name   string
-	// Offset is seconds east of UTC, the whole time.
+	// Offset is the constant UTC offset of the person, in seconds east.
 	Offset   int
 	Nights   []Night
 	Days     []Day
@@ -29,7 +29,7 @@ type Night struct {
 	ID         string
 	Number     int
 	Start, End time.Time
-	// Stages has a letter every 5 minutes: 1 deep, 2 light, 3 REM, 4 awake.
+	// Stages has a character for every 5 minutes: 1 deep, 2 light, 3 REM, 4 awake.
 	Stages string
 	// HR and HRV have a value every 5 minutes; nil is a gap.
 	HR, HRV []*float64
@@ -40,7 +40,7 @@ type Night struct {
 	AverageHRV                                               float64
 }
 
-// Seconds returns for how long a stage lasted.
+// Seconds returns how many seconds a stage lasted.
 func (n *Night) Seconds(stage byte) int64 {
 	total := int64(0)
 	for i := range len(n.Stages) {
@@ -53,7 +53,7 @@ func (n *Night) Seconds(stage byte) int64 {
 
 // Day is a local day.
 type Day struct {
-	// Date is local midnight.
+	// Date is the midnight at which the local day begins.
 	Date                time.Time
 	Steps               int
 	Active, Total       float64 // kcal
@@ -93,7 +93,7 @@ type Event struct {
 // NewPerson returns a person with days of data until an instant. Equal arguments give equal people.
 func NewPerson(number int, until time.Time, days int) *Person {
 	r := rand.New(rand.NewPCG(uint64(number), 7))
-	p := &Person{Number: 10_000 + number, Name: fmt.Sprint("Test Person ", number), Offset: 3600} // no summer time: the offset is the person's
+	p := &Person{Number: 10_000 + number, Name: fmt.Sprint("Test Person ", number), Offset: 3600} // no daylight saving time
 	p.ID = fmt.Sprint(p.Number)
 	id := func(what string, n int) string {
 		return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %s %d", p.ID, what, n)).String()

@@ -18,7 +18,7 @@ import (
 // PolarServer is a double of Polar AccessLink v3.
 type PolarServer struct {
 	*Server
-	members map[string]string // the member-id by the person
+	members map[string]string // person → member-id
 }
 
 // Registered reports whether a person is registered.
@@ -33,8 +33,8 @@ const (
 	polarWorkouts = 30 * 24 * time.Hour
 )
 
-// Polar returns a double of Polar AccessLink v3, and the expected data of its people. All data counts as uploaded after
-// the registration, and the last 28 and 30 days end with the person's last day.
+// Polar returns a double of Polar AccessLink v3, and the expected data of its people. All data counts as uploaded
+// after the person's registration. The last 28 and 30 days that the API serves end with the person's last day.
 func Polar(o Options) (*PolarServer, func(*Person) Truth) {
 	s := &PolarServer{newServer("Polar", paths{authorize: "/oauth2/authorization", token: "/v2/oauth2/token"}, o), map[string]string{}}
 	s.permanent = true
@@ -52,7 +52,7 @@ func Polar(o Options) (*PolarServer, func(*Person) Truth) {
 	return s, polarTruth
 }
 
-// accounts serves the registration of people and their bodies.
+// accounts serves the registration of people and their body data.
 func (s *PolarServer) accounts() {
 	s.mux.HandleFunc("POST /v3/users", s.register)
 	s.mux.HandleFunc("DELETE /v3/users/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -138,7 +138,7 @@ func (s *PolarServer) collections() {
 	})
 }
 
-// tests serves the results of sensors other than heart rate.
+// tests serves the results of measurements other than the heart rate.
 func (s *PolarServer) tests() {
 	s.biosensing("bodytemperature", func(n *Night) object {
 		samples := []object{}
@@ -169,7 +169,7 @@ func (s *PolarServer) tests() {
 	})
 }
 
-// answer answers a request of a registered person; nil is answered with a status.
+// answer answers a request of a registered person with what of returns; for nil with the status none.
 func (s *PolarServer) answer(w http.ResponseWriter, r *http.Request, none int, of func(*Person, url.Values) any) {
 	p, status, _ := s.admit(w, bearer(r))
 	if status == 0 && !s.Registered(p) {
@@ -195,7 +195,7 @@ func (s *PolarServer) get(path string, of func(*Person, url.Values) any) {
 	s.mux.HandleFunc("GET /v3"+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusNoContent, of) })
 }
 
-// nights answers with the last nights.
+// nights serves the most recent nights of a person at a path.
 func (s *PolarServer) nights(path, member string, of func(*Person, *Night) object) {
 	s.get("/users/"+path, func(p *Person, _ url.Values) any {
 		list := []object{}
@@ -300,7 +300,7 @@ func polarExercise(p *Person, i int, q url.Values) object {
 	return doc
 }
 
-// polarStages are the numbers of stages.
+// polarStages maps the stages of a night to the numbers of the API.
 var polarStages = map[byte]int{'1': 4, '2': 3, '3': 1, '4': 0}
 
 func polarSleep(p *Person, n *Night) object {
@@ -360,7 +360,7 @@ func (d *Day) polarSteps(add func(hour, steps int)) {
 func polarActivity(p *Person, d *Day) object {
 	samples, last := []object{}, -1
 	d.polarSteps(func(hour, steps int) {
-		if steps != last { // equal neighbours are left out
+		if steps != last { // the API leaves out a value equal to the one before
 			samples = append(samples, object{"steps": steps, "timestamp": p.clock(d.Date.Add(time.Duration(hour) * time.Hour))[:16]})
 		}
 		last = steps

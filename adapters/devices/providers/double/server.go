@@ -23,13 +23,13 @@ type Options struct {
 	ClientID, ClientSecret string
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// TokenLife is how long an access token works. Default an hour.
+	// TokenLife is how long an access token is valid. Default an hour.
 	TokenLife time.Duration
 	// Limits are the rate limits by window, the shortest first. A request counts in all of them. Default: no limit.
 	Limits []Limit
 	// Faults are the errors that the double produces.
 	Faults Faults
-	// PageSize bounds a page. Default the provider's own.
+	// PageSize limits the number of items on a page. Default the provider's own limit.
 	PageSize int
 }
 
@@ -41,7 +41,7 @@ type Limit struct {
 	Aligned bool
 }
 
-// room is the remaining number of requests of a rate limit, and the time until it grows.
+// room is the remaining number of requests of a rate limit, and the time until it increases.
 type room struct {
 	Limit
 	left int
@@ -71,24 +71,24 @@ type Faults struct {
 	Reject int
 }
 
-// Server is a double. Safe for concurrent use.
+// Server is a double of one provider. Safe for concurrent use.
 type Server struct {
 	name string
 	opts Options
 	mux  *http.ServeMux
-	// limited writes the rate limit headers. all is not empty.
+	// limited writes the rate limit headers. all has at least one element.
 	limited func(h http.Header, all []room)
 	// granted adds members to the answer with tokens.
 	granted func(*Person) object
-	// tokens writes the answer of the token URL. Default reply.
+	// tokens writes the answer of the token URL. Default: the function reply.
 	tokens func(w http.ResponseWriter, status int, doc object)
-	// keepRefresh keeps a refresh token valid after its use.
+	// keepRefresh means that a refresh token stays valid after its use.
 	keepRefresh bool
-	// accessToken makes an access token of a unique word. Default: the word.
+	// accessToken makes an access token from a unique word. Default: the word itself.
 	accessToken func(p *Person, word string) string
 	// key is a header that every data request must have, and keyValue its value. Default: none.
 	key, keyValue string
-	// codeLife is how long a code works. 0: always.
+	// codeLife is how long an authorization code is valid. 0 means without limit.
 	codeLife time.Duration
 	// permanent means that access tokens last ten years and that there are no refresh tokens.
 	permanent bool
@@ -97,7 +97,7 @@ type Server struct {
 	people    map[string]*Person
 	codes     map[string]code
 	access    map[string]grant
-	refresh   map[string]string // the person by the refresh token that works
+	refresh   map[string]string // valid refresh token → person
 	issued    int
 	exchanges int
 	requests  int
@@ -159,14 +159,14 @@ func (s *Server) Exchanges() int {
 	return s.exchanges
 }
 
-// Exceeded returns how many requests came beyond the limit.
+// Exceeded returns how many requests exceeded a rate limit.
 func (s *Server) Exceeded() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
 }
 
-// Requests returns how many requests for data came.
+// Requests returns the number of requests for data.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,13 +208,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		view.People = append(view.People, entry{"?" + q.Encode(), p.Name})
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = loginPage.Execute(w, view) // a caller who has gone needs no page
+	_ = loginPage.Execute(w, view) // an error means that the caller has disconnected
 }
 
 func reply(w http.ResponseWriter, status int, doc any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(doc) // a caller who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(doc) // an error means that the caller has disconnected
 }
 
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
@@ -248,7 +248,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !s.keepRefresh {
-			delete(s.refresh, old) // it works once
+			delete(s.refresh, old) // a refresh token can be used once
 		}
 		s.exchanges++
 	default:
@@ -281,7 +281,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.tokens(w, http.StatusOK, answer)
 }
 
-// end ends the grant of a bearer token, or of one in the query.
+// end revokes the grant of a token in the Authorization header or in the query.
 func (s *Server) end(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -351,7 +351,8 @@ func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, er
 	})
 }
 
-// admit counts a request. It returns the person, or the status that refuses the request with the time to wait.
+// admit counts a request against the limits. It returns the person of its token, or the status with which the
+// request is refused and how long to wait.
 func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -379,7 +380,8 @@ func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.
 	return s.people[g.person], 0, 0
 }
 
-// count returns the remaining room of each limit after one more request, and how long the request must wait.
+// count returns the remaining room of each limit after one more request, and how long the request must wait if a
+// limit is exceeded.
 func (s *Server) count(now time.Time) (all []room, full time.Duration) {
 	oldest := len(s.recent)
 	for _, l := range s.opts.Limits {
@@ -411,7 +413,8 @@ func (s *Server) count(now time.Time) (all []room, full time.Duration) {
 	return all, full
 }
 
-// page cuts a list at a token, and returns the token of the rest; empty at the end.
+// page returns the items of a list from the position token on, at most size, and the token of the next page; empty
+// on the last.
 func page[T any](all []T, token string, size int) (items []T, next string) {
 	from, _ := strconv.Atoi(token)
 	from = min(max(from, 0), len(all))
@@ -422,9 +425,9 @@ func page[T any](all []T, token string, size int) (items []T, next string) {
 	return all[from:to], next
 }
 
-// Truth is the data that a connector must return for a person: by resource, a number by its key. The key of a sample is
-// its RFC 3339 time, followed by its type if it has one. The key of a summary's member is the provider's id or the day,
-// a dot and the name of the member.
+// Truth holds the values that a connector must return for a person: for each resource, numbers by key. The key of a
+// sample is its RFC 3339 time, followed by its type if it has one. The key of a summary's field is the provider's id
+// or the day, a dot and the name of the field.
 type Truth map[string]map[string]float64
 
 func (t Truth) put(resource, key string, v float64) {

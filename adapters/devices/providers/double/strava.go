@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Strava returns a double of the Strava API v3 and the truth of its people.
+// Strava returns a double of the Strava API v3, and the expected data of its people.
 func Strava(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Strava", paths{authorize: "/oauth/authorize", token: "/api/v3/oauth/token", revoke: "POST /oauth/deauthorize"}, o)
 	s.granted = func(p *Person) object { return object{"athlete": object{"id": p.Number}} }
@@ -35,7 +35,7 @@ func Strava(o Options) (*Server, func(*Person) Truth) {
 				found = append(found, doc)
 			}
 		}
-		items, _ := page(found, strconv.Itoa((number-1)*3), 3) // pages are shorter than asked for
+		items, _ := page(found, strconv.Itoa((number-1)*3), 3) // the API may return fewer items than requested
 		return items, nil
 	})
 	s.data("/api/v3/athlete", func(p *Person, _ url.Values) (any, error) {
@@ -57,7 +57,7 @@ func Strava(o Options) (*Server, func(*Person) Truth) {
 	s.one("/api/v3/activities/{id}/streams", func(p *Person, id string) any {
 		i := at(p, id)
 		if i < 0 || p.Workouts[i].Distance == 0 {
-			return nil // without a recording
+			return nil // the workout has no recording
 		}
 		times, bpm := []int{}, []int{}
 		p.Workouts[i].stream(func(second, hr int) { times, bpm = append(times, second), append(bpm, hr) })

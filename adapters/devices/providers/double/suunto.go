@@ -18,7 +18,7 @@ import (
 // SuuntoKey is the subscription key of the double of Suunto.
 const SuuntoKey = "subscription"
 
-// Suunto returns a double of the Suunto Cloud API and the truth of its people.
+// Suunto returns a double of the Suunto Cloud API, and the expected data of its people.
 func Suunto(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 100)
 	s := newServer("Suunto", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "GET /oauth/deauthorize"}, o)
@@ -99,7 +99,7 @@ func suuntoSleep(p *Person, n *Night) object {
 	}
 }
 
-// suuntoSleeps are the nights; every fourth was revised.
+// suuntoSleeps calls add for the nights. Every fourth night appears in two versions.
 func suuntoSleeps(p *Person, add func(time.Time, object)) {
 	for i := range p.Nights {
 		n := &p.Nights[i]
@@ -112,7 +112,7 @@ func suuntoSleeps(p *Person, add func(time.Time, object)) {
 	}
 }
 
-// suunto calls add for some ten minutes of a day.
+// suunto calls add for the values of some ten-minute periods of a day.
 func (d *Day) suunto(add func(at time.Time, doc object)) {
 	for hour := 9; hour < 21; hour += 3 {
 		add(d.Date.Add(time.Duration(hour)*time.Hour), object{
@@ -122,7 +122,7 @@ func (d *Day) suunto(add func(at time.Time, doc object)) {
 	add(d.Date.Add(22*time.Hour), object{"HR": d.AverageHR, "SpO2": 0.96, "HRV": 30 + d.Steps%40})
 }
 
-// suuntoDays are the sums of each 24 hours of a range. A second watch has counted the same.
+// suuntoDays returns the sums of each 24 hours of a range. A second watch reports the same sums.
 func suuntoDays(p *Person, q url.Values) (any, error) {
 	const form = "2006-01-02T15:04:05"
 	from, err := time.Parse(form, q.Get("startdate"))
@@ -247,7 +247,7 @@ func SuuntoSleep(p *Person, n *Night) map[string]any {
 	return object{"type": "SUUNTO_247_SLEEP_CREATED", "username": p.ID, "samples": []object{{"timestamp": p.local(n.Start), "entryData": suuntoSleep(p, n)}}}
 }
 
-// SuuntoWorkout returns a message about a workout of a person, which is shortened.
+// SuuntoWorkout returns a message about a workout of a person. As in the service, it has only part of the fields.
 func SuuntoWorkout(p *Person, w *Workout) map[string]any {
 	doc := suuntoWorkout(p, w)
 	delete(doc, "stopTime")

@@ -30,7 +30,7 @@ func Wahoo(o Options) (*Server, func(*Person) Truth) {
 		h.Set("X-RateLimit-Limit", fmt.Sprintf("%d, %d, %d", all[2].Requests, all[1].Requests, all[0].Requests))
 		h.Set("X-RateLimit-Remaining", fmt.Sprintf("%d, %d, %d", all[2].left, all[1].left, all[0].left))
 		h.Set("X-RateLimit-Reset", "0")
-		for _, r := range all { // of the longest that is used up
+		for _, r := range all { // all is sorted by window, so the longest exhausted limit counts
 			if r.left == 0 {
 				h.Set("X-RateLimit-Reset", r.seconds())
 			}
@@ -66,7 +66,7 @@ func Wahoo(o Options) (*Server, func(*Person) Truth) {
 	s.mux.HandleFunc("GET /files/{person}/{name}", func(w http.ResponseWriter, r *http.Request) {
 		p := s.people[r.PathValue("person")]
 		i, err := strconv.Atoi(strings.TrimSuffix(r.PathValue("name"), ".fit"))
-		if p == nil || err != nil || i < 0 || i >= len(p.Workouts) || r.Header.Get("Authorization") != "" { // an open link gets no token
+		if p == nil || err != nil || i < 0 || i >= len(p.Workouts) || r.Header.Get("Authorization") != "" { // a public link gets no token
 			http.NotFound(w, r)
 			return
 		}
@@ -75,7 +75,7 @@ func Wahoo(o Options) (*Server, func(*Person) Truth) {
 			http.Error(w, "the file cannot be made", http.StatusInternalServerError)
 			return
 		}
-		_, _ = w.Write(file) // a caller who has gone needs no file
+		_, _ = w.Write(file) // an error means that the caller has disconnected
 	})
 	return s, wahooTruth
 }
@@ -103,7 +103,7 @@ func wahooWorkout(p *Person, i int) object {
 	}
 }
 
-// wahooFile is the FIT file of a workout.
+// wahooFile returns the FIT file of a workout.
 func wahooFile(w *Workout) ([]byte, error) {
 	at := func(t time.Time) uint32 { return uint32(t.Unix() - 631_065_600) }
 	message := func(num typedef.MesgNum, pairs ...any) proto.Message {
@@ -146,7 +146,7 @@ func wahooTruth(p *Person) Truth {
 	return t
 }
 
-// WahooMessage returns the message about workout i of a person.
+// WahooMessage returns a message about workout i of a person.
 func WahooMessage(p *Person, i int, token string) []byte {
 	w := wahooWorkout(p, i)
 	summary := w["workout_summary"].(object)

@@ -24,7 +24,7 @@ type WithingsServer struct {
 	subscriptions []string
 }
 
-// Subscriptions returns the subscribed messages as person, category and address.
+// Subscriptions returns the active subscriptions, each as person, category and callback address.
 func (s *WithingsServer) Subscriptions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *WithingsServer) Subscriptions() []string {
 // withingsZone is the time zone of all people, without daylight saving time.
 const withingsZone = "Africa/Lagos"
 
-// withingsAnswer writes an answer: the HTTP status is always 200.
+// withingsAnswer writes an answer. As in the service, the HTTP status is always 200 and the body contains status.
 func withingsAnswer(w http.ResponseWriter, status int, body any, text string) {
 	doc := object{"status": status, "body": body}
 	if text != "" {
@@ -43,7 +43,7 @@ func withingsAnswer(w http.ResponseWriter, status int, body any, text string) {
 	reply(w, http.StatusOK, doc)
 }
 
-// Withings returns a double of the public API of Withings and the truth of its people.
+// Withings returns a double of the public API of Withings, and the expected data of its people.
 func Withings(o Options) (*WithingsServer, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 40)
 	s := &WithingsServer{Server: newServer("Withings", paths{authorize: "/oauth2_user/authorize2"}, o), nonces: map[string]bool{}}
@@ -122,10 +122,10 @@ func Withings(o Options) (*WithingsServer, func(*Person) Truth) {
 	return s, withingsTruth
 }
 
-// withingsAction answers an action of a path.
+// withingsAction answers one value of the parameter action.
 type withingsAction = func(p *Person, q url.Values) (any, error)
 
-// post answers the actions of a path.
+// post serves a path, with one function for each value of the parameter action.
 func (s *WithingsServer) post(path string, actions map[string]withingsAction) {
 	s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		p, status, wait := s.admit(w, bearer(r))
@@ -186,7 +186,7 @@ func (s *WithingsServer) revokeSigned(w http.ResponseWriter, r *http.Request) {
 	withingsAnswer(w, 0, object{}, "")
 }
 
-// subscribe sends HEAD to the address before it subscribes it.
+// subscribe sends HEAD to the callback address, and stores the subscription if that answers.
 func (s *WithingsServer) subscribe(p *Person, q url.Values) (any, error) {
 	client := &http.Client{Timeout: 2 * time.Second}
 	resp, err := client.Head(q.Get("callbackurl")) //nolint:gosec,noctx // a double takes any address, and is for tests
@@ -202,7 +202,7 @@ func (s *WithingsServer) subscribe(p *Person, q url.Values) (any, error) {
 	return object{}, nil
 }
 
-// paged returns a page of a list. The last page has an offset too.
+// paged returns a page of a list. As in the service, the last page has an offset too.
 func (s *WithingsServer) paged(name string, all []object, q url.Values) object {
 	items, next := page(all, q.Get("offset"), s.opts.PageSize)
 	if next == "" {

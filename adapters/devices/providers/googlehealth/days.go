@@ -23,7 +23,8 @@ var days = []rest.Collection{
 	temperatures(),
 }
 
-// rollUp is a kind with the sums of days, for a join by day. The sum is at member.
+// rollUp returns the collection of a type's daily sums, which are joined to other sums of the day. The sum is in
+// member.
 func rollUp(name string) rest.Collection {
 	midnight := func(d healthlab.Date) any {
 		return map[string]civil{"date": {d.Year, int(d.Month), d.Day}}
@@ -37,7 +38,7 @@ func rollUp(name string) rest.Collection {
 	}
 }
 
-// total returns the collection to which the other daily sums are joined.
+// total returns the collection of total calories, to which the other daily sums are joined.
 func total() rest.Collection {
 	k := rollUp("total-calories")
 	k.Scopes, k.Resources, k.Stored = []string{activity}, k.Stored, nil
@@ -47,14 +48,14 @@ func total() rest.Collection {
 }
 
 func daily(name, scope string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
-	// A collection that the person did not grant is left out of a join.
+	// If the person has not granted the scope of a joined collection, the join leaves that collection out.
 	k := list(name, scope, "date", "1000", rest.Range{Days: true, Before: rest.Day, After: rest.Day}, read, resources...)
 	k.Key, k.Missing = dayKey, []int{http.StatusForbidden}
 	return k
 }
 
 func joined(k rest.Collection) rest.Collection {
-	// Stored pages of the kind are read without a join.
+	// Pages that were stored are read on their own, without a join.
 	k.Resources, k.Stored = nil, k.Resources
 	return k
 }
@@ -102,7 +103,7 @@ type dayPoint struct {
 	day healthlab.Date
 }
 
-// temperature is the skin temperature of a night. Without a baseline the difference is unknown.
+// temperature is the skin temperature of a night. Without a baseline the deviation is unknown.
 type temperature struct {
 	Night    *rest.Float `json:"nightlyTemperatureCelsius"`
 	Baseline *rest.Float `json:"baselineTemperatureCelsius"`
@@ -142,7 +143,7 @@ func (p *dayPoint) dated(out *rest.Batch) bool {
 	return !p.day.IsZero()
 }
 
-// dayKey is the day of a point.
+// dayKey returns the day of a point.
 func dayKey(item json.RawMessage) string {
 	var v dayPoint
 	if json.Unmarshal(item, &v) != nil || v.day.IsZero() {
@@ -158,7 +159,7 @@ func joinedDay(out *rest.Batch, kind string, day healthlab.Date) (p dayPoint) {
 	return p
 }
 
-// readDay reads the total of a day with the joined sums, or one sum of a stored page.
+// readDay reads the total of a day with the joined sums, or one sum on a stored page.
 func readDay(v *dayPoint, out *rest.Batch) {
 	if !v.dated(out) {
 		return
@@ -178,7 +179,7 @@ func readDay(v *dayPoint, out *rest.Batch) {
 	out.Summary("activity", healthdata.SourceMultiple, a)
 }
 
-// atNoon reads values of days without an instant.
+// atNoon returns a function that reads values of days, which have no instant, as samples at noon.
 func atNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.RawMessage, *rest.Batch) {
 	return rest.Each(func(v *dayPoint, out *rest.Batch) {
 		if v.dated(out) {
@@ -187,7 +188,7 @@ func atNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.Raw
 	})
 }
 
-// readTemperature reads the temperature of a night. The sleep is not known in a stored page.
+// readTemperature reads the temperature of a night. On a stored page the sleep to which it belongs is unknown.
 func readTemperature(v *dayPoint, out *rest.Batch) {
 	if !v.dated(out) {
 		return
@@ -198,7 +199,7 @@ func readTemperature(v *dayPoint, out *rest.Batch) {
 			Span interval `json:"sleep.interval"`
 		}
 		if json.Unmarshal(out.Joined("sleep", v.day.String()), &of) != nil {
-			return // it comes with another request
+			return // another request returns this value
 		}
 		s.Timestamp, s.Start, s.End, s.TimezoneOffset = of.Span.Start.Time, &of.Span.Start.Time, &of.Span.End.Time, of.Span.StartOffset.offset()
 	}

@@ -71,7 +71,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "google_health"
 
 const (
@@ -205,7 +205,7 @@ type point struct {
 	} `json:"dataSource"`
 }
 
-// forms are how devices of a form record.
+// forms maps the form of a device to a source type.
 var forms = map[string]healthdata.SourceType{
 	"WATCH": healthdata.SourceWatch, "FITNESS_BAND": healthdata.SourceWatch, "RING": healthdata.SourceRing, "PHONE": healthdata.SourcePhone,
 	"SCALE": healthdata.SourceScale, "CHEST_STRAP": healthdata.SourceChestStrap,
@@ -230,7 +230,7 @@ func (p *point) source(out *rest.Batch) healthdata.SourceType {
 
 func (p *point) id() string { return p.Name[strings.LastIndexByte(p.Name, '/')+1:] }
 
-// camel writes a type as the member of a point.
+// camel converts a data type such as heart-rate to the name of its member in a point, heartRate.
 func camel(name string) string {
 	words := strings.Split(name, "-")
 	for i := range words[1:] {
@@ -273,7 +273,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 		}
 		n := linking.Notification{ExternalUserID: x.User, Resources: l.Announced(x.Type)}
 		if n.Resources == nil {
-			continue // a type that is not read
+			continue // a data type that is not read
 		}
 		// A value that changes again is announced by an equal message, so the time distinguishes them.
 		n.ID = fmt.Sprintf("%d %d %s", i, m.At.Truncate(time.Minute).Unix(), m.Body)

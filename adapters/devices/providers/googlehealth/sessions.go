@@ -48,7 +48,7 @@ func exercises() rest.Collection {
 	return k
 }
 
-// since returns a collection that is requested from an instant on, or completely.
+// since returns a collection whose requests have only a start, or no range at all.
 func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	k := list(name, scope, "", "25", rest.Range{}, read, resources...)
 	if k.Range.Filter = filter; filter == "" {
@@ -58,7 +58,7 @@ func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), 
 	return k
 }
 
-// sports maps types whose slug differs from their name.
+// sports maps exercise types to slugs where the slug is not the type in lower case.
 var sports = map[string]string{"BIKING": "cycling", "WEIGHTLIFTING": "strength_training", "OTHER": "", "EXERCISE_TYPE_UNSPECIFIED": ""}
 
 // exercisePoint is a session of sport.
@@ -113,11 +113,11 @@ func readExercise(v *exercisePoint, out *rest.Batch) {
 
 func exerciseKey(item json.RawMessage) string {
 	var v point
-	_ = json.Unmarshal(item, &v) // one without a name has no track
+	_ = json.Unmarshal(item, &v) // an exercise without a name has no track
 	return v.id()
 }
 
-// readTrack reads a TCX file, or a document that contains one. In a stored file the workouts are those of the file.
+// readTrack reads a TCX file, or a document that contains one. From a stored file it also reads the workouts.
 func readTrack(file json.RawMessage, out *rest.Batch) {
 	if text, err := rest.AccountIn(file, "tcxData"); err == nil {
 		file = json.RawMessage(text)
@@ -164,7 +164,7 @@ func readSleep(v *struct {
 ) {
 	x := &v.Sleep
 	if x.Interval.End.IsZero() {
-		return // it still runs
+		return // the sleep is not finished
 	}
 	minutes := func(n *rest.Float) *int64 { return rest.Round(rest.Times(n.Over(1), 60)) }
 	s := &healthdata.Sleep{
@@ -230,12 +230,12 @@ func startOf(item json.RawMessage, member string) time.Time {
 		Interval interval `json:"interval"`
 	}
 	if json.Unmarshal(item, &members) == nil {
-		_ = json.Unmarshal(members[member], &v) // one without is in every range
+		_ = json.Unmarshal(members[member], &v) // an item without a start belongs to every range
 	}
 	return v.Interval.Start.Time.Time
 }
 
-// causes are why an electrocardiogram is inconclusive.
+// causes maps the reasons for which an electrocardiogram is inconclusive.
 var causes = map[string]string{"INCONCLUSIVE_HIGH_HEART_RATE": "high_heart_rate", "INCONCLUSIVE_LOW_HEART_RATE": "low_heart_rate"}
 
 func readECG(v *struct {
@@ -366,7 +366,7 @@ func readFood(v *struct {
 	out.Summary("meal", healthdata.SourceApp, m)
 }
 
-// deviceTypes are how paired devices record.
+// deviceTypes maps the types of paired devices to source types.
 var deviceTypes = map[string]healthdata.SourceType{
 	"TRACKER": healthdata.SourceWatch, "SMARTWATCH": healthdata.SourceWatch, "SCALE": healthdata.SourceScale,
 }

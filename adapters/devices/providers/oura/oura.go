@@ -60,7 +60,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "oura"
 
 const (
@@ -158,7 +158,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // Read decodes a stored page of a collection, by its name. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// wait reads X-RateLimit-Reset, in Unix seconds.
+// wait returns the time until X-RateLimit-Reset, which is in Unix seconds.
 func wait(h http.Header, now time.Time) time.Duration {
 	at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
 	if d := time.Unix(at, 0).Sub(now); err == nil && d > 0 && d < time.Hour {
@@ -169,7 +169,7 @@ func wait(h http.Header, now time.Time) time.Duration {
 
 const ring = healthdata.SourceRing
 
-// series is an array that begins at an instant, with a value every interval of seconds.
+// series is an array of values that starts at an instant, with a fixed interval in seconds.
 type series struct {
 	Interval  float64      `json:"interval"`
 	Timestamp rest.Instant `json:"timestamp"`
@@ -221,15 +221,15 @@ var sleepTypes = map[string]healthdata.SleepType{
 	"long_sleep": healthdata.SleepLong, "sleep": healthdata.SleepNap, "late_nap": healthdata.SleepNap, "": "",
 }
 
-// phases are the digits of an epoch.
+// phases maps the digits of a hypnogram to sleep stages.
 var phases = map[byte]healthdata.SleepStage{
 	'1': healthdata.SleepStageDeep, '2': healthdata.SleepStageLight, '3': healthdata.SleepStageREM, '4': healthdata.SleepStageAwake,
 }
 
-// none is the value of the lowest heart rate that means no value.
+// none is the lowest heart rate of a sleep in which none was measured.
 const none = 255
 
-// longSleep is the day of a long sleep.
+// longSleep returns the day of a long sleep; empty for other sleeps.
 func longSleep(item json.RawMessage) string {
 	var v sleep
 	if json.Unmarshal(item, &v) != nil || v.Type != "long_sleep" {
@@ -257,7 +257,7 @@ func readSleep(v *sleep, out *rest.Batch) {
 	if r == nil {
 		r = &readiness{}
 		if v.Type == "long_sleep" {
-			_ = json.Unmarshal(out.Joined("daily_readiness", v.Day.String()), r) // without it, there is none
+			_ = json.Unmarshal(out.Joined("daily_readiness", v.Day.String()), r) // an absent document leaves r empty
 		}
 	}
 	s.RecoveryReadinessScore, s.TemperatureDelta = rest.Round(r.Score), r.Delta
@@ -283,8 +283,8 @@ func readSleep(v *sleep, out *rest.Batch) {
 	v.HRVs.samples("hrv", "rmssd", out)
 }
 
-// readReadiness reads the temperature of a day without a long sleep, at noon. One with a long sleep
-// has it at the night, and none at noon. In a stored page, the night is not known.
+// readReadiness reads the temperature of a day, at noon, unless the day has a long sleep, to which the temperature
+// then belongs. On a stored page the sleeps are unknown.
 func readReadiness(v *readiness, out *rest.Batch) {
 	if out.Joined("sleep", v.Day.String()) != nil {
 		out.Delete("body_temperature_delta", ring, linking.DeletedRecord{At: out.Noon(v.Day)})
@@ -350,7 +350,7 @@ func readSpO2(v *struct {
 	} `json:"spo2_percentage"`
 }, out *rest.Batch,
 ) {
-	at := sleep{End: rest.Instant{Time: out.Noon(v.Day)}} // of a stored page, where the sleep is not known
+	at := sleep{End: rest.Instant{Time: out.Noon(v.Day)}} // noon, if the sleep is unknown, as on a stored page
 	if v.Of == nil || !out.Stored() && json.Unmarshal(out.Joined("sleep", v.Day.String()), &at) != nil {
 		return
 	}
@@ -454,13 +454,13 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	}
 	resources := l.Announced(v.Type)
 	if resources == nil {
-		return linking.ListenResult{}, nil // a type that is not read
+		return linking.ListenResult{}, nil // a data type that is not read
 	}
 	n := linking.Notification{ID: v.ID + " " + v.Event + " " + v.Time, ExternalUserID: v.User, Resources: resources, Since: m.At.Add(-reach)}
 	if v.Event == "delete" && (v.Type == "sleep" || v.Type == "workout") {
 		n.Resources = nil
 		data := linking.ResourceData{Resource: resources[0]}
-		for _, source := range []healthdata.SourceType{ring, healthdata.SourceApp} { // a message does not say which
+		for _, source := range []healthdata.SourceType{ring, healthdata.SourceApp} { // the message does not say which source
 			data.Items = append(data.Items, linking.PullItem{Source: healthdata.Source{Type: source}, Deleted: []linking.DeletedRecord{{ID: v.ID}}})
 		}
 		n.Data = []linking.ResourceData{data}

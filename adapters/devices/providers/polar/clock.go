@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/devices/providers/rest"
 )
 
-// clock is a time of day and a day without a zone, as if in UTC.
+// clock is a date and time of day without a zone, stored as if it were in UTC.
 type clock struct{ healthlab.Time }
 
 // UnmarshalJSON reads a time with or without seconds, and with or without a zone. Null and the
@@ -35,23 +35,23 @@ func (u unix) at() clock { return clock{healthlab.At(time.Unix(u.Time, 0))} }
 
 func (u unix) offset() *int { return rest.OffsetOf(u.Minutes, time.Minute) }
 
-// span is the start and end of a night.
+// span holds the start and end of a night.
 type span struct {
 	Start rest.Instant `json:"sleep_start_time"`
 	End   rest.Instant `json:"sleep_end_time"`
 }
 
-// clocks are values by the local time of day of a night, as HH:MM.
+// clocks maps the local times of day of a night, as HH:MM, to values.
 type clocks map[string]*float64
 
-// moment is a value of a night.
+// moment is a value at an instant of a night.
 type moment struct {
 	at    healthlab.Time
 	value float64
 }
 
-// of returns the values sorted by time. A clock time before the start of the night is after midnight, except for the
-// last half hour before the start.
+// of returns the values sorted by time. start is the start of the night. A time of day before the start belongs to
+// the next day, unless it is at most half an hour before the start.
 func (c clocks) of(start rest.Instant) (out []moment) {
 	local := start.Time.Time
 	if start.Offset != nil {

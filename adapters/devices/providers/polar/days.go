@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// days are the kinds of activity and heart rate.
+// days lists the collections of activity and heart rate.
 var days = []rest.Collection{
 	{
 		Name: "activities", Scopes: scopes, Path: users + "/activities", Query: url.Values{"steps": {"true"}}, Range: wholeDays, Missing: missing,
@@ -56,7 +56,7 @@ func readActivity(v *struct {
 	}
 	list := v.Samples.Steps.Samples.In(out, "samples", "steps", "samples")
 	list = slices.DeleteFunc(list, func(s stepped) bool {
-		away := s.At.Sub(date.At(time.UTC)) // of a time of day, as if in UTC
+		away := s.At.Sub(date.At(time.UTC)) // time since the start of the day
 		if away < -rest.Day || away > 2*rest.Day {
 			out.Problem("time", "must be a time of day", "samples", "steps", "samples", "timestamp")
 			return true
@@ -79,7 +79,7 @@ func readActivity(v *struct {
 	}
 }
 
-// heartRates are the heart rates of a day.
+// heartRates holds the heart rates of a day.
 type heartRates struct {
 	Date    healthlab.Date `json:"date"`
 	Samples rest.List[struct {
@@ -88,7 +88,7 @@ type heartRates struct {
 	}] `json:"heart_rate_samples"`
 }
 
-// readHeartRate reads one day, or an object with a list of days.
+// readHeartRate reads a document of one day, or one with a list of days.
 func readHeartRate(v *struct {
 	heartRates
 	Days rest.List[heartRates] `json:"heart_rates"`

@@ -13,22 +13,22 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// register registers the person, and returns the id of the provider. The member-id is the same id, so a conflict means
-// that the person is already registered.
+// register registers the person with the provider, and returns the provider's id. The registration sends that id as
+// member-id, so a conflict means that the same person is already registered.
 func register(ctx context.Context, s *rest.SignedIn) (string, error) {
 	id, err := rest.AccountIn(s.Token, "x_user_id")
 	if err != nil {
 		return "", err
 	}
-	body, _ := json.Marshal(map[string]string{"member-id": id}) // texts always can
+	body, _ := json.Marshal(map[string]string{"member-id": id}) // strings always encode
 	if _, err := s.Do(ctx, http.MethodPost, base+users, bytes.NewReader(body)); err != nil {
 		return "", err
 	}
 	return id, nil
 }
 
-// rates returns the used-up window that ends last, or else the shortest window. Each header has a number for 15 minutes
-// and one for 24 hours.
+// rates returns the exhausted window that ends last, or else the shortest window. Each header has a number for 15
+// minutes and one for 24 hours.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	pair := func(name string) (out [2]int, ok bool) {
 		texts := strings.Split(h.Get(name), ",")

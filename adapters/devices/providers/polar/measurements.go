@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// measurements are the kinds of single measurements, and the body.
+// measurements lists the collections of single measurements and of body data.
 var measurements = []rest.Collection{
 	{
 		Name: "bodytemperature", Scopes: scopes, Path: users + "/biosensing/bodytemperature", Range: utcDays, Missing: missing,

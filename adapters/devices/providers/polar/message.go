@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// listen answers the ping, or reads a message.
+// listen answers the ping that tests the address, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	var v struct {
 		Event  string          `json:"event"`
@@ -25,7 +25,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	answered := linking.ListenResult{Status: http.StatusOK}
 	switch {
 	case wrong == nil && v.Event == "PING":
-		return answered, nil // it comes before the key is told
+		return answered, nil // Polar sends the ping before it shows the key
 	case !rest.SignedHex(rest.Header(&m, "Polar-Webhook-Signature"), l.VerifyToken, m.Body):
 		return linking.ListenResult{}, rest.NotTheirs()
 	case wrong != nil:

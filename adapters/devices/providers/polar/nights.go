@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// nights are the kinds of sleep.
+// nights lists the collections of sleep.
 var nights = []rest.Collection{
 	{
 		Name: "sleep", Scopes: scopes, Path: users + "/sleep", Items: "nights", Key: rest.KeyOf("date"),
@@ -27,7 +27,7 @@ var nights = []rest.Collection{
 	},
 }
 
-// stages are the numbers of a hypnogram.
+// stages maps the numbers of a hypnogram to sleep stages.
 var stages = map[float64]healthdata.SleepStage{
 	0: healthdata.SleepStageAwake, 1: healthdata.SleepStageREM, 2: healthdata.SleepStageLight, 3: healthdata.SleepStageLight, 4: healthdata.SleepStageDeep,
 }
@@ -95,8 +95,8 @@ type recharge struct {
 	Breaths clocks         `json:"breathing_samples"`
 }
 
-// night returns the start of a night; ok is false without a sleep of that date. In a stored page, the night begins at
-// 15:00 of the day before, without a zone.
+// night returns start and end of the night of a date; ok is false without a sleep of that date. On a stored page,
+// where the sleep is unknown, the night begins at 15:00 of the day before, without a zone.
 func night(date healthlab.Date, out *rest.Batch) (of span, ok bool) {
 	if out.Stored() {
 		of.Start.Time = healthlab.At(date.At(time.UTC).Add(-9 * time.Hour))

@@ -75,7 +75,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "polar"
 
 const (
@@ -86,7 +86,7 @@ const (
 var (
 	scopes  = []string{"accesslink.read_all"}
 	missing = []int{http.StatusNotFound}
-	// wholeDays are both inclusive, at most 28 a request.
+	// wholeDays requests at most 28 days, including the first and the last.
 	wholeDays = rest.Range{From: "from", To: "to", Days: true, Max: 27 * rest.Day}
 	// utcDays requests days in UTC, which differ from the days of the person.
 	utcDays = rest.Range{From: "from", To: "to", Days: true, Before: rest.Day, After: rest.Day, Max: 27 * rest.Day}

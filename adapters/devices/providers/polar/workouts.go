@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// workouts are the kinds of exercises.
+// workouts lists the collections of exercises.
 var workouts = []rest.Collection{
 	{
 		Name: "exercises", Scopes: scopes, Path: "/v3/exercises", Query: url.Values{"zones": {"true"}}, Time: uploaded,
@@ -27,12 +27,12 @@ var workouts = []rest.Collection{
 	},
 }
 
-// uploaded returns when an exercise was uploaded.
+// uploaded returns when an exercise was uploaded; zero if unknown.
 func uploaded(item json.RawMessage) time.Time {
 	var v struct {
 		At clock `json:"upload_time"`
 	}
-	_ = json.Unmarshal(item, &v) // one without is in every range
+	_ = json.Unmarshal(item, &v) // an exercise without a time belongs to every range
 	return v.At.Time.Time
 }
 
@@ -64,7 +64,7 @@ type exercise struct {
 	}] `json:"route"`
 }
 
-// zone is a range of heart rates, and how long the person was in it.
+// zone is a heart rate zone, and how long the person was in it.
 type zone struct {
 	Index int    `json:"index"`
 	In    string `json:"in-zone"`
@@ -125,7 +125,7 @@ func readStream(v *exercise, out *rest.Batch) {
 	for _, s := range v.Samples.In(out, "samples") {
 		of, known := samples[s.Type]
 		if !known || s.Rate == nil || *s.Rate <= 0 {
-			continue // beats have no rate
+			continue // samples of beats have no recording rate
 		}
 		for i, text := range strings.Split(s.Data, ",") {
 			var value *float64

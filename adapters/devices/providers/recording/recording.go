@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Read returns the recordings of a file in its order. A file without recordings is not an error. An unreadable file is
-// a [*fileimport.FileError] or wraps [fileimport.ErrFormat].
+// Read returns the recordings in a file, in their order. A file without recordings is not an error. An unreadable
+// file is a [*fileimport.FileError] or wraps [fileimport.ErrFormat].
 func Read(provider string, file []byte) (fileimport.Recordings, error) {
 	var s fileimport.Recordings
 	if _, err := fileimport.Import(context.Background(), bytes.NewReader(file), &s, &fileimport.Options{Provider: provider}); err != nil {
@@ -21,10 +21,10 @@ func Read(provider string, file []byte) (fileimport.Recordings, error) {
 	return s, nil
 }
 
-// Add adds to out the recording of a workout that stands in a file: of several, the one that begins
-// nearest to the workout. of returns the workout and its source; nothing is added if the workout is
-// nil. Of a stored page, all recordings are added, with the workouts of the file and the source
-// stored, and of is not called. A file that cannot be read is reported.
+// Add adds the recording of a workout to out. If the file contains several, it takes the one whose start is nearest
+// to the workout's. of returns the workout and its source; if the workout is nil, nothing is added. For a stored
+// page, of is not called: all recordings and their workouts are added, with the source type stored. A file that
+// cannot be read is reported to out.
 func Add(out *rest.Batch, provider string, file []byte, stored healthdata.SourceType, of func() (healthdata.SourceType, *healthdata.Workout)) {
 	list, err := Read(provider, file)
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 // Config is the client of each provider, by slug. It prints no secret.
 type Config map[string]Setup
 
-// String shows no secret.
+// String returns the configured slugs without secrets.
 func (c Config) String() string {
 	return "clients of " + strings.Join(slices.Sorted(maps.Keys(c)), ", ")
 }
 
-// Format writes String for every verb, so that no secret is printed.
+// Format writes the result of String for every verb, so that no secret is printed.
 func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // Setup holds the configuration of one provider.
@@ -34,7 +34,7 @@ type Setup struct {
 	healthlab.Private
 
 	Client rest.Client
-	// VerifyToken and MessageURL are those of [rest.Options]. They may be empty.
+	// VerifyToken and MessageURL are the options of the same names in [rest.Options]. They may be empty.
 	VerifyToken, MessageURL string
 }
 
@@ -72,7 +72,7 @@ func (s *secret) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxSecret bounds the file of a secret.
+// maxSecret is the largest file of a secret, in bytes.
 const maxSecret = 4096
 
 // read returns the secret. The error contains no part of it.
@@ -117,31 +117,31 @@ var members = []string{"client_id", "client_secret", "key", "verify_token", "mes
 // environment variables that the document refers to, usually os.LookupEnv; if it is nil, the document must refer to
 // none.
 func ReadFile(name string, env func(string) (string, bool)) (Config, error) {
-	f, err := os.Open(name) //nolint:gosec // the operator names it
+	f, err := os.Open(name) //nolint:gosec // the operator chooses the file
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close() //nolint:errcheck // the file was only read
 	return ReadConfig(f, &Sources{Env: env, File: func(secret string) ([]byte, error) {
 		if !filepath.IsAbs(secret) {
 			secret = filepath.Join(filepath.Dir(name), secret)
 		}
-		return os.ReadFile(secret) //nolint:gosec // the operator names it
+		return os.ReadFile(secret) //nolint:gosec // the operator chooses the file
 	}})
 }
 
-// maxConfig bounds a document.
+// maxConfig is the largest document, in bytes.
 const maxConfig = 1 << 20
 
 // ReadConfig reads a JSON document: an object with an object for each provider, by slug.
 //
 //	{
-//		"whoop":    {"client_id": "4f…", "client_secret": {"env": "WHOOP_SECRET"}},
-//		"suunto":   {"client_id": "9a…", "client_secret": {"file": "suunto.secret"}, "key": {"file": "suunto.key"}}
+//	  "whoop":    {"client_id": "4f…", "client_secret": {"env": "WHOOP_SECRET"}},
+//	  "suunto":   {"client_id": "9a…", "client_secret": {"file": "suunto.secret"}, "key": {"file": "suunto.key"}}
 //	}
 //
-// Invalid lists every mistake with its place: an unknown provider or member, one that stands
-// twice, one that is missing. No error holds a secret. A nil Sources takes texts only.
+// It returns Invalid with every mistake and its place: an unknown, duplicate or missing provider or member. No error
+// contains a secret. With nil Sources, secrets must be in the document itself.
 func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 	doc, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
 	if err != nil {
@@ -171,7 +171,7 @@ func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 	return out, nil
 }
 
-// add adds one provider.
+// add adds the client of one provider, a member of the document, and the problems of its entry.
 func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 	provider := Find(one.name)
 	if provider == nil {
@@ -198,7 +198,7 @@ func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 			p.Add("duplicate", "must occur only once", one.name, m.name)
 		}
 		seen[m.name] = true
-		doc, _ := json.Marshal(map[string]json.RawMessage{m.name: m.value}) //nolint:errchkjson // it was read from JSON
+		doc, _ := json.Marshal(map[string]json.RawMessage{m.name: m.value}) //nolint:errchkjson // the value was JSON
 		if err := json.Unmarshal(doc, &e); err != nil {
 			rule := "must be a text"
 			if errors.Is(err, errSecret) {
@@ -243,8 +243,8 @@ type ConfiguredProvider struct {
 	Connector *rest.Connector
 }
 
-// Connectors returns the connectors sorted by slug. opts.VerifyToken and opts.MessageURL are replaced by those of each
-// provider. Errors name the provider, and are those of [rest.New].
+// Connectors returns the connectors sorted by slug. VerifyToken and MessageURL of opts are replaced by those of each
+// provider. An error names the provider, and wraps an error of [rest.New].
 func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err error) {
 	for _, slug := range slices.Sorted(maps.Keys(c)) {
 		e := Find(slug)
@@ -285,7 +285,7 @@ func object(doc []byte) (out []member, err error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := t.(string) // names of members are texts
+		name, _ := t.(string) // keys of an object are strings
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			return nil, err
@@ -301,7 +301,7 @@ func object(doc []byte) (out []member, err error) {
 	return out, nil
 }
 
-// place describes where a document is malformed, without quoting it.
+// place returns the position at which a document is malformed, without quoting the document.
 func place(err error, doc []byte) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -310,7 +310,7 @@ func place(err error, doc []byte) string {
 	return fmt.Sprintf("it is no JSON at line %d", 1+bytes.Count(doc[:min(int(syntax.Offset), len(doc))], []byte{'\n'}))
 }
 
-// maxShown bounds how much of a name that is not ours is shown.
+// maxShown is the number of bytes of an unknown name that an error shows.
 const maxShown = 64
 
 func shown(name string) string { return strings.ToValidUTF8(name[:min(len(name), maxShown)], "") }

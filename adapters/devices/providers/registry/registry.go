@@ -1,5 +1,5 @@
-// Package registry lists the connectors below adapters/devices/providers, and makes those that a file
-// names a client for.
+// Package registry lists the connectors below adapters/devices/providers, and makes those for which a configuration
+// file has a client.
 //
 //	setups, err := registry.ReadFile("providers-config.json", os.LookupEnv)
 //	...
@@ -9,8 +9,8 @@
 //		connectors[c.Record.Slug] = c.Connector.Flows()             // for service.Config.Connectors
 //	}
 //
-// The names to know: [All] and [Find] list the connectors, [ReadConfig] and [ReadFile] read the
-// clients, [Config.Connectors] makes the connectors.
+// The names to know: [All] and [Find] list the connectors, [ReadConfig] and [ReadFile] read the clients,
+// [Config.Connectors] makes the connectors.
 package registry
 
 import (
@@ -29,7 +29,7 @@ import (
 
 // Entry is a provider with a connector.
 type Entry struct {
-	// Slug is the provider's in the catalogue.
+	// Slug is the slug of the provider in the catalogue.
 	Slug string
 	// Record returns the provider's catalogue record, which the caller may change.
 	Record func() healthdata.Provider
@@ -37,7 +37,7 @@ type Entry struct {
 	New func(rest.Client, *rest.Options) (*rest.Connector, error)
 	// Read decodes a stored page of a kind. See [rest.Definition.Read].
 	Read func(kind string, page []byte) (rest.Data, error)
-	// Key means that the client needs a key besides its secret ([rest.Client.Key]).
+	// Key is true if the client needs a key besides its secret ([rest.Client.Key]).
 	Key bool
 }
 

@@ -36,7 +36,8 @@ type Batch struct {
 	dev          *healthdata.DeviceInfo
 }
 
-// group identifies items that share one Pulled.
+// group identifies items that are returned in one PullItem: they have the same owner, time zone, device and source
+// type.
 type group struct {
 	owner, zone, device string
 	source              healthdata.SourceType
@@ -62,26 +63,26 @@ func (b *Batch) Zone(name string) { b.zone = name }
 // Device sets the device that recorded the item. Nil means unknown.
 func (b *Batch) Device(d *healthdata.DeviceInfo) { b.dev = d }
 
-// Joined returns the item with a key of a joined collection, or of the collection in For; nil if there is none.
+// Joined returns the item with a key in a collection of Join, With or For; nil if there is none.
 func (b *Batch) Joined(collection, key string) json.RawMessage { return b.joined[collection][key] }
 
-// Stored reports whether the page is a stored one, without the items of joined collections.
+// Stored reports whether a stored page is being read. Joined then finds no items.
 func (b *Batch) Stored() bool { return b.joined == nil }
 
 // ID returns the key for which this collection was requested, for collections with For.
 func (b *Batch) ID() string { return b.id }
 
-// LocalDay is the day of an instant in the person's fallback zone; in UTC for a stored page.
+// LocalDay returns the day of an instant in the person's fallback zone; for a stored page in UTC.
 func (b *Batch) LocalDay(t healthlab.Time) healthlab.Date { return healthlab.DateOf(t.In(b.person)) }
 
-// Noon is noon of a day in the person's fallback zone, for values of a whole day; in UTC for a
-// stored page.
+// Noon returns noon of a day in the person's fallback zone, as the time of values of a whole day; for a stored page
+// in UTC.
 func (b *Batch) Noon(day healthlab.Date) healthlab.Time {
 	return healthlab.At(day.At(b.person).Add(12 * time.Hour))
 }
 
-// Answer returns a text, number or bool of the whole answer as a text. path joins member names with dots. It returns ""
-// if the member is absent.
+// Answer returns a string, number or boolean of the whole answer as a text. path joins member names with dots. It
+// returns "" if the member is absent.
 func (b *Batch) Answer(path string) string {
 	text, known := b.texts[path]
 	if !known {
@@ -97,7 +98,7 @@ func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pul
 		g.owner = "=" + *b.owner
 	}
 	if b.dev != nil {
-		doc, _ := json.Marshal(b.dev) // texts always can
+		doc, _ := json.Marshal(b.dev) // strings always encode
 		g.device = string(doc)
 	}
 	i := slices.Index(b.groups[resource], g)
@@ -111,8 +112,8 @@ func (b *Batch) into(resource string, source healthdata.SourceType) *linking.Pul
 	return &b.data[resource][i]
 }
 
-// Sample adds a sample. It ignores a sample without a value, and a 0 of a resource that cannot be 0, because a device
-// that is not worn reports 0.
+// Sample adds a sample. It ignores a sample without a value. It also ignores 0 for a resource that cannot be 0,
+// because a device that is not worn reports 0.
 func (b *Batch) Sample(resource string, source healthdata.SourceType, s healthdata.Sample) {
 	if s.Value == nil && s.Systolic == nil {
 		return
@@ -138,8 +139,8 @@ func (b *Batch) Summary(resource string, source healthdata.SourceType, s healthd
 	p.Summaries = append(p.Summaries, s)
 }
 
-// Stream adds the recording of a workout. workout is the workout as the resource workouts has it; nil in a stored page
-// without it. A nil recording is ignored.
+// Stream adds the recording of a workout. workout is the workout that was added to the resource workouts; nil on a
+// stored page that does not contain it. A nil recording is ignored.
 func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *healthdata.WorkoutStream) {
 	if s == nil {
 		return
@@ -201,7 +202,7 @@ func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 func fieldOf(err error, doc json.RawMessage) (field []any) {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
 		for _, part := range strings.Split(wrong.Field, ".") {
-			if v := at(doc, part); v != nil { // the names of embedded structs are none of the document's
+			if v := at(doc, part); v != nil { // an embedded struct is not a member of the document
 				field, doc = append(field, part), v
 			}
 		}
@@ -228,12 +229,13 @@ func (l List[T]) In(out *Batch, field ...any) []T {
 	return all
 }
 
-// KeyOf returns a Key that is a member of the item, as a text.
+// KeyOf returns a function for [Collection.Key] that returns a member of the item as a text.
 func KeyOf(member string) func(json.RawMessage) string {
 	return func(item json.RawMessage) string { return word(at(item, member)) }
 }
 
-// Members returns the json names of the fields of T. As Keep, they keep the members that T needs of joined items.
+// Members returns the JSON names of the fields of T. It is for [Collection.Keep], so that joined items keep the
+// members that T reads.
 func Members[T any]() (names []string) {
 	of := reflect.TypeFor[T]()
 	for i := range of.NumField() {
@@ -243,7 +245,7 @@ func Members[T any]() (names []string) {
 	return names
 }
 
-// read decodes items of an answer into the batch, except items that a later one revises.
+// read decodes the items of an answer into the batch. It skips items that a later item revises.
 func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
 	for _, item := range items {
@@ -255,7 +257,7 @@ func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	}
 }
 
-// latest removes items that a later item of the same answer revises. An undecodable item revises none.
+// latest removes items that a later item of the same answer revises. An undecodable item revises no other.
 func (k *Collection) latest(items []json.RawMessage) []json.RawMessage {
 	if !k.Revised {
 		return items
@@ -301,7 +303,7 @@ func (k *Collection) items(body json.RawMessage) ([]json.RawMessage, error) {
 		if len(body) == 0 || body[0] != '{' {
 			return nil, errShape
 		}
-		return nil, nil // absent or null: there is nothing
+		return nil, nil // absent or null: no items
 	case len(list) > 0 && list[0] == '{':
 		return []json.RawMessage{list}, nil
 	}

@@ -62,7 +62,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 	return out
 }
 
-// keyDetail is the name of a client's Key among the details of a team's own client.
+// keyDetail names the detail of a team's own OAuth client that holds [Client.Key].
 const keyDetail = "key"
 
 // ForClient returns a connector for another OAuth client of the same provider. See [linking.ProviderConnector].

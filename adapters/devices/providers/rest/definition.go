@@ -32,7 +32,7 @@ type Definition struct {
 	// RateScope is the scope of the rate limit of a 429. Default: the application.
 	RateScope linking.RateScope
 	// Refused reads errors in the body of an answer before the status is checked. It returns nil for an answer with
-	// data, and for errors that the status explains.
+	// data, and for an error that the HTTP status already expresses.
 	Refused func(a *Answer) error
 	// Listen reads a pushed message of the provider. Nil: it pushes none.
 	Listen func(l *Listening, m linking.Message) (linking.ListenResult, error)
@@ -70,8 +70,7 @@ type Collection struct {
 	// Items is the member of the answer with the items, as names joined with dots. Empty: the answer is the list, or an
 	// object that is the only item.
 	Items string
-	// Join lists collections that are read before, over the same range. [Batch.Joined] finds their
-	// items.
+	// Join lists collections that are requested first, over the same range. [Batch.Joined] returns their items.
 	Join []string
 	// JoinFor lists the resources that need the joined collections; nil means all.
 	JoinFor []string
@@ -81,15 +80,15 @@ type Collection struct {
 	// File returns the URL of the file of an item of For, on any host. The request has no token. Path must be empty,
 	// and Read gets the bytes of the file.
 	File func(item json.RawMessage) string
-	// Ask puts the key of an item into the query, for a collection without {id} in its path.
+	// Ask adds the key of an item of For to the query, for a collection without {id} in its path.
 	Ask func(q url.Values, key string)
-	// With lists collections that are requested with the same key before each item of For. [Batch.Joined] finds their
-	// answers by the key. Their own resources are read from these answers too.
+	// With lists collections that are requested with the same key before each item of For. [Batch.Joined] returns
+	// their answers by the key. Their own resources are read from these answers too.
 	With []string
-	// Key returns the key of an item for Join, For and Revised. An item with an empty key is not joined or requested.
-	// Nil if no other collection refers to this one.
+	// Key returns the key of an item, by which Join, For and Revised find it. An item with an empty key is neither
+	// joined nor requested. Nil if no other collection refers to this one.
 	Key func(item json.RawMessage) string
-	// Revised reads, of the items of an answer with an equal Key, the last one only.
+	// Revised means that of several items of an answer with an equal Key only the last one is read.
 	Revised bool
 	// Keep lists the members of joined items that are kept; nil keeps all.
 	Keep []string
@@ -103,10 +102,10 @@ type Collection struct {
 	Messages []string
 	// MessagesFor lists the resources that a message type announces, if they are not all of the collection.
 	MessagesFor map[string][]string
-	// Resources lists the slugs of the data of Read that is stored.
+	// Resources lists the slugs of the resources that a pull stores from the results of Read.
 	Resources []string
-	// Stored lists further slugs that Read produces from stored pages. Undecodable items of a stored page are reported
-	// for Resources and Stored.
+	// Stored lists further slugs that Read produces only from stored pages. Undecodable items of a stored page are
+	// reported for Resources and Stored.
 	Stored []string
 	// Read decodes one item. See [Each].
 	Read func(item json.RawMessage, out *Batch)
@@ -126,7 +125,7 @@ func (d *Definition) Record() healthdata.Provider {
 			s := p.Scopes[r]
 			to := &s.Required
 			if slices.Contains(k.Missing, http.StatusForbidden) && len(d.of(r)) > 1 {
-				to = &s.Optional // a refusal means no data, and the other collections have some
+				to = &s.Optional // optional: without the scope, other collections still have data
 			}
 			for _, name := range k.Scopes {
 				if !slices.Contains(*to, name) {
@@ -158,8 +157,8 @@ func (d *Definition) collection(name string) *Collection {
 	return nil
 }
 
-// of returns the positions of the collections that provide resources, in the order of the table, except those that come
-// with another one.
+// of returns the positions of the collections that provide resources, in the order of the table. It leaves out
+// collections that are read together with another one.
 func (d *Definition) of(resources ...string) (out []int) {
 	var with []string
 	for i := range d.Collections {
@@ -174,7 +173,7 @@ func (k *Collection) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
 
-// together returns the sets of resources that share a collection, directly or through another one.
+// together returns the sets of resources that one pull must read together, because they share a collection.
 func (d *Definition) together() (sets [][]string) {
 	for i := range d.Collections {
 		set := slices.Clone(d.Collections[i].Resources)
@@ -197,7 +196,7 @@ func (d *Definition) together() (sets [][]string) {
 	return slices.DeleteFunc(sets, func(set []string) bool { return len(set) == 1 })
 }
 
-// within returns the items of a range, and whether the last one is before it.
+// within returns the items within a range, and whether the last item is older than the range.
 func (k *Collection) within(items []json.RawMessage, from, to time.Time) (kept []json.RawMessage, past bool) {
 	if k.Time == nil {
 		return items, false

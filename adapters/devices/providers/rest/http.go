@@ -31,7 +31,7 @@ type Options struct {
 	// https://HOST/v2/link/push/SLUG. Connectors to providers with subscriptions per person subscribe it after the
 	// sign-in. Empty: they do not subscribe.
 	MessageURL string
-	// MaxBytes bounds the body of an answer. Default 16 MiB.
+	// MaxBytes is the largest body of an answer, in bytes. Default 16 MiB.
 	MaxBytes int64
 }
 
@@ -76,8 +76,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// unavailableError is the error of an answer without data for the time being. It contains nothing that was sent or
-// received.
+// unavailableError is the error of an answer that has no data now but may have later. It contains nothing that was
+// sent or received.
 type unavailableError struct {
 	what string
 	wait time.Duration
@@ -103,7 +103,7 @@ func (h *HTTP) Do(req *http.Request) (*Answer, error) {
 	if err != nil {
 		return nil, unreachable(req.Context(), err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close() //nolint:errcheck // the body was read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, h.max+1))
 	switch {
 	case err != nil:

@@ -44,7 +44,7 @@ func (l *Listening) Read(collection string, items []byte) ([]linking.ResourceDat
 	return out, nil
 }
 
-// Words returns the words by which messages announce collections, in ascending order.
+// Words returns the message types that announce collections, sorted.
 func Words(collections []Collection) []string {
 	words := map[string]bool{}
 	for i := range collections {
@@ -58,8 +58,8 @@ func Words(collections []Collection) []string {
 	return slices.Sorted(maps.Keys(words))
 }
 
-// Brought decodes items in a message as the first collection that the message type word announces. It returns Invalid
-// if there is no such collection.
+// Brought decodes items that a message of the type word contains, as items of the first collection that this type
+// announces. It returns Invalid if there is no such collection.
 func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, error) {
 	for i := range l.def.Collections {
 		if slices.Contains(l.def.Collections[i].Messages, word) {
@@ -113,8 +113,8 @@ func Query(m *linking.Message, name string) string {
 	return ""
 }
 
-// SignedHex reports whether a signature is the HMAC-SHA256 of the parts, in hexadecimal
-// digits of either case; SignedBase64 in base64. An empty secret signs nothing.
+// SignedHex reports whether a signature is the HMAC-SHA256 of the concatenated parts, in hexadecimal digits of
+// either case. It returns false for an empty secret.
 func SignedHex(signature, secret string, parts ...[]byte) bool {
 	got, err := hex.DecodeString(strings.ToLower(signature))
 	return err == nil && signed(got, secret, parts)
@@ -134,32 +134,32 @@ func signed(got []byte, secret string, parts [][]byte) bool {
 	return secret != "" && hmac.Equal(got, mac.Sum(nil))
 }
 
-// Same reports whether two words are equal, in constant time. Empty words are not.
+// Same reports, in constant time, whether two texts are equal and not empty.
 func Same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// maxAge is how old a signed message may be, or how far in the future.
+// maxAge is the largest accepted difference between the signing and the arrival of a message.
 const maxAge = 15 * time.Minute
 
-// Fresh reports whether a message was signed within a quarter of an hour of its arrival.
+// Fresh reports whether a message was signed at most a quarter of an hour before or after its arrival.
 func Fresh(m *linking.Message, signedAt time.Time) bool {
 	d := m.At.Sub(signedAt)
 	return d < maxAge && d > -maxAge
 }
 
-// NotTheirs is the error for a message that the provider did not sign.
+// NotTheirs returns the error for a message that the provider did not sign.
 func NotTheirs() error {
 	return fmt.Errorf("%w: the message is not signed by the provider", healthlab.Unauthenticated)
 }
 
-// NotReadable is the error for a message of another shape.
+// NotReadable returns the error for a message of an unknown form.
 func NotReadable() error {
 	return fmt.Errorf("%w: the message does not have the form that the provider documents", healthlab.Invalid)
 }
 
 // JSONReply answers a handshake with a JSON object.
 func JSONReply(doc map[string]string) linking.ListenResult {
-	b, _ := json.Marshal(doc) // texts always can
+	b, _ := json.Marshal(doc) // strings always encode
 	return linking.ListenResult{Reply: b, ReplyType: "application/json"}
 }

@@ -41,7 +41,7 @@ const (
 	ClientNone ClientAuth = "none"
 )
 
-// OAuth says how a provider does the authorization code flow (RFC 6749).
+// OAuth describes a provider's authorization code flow (RFC 6749).
 type OAuth struct {
 	AuthorizeURL, TokenURL string
 	ClientAuth             ClientAuth
@@ -60,16 +60,16 @@ type OAuth struct {
 	EndErrors []string
 	// Revocation is the request that revokes a grant. Zero: the provider supports none.
 	Revocation Revocation
-	// Revoke revokes a grant if Revocation cannot describe the request. The tokens were renewed just before.
+	// Revoke revokes a grant by a request that Revocation cannot describe. The tokens in s were renewed just before.
 	Revoke func(ctx context.Context, s *SignedIn) error
-	// Minimum lists the scopes without which nothing works.
+	// Minimum lists the scopes without which the connection is useless.
 	Minimum []string
 	// Account returns the provider's id of the person after the sign-in. It may register the person or subscribe to
 	// messages. Nil: the provider has no id.
 	Account func(ctx context.Context, s *SignedIn) (string, error)
 }
 
-// RevocationToken selects where the revocation request has the token.
+// RevocationToken selects the part of the revocation request that contains the token.
 type RevocationToken string
 
 const (
@@ -86,8 +86,8 @@ const accountPart = "{account}"
 
 // Revocation is the request that revokes a grant.
 type Revocation struct {
-	// URL is the address of the request. {account} is the provider's id of the person. Imported tokens have no such id
-	// and cannot be revoked then.
+	// URL is the address of the request. {account} stands for the provider's id of the person; a grant of imported
+	// tokens has no such id, and cannot be revoked then.
 	URL string
 	// Method is the HTTP method. Default POST.
 	Method string
@@ -101,7 +101,7 @@ type SignedIn struct {
 	// Access is the access token, and Token the whole answer of the token URL, a JSON object.
 	Access string
 	Token  json.RawMessage
-	// Client is the client of the tokens. MessageURL is that of Options.
+	// Client is the client for which the tokens were issued. MessageURL is Options.MessageURL.
 	Client     Client
 	MessageURL string
 
@@ -149,7 +149,7 @@ type Flow struct {
 	OAuth  OAuth
 	Client Client
 	HTTP   *HTTP
-	// Origin and MessageURL are as in Options.
+	// Origin and MessageURL are the options of the same names in [Options].
 	Origin, MessageURL string
 }
 
@@ -159,7 +159,7 @@ func (f *Flow) signedIn(access string, body []byte) *SignedIn {
 
 func (f *Flow) at(address string) string { return rebase(address, f.Origin) }
 
-// rebase replaces the scheme and host of an address by an origin; an empty origin leaves it.
+// rebase replaces the scheme and host of an address by those of an origin. An empty origin changes nothing.
 func rebase(address, origin string) string {
 	u, err := url.Parse(address)
 	o, bad := url.Parse(origin)
@@ -176,12 +176,12 @@ type tokens struct {
 
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token,omitempty"`
-	// Account is the provider's id of the person. It is set only if the URL of the revocation needs it.
+	// Account is the provider's id of the person. It is set only if the URL of the revocation contains {account}.
 	Account string `json:"account,omitempty"`
 }
 
 func (t tokens) bytes() []byte {
-	b, _ := json.Marshal(t) //nolint:gosec // the secret of a grant, which callers seal
+	b, _ := json.Marshal(t) //nolint:gosec // the caller encrypts the secret of a grant
 	return b
 }
 
@@ -192,7 +192,7 @@ func readTokens(b []byte) (t tokens, err error) {
 	return t, nil
 }
 
-// Encode returns the secret of tokens.
+// Encode returns the secret of a grant that consists of tokens.
 func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	if t.Access == "" {
 		return nil, fmt.Errorf("%w: the token answer of the provider has no access_token", healthlab.Invalid)
@@ -200,13 +200,13 @@ func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	return tokens{Access: t.Access, Refresh: t.Refresh}.bytes(), nil
 }
 
-// Decode reads the tokens of a secret.
+// Decode returns the tokens in the secret of a grant.
 func (*Flow) Decode(secret []byte) (linking.Tokens, error) {
 	t, err := readTokens(secret)
 	return linking.Tokens{Access: t.Access, Refresh: t.Refresh}, err
 }
 
-// library is the configuration for the OAuth library.
+// library returns the configuration of package oauth2.
 func (f *Flow) library(redirect string, scopes []string) *oauth2.Config {
 	style, separator := oauth2.AuthStyleInParams, f.OAuth.ScopeSeparator
 	if f.OAuth.ClientAuth == ClientBasic {
@@ -237,7 +237,7 @@ func (f *Flow) Authorize(_ context.Context, r linking.AuthorizeRequest) (string,
 	return f.library(r.RedirectURL, r.Scopes).AuthCodeURL(r.State, options...), nil
 }
 
-// Exchange turns a code into a grant. See [linking.OAuthFlow].
+// Exchange exchanges an authorization code for a grant. See [linking.OAuthFlow].
 func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking.Grant, error) {
 	var options []oauth2.AuthCodeOption
 	if f.OAuth.PKCE {
@@ -327,7 +327,7 @@ func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error)
 	return linking.Renewal{Secret: fresh.bytes(), ExpiresAt: f.expiry(token, at)}, nil
 }
 
-// renew returns fresh tokens with the token answer.
+// renew returns new tokens, and the answer of the token URL.
 func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, error) {
 	if t.Refresh == "" {
 		return nil, nil, &linking.GrantError{Type: healthdata.FailureTokenRefresh}
@@ -343,8 +343,8 @@ func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, erro
 	})
 }
 
-// token calls the OAuth library through the guard, and also returns the whole JSON answer. It omits the library's
-// error, because that contains the answer.
+// token calls the OAuth library through the guard, and also returns the whole JSON answer. It drops the text of the
+// library's error, because that contains the answer.
 func (f *Flow) token(ctx context.Context, params map[string]string, call func(context.Context) (*oauth2.Token, error)) (*oauth2.Token, []byte, error) {
 	var kept bytes.Buffer
 	client := *f.HTTP.client
@@ -364,19 +364,19 @@ func (f *Flow) token(ctx context.Context, params map[string]string, call func(co
 		return nil, nil, Unavailable("answers a token that cannot be sent", 0)
 	}
 	body := kept.Bytes()
-	if !json.Valid(body) { // some providers answer a form
+	if !json.Valid(body) { // some providers answer with a form
 		form, _ := url.ParseQuery(kept.String())
 		doc := map[string]string{}
 		for name := range form {
 			doc[name] = form.Get(name)
 		}
-		body, _ = json.Marshal(doc) // texts always can
+		body, _ = json.Marshal(doc) // strings always encode
 	}
 	return token, body, nil
 }
 
-// refusal returns the error of an answer of the token URL without a token. Only error codes of RFC 6749 section 5.2 end
-// a grant.
+// refusal returns the error for an answer of the token URL without a token. Only the error codes of RFC 6749 section
+// 5.2 and OAuth.EndErrors mean that the grant has ended.
 func (f *Flow) refusal(e *oauth2.RetrieveError) error {
 	a := &Answer{Header: http.Header{}}
 	if e.Response != nil {
@@ -403,7 +403,7 @@ type tokenTransport struct {
 // maxToken is the longest token answer, in bytes.
 const maxToken = 1 << 20
 
-// RoundTrip makes a request.
+// RoundTrip sends a request with the additional parameters.
 func (t tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := t.completed(r)
 	if err != nil {
@@ -457,7 +457,7 @@ func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 		var over *linking.GrantError
 		switch {
 		case errors.As(err, &over):
-			return nil // the grant has ended
+			return nil // the grant has already ended
 		case err != nil:
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Pages describes the paging of a collection. A token identifies a page; it is empty for the first one.
+// Pages describes the paging of a collection. A token identifies a page. The token of the first page is empty.
 type Pages interface {
 	// ask adds the token of the page to a query.
 	ask(q url.Values, token string)
@@ -14,7 +14,7 @@ type Pages interface {
 	next(token string, body json.RawMessage, n int) string
 }
 
-// Cursor pages by a token that is a member of the answer and a query parameter of the next request.
+// Cursor returns a paging by a token, which is a member of the answer and a query parameter of the next request.
 func Cursor(param, member string) Pages { return cursorPages{param, member} }
 
 type cursorPages struct{ param, member string }
@@ -29,8 +29,7 @@ func (p cursorPages) next(_ string, body json.RawMessage, _ int) string {
 	return word(at(body, p.member))
 }
 
-// Numbered pages by a number, from 1, until a page is empty: a page may be short and not the
-// last one.
+// Numbered returns a paging by number, from 1. It ends at an empty page, because a short page need not be the last.
 func Numbered(param string) Pages { return numberedPages{param} }
 
 type numberedPages struct{ param string }
@@ -44,7 +43,7 @@ func (numberedPages) next(token string, _ json.RawMessage, n int) string {
 	return strconv.Itoa(number(token) + 1)
 }
 
-// Offset pages by how many items came before, until a page has fewer than size.
+// Offset returns a paging by the number of items on earlier pages. It ends at a page with fewer than size items.
 func Offset(param string, size int) Pages { return offsetPages{param, size} }
 
 type offsetPages struct {
@@ -61,7 +60,7 @@ func (p offsetPages) next(token string, _ json.RawMessage, n int) string {
 	return strconv.Itoa(number(token) + n)
 }
 
-// More pages by an offset in the answer while the member more is true.
+// More returns a paging by an offset in the answer. It ends when the member more is not true.
 func More(param, offset, more string) Pages { return morePages{param, offset, more} }
 
 type morePages struct{ param, offset, more string }

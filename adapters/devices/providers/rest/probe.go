@@ -11,14 +11,15 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Probe is the first non-empty page of a collection.
+// Probe is the result of [Connector.Probe]: the first non-empty page of a collection.
 type Probe struct {
 	// Collection is the name of the collection, Scopes its required scopes, and Resources its resources.
 	Collection        string
 	Scopes, Resources []string
 	// Requests counts the sent requests, including those for joined collections and lists.
 	Requests int
-	// Items is the number of items on the page. 0 means no data in the range, or in the first requests of the range.
+	// Items is the number of items on the page. 0 means that the range, or its part that the requests covered, has no
+	// data.
 	Items int
 	Data  Data
 	// Cursor continues a probe that failed.
@@ -39,8 +40,9 @@ func (c *Connector) Collections() (out []string) {
 }
 
 // Probe pulls a collection until a page has items, with at most ten requests, to check a connector against its
-// provider. r.Resource is set by Probe; r.Cursor must be that of a failed probe, or empty. Errors are those of Pull,
-// and the Probe then has Cursor and Requests. It returns Invalid if no collection with this name provides a resource.
+// provider. Probe sets r.Resource; r.Cursor must be the cursor of a failed probe, or empty. It returns the errors of
+// Pull; the Probe then has Cursor and Requests. It returns Invalid if no collection with this name provides a
+// resource.
 func (c *Connector) Probe(ctx context.Context, collection string, r linking.PullRequest) (Probe, error) {
 	own := c.def.collection(collection)
 	if own == nil || len(own.Resources) == 0 {

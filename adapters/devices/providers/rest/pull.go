@@ -24,17 +24,17 @@ type cursor struct {
 	// Collection is the name of the collection, and Set the resources that are read, in ascending order.
 	Collection string   `json:"collection,omitempty"`
 	Set        []string `json:"set,omitempty"`
-	// Part counts the finished collections of the window.
+	// Part is the number of finished collections of the window.
 	Part int `json:"p,omitempty"`
-	// Until is the end of the window, in Unix microseconds; 0 is the end of the range.
+	// Until is the end of the window, in Unix microseconds; 0 means the end of the range.
 	Until int64 `json:"u,omitempty"`
-	// Token identifies the next page, and Page counts the pages before it.
+	// Token identifies the next page, and Page is the number of pages before it.
 	Token string `json:"t,omitempty"`
 	Page  int    `json:"n,omitempty"`
-	// Joined are the items of the joined collections, by collection and key.
+	// Joined holds the items of the joined collections, by collection and key.
 	Joined map[string]map[string]json.RawMessage `json:"j,omitempty"`
-	// Queue lists the keys of items that are still to be requested, and Step counts the finished collections of the
-	// first key.
+	// Queue lists the keys of items that are still to be requested. Step is the number of collections that were
+	// already requested for the first key.
 	Queue []string `json:"q,omitempty"`
 	Step  int      `json:"s,omitempty"`
 }
@@ -42,12 +42,12 @@ type cursor struct {
 const (
 	// maxPages is the largest number of pages of one collection in one window.
 	maxPages = 5000
-	// maxCursor bounds a cursor.
+	// maxCursor is the longest cursor, in bytes.
 	maxCursor = 1 << 20
 )
 
 func (c *cursor) String() string {
-	b, _ := json.Marshal(c) //nolint:errchkjson // numbers, texts and documents that were read
+	b, _ := json.Marshal(c) //nolint:errchkjson // numbers, strings and JSON
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -65,11 +65,10 @@ func readCursor(s string) (c cursor, err error) {
 	return c, nil
 }
 
-// Pulls reports whether devices or workout streams can be asked for. See
-// [linking.ExtendedPuller].
+// Pulls reports whether the provider has devices or workout streams, as resource says. See [linking.ExtendedPuller].
 func (c *Connector) Pulls(resource string) bool { return len(c.def.of(resource)) > 0 }
 
-// Pull sends one request for the resource and those of With. See [linking.Puller].
+// Pull sends one request for the resource and those of r.With. See [linking.Puller].
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	page, err := c.pull(ctx, &r)
 	if err != nil {
@@ -78,16 +77,16 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	return page, nil
 }
 
-// window describes one request.
+// window describes one request: a collection and a part of the range.
 type window struct {
 	*cursor
 	r          *linking.PullRequest
-	asked      bool        // the request is about the first of the queue
+	asked      bool        // the request is for the first key of the queue
 	set        []string    // the resources that are read
 	own        *Collection // the collection whose items are read
-	collection *Collection // the collection that is asked: own, or one that is joined or listed
+	collection *Collection // the requested collection: own, or one that is joined or listed
 	from, to   time.Time
-	past       bool // the last item of the page is before the range
+	past       bool // the last item of the page is older than the range
 }
 
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
@@ -101,7 +100,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 		return page, fmt.Errorf("%w: resource: this provider does not have the resource", healthlab.Unimplemented)
 	}
 	n := slices.IndexFunc(collections, func(i int) bool { return c.def.Collections[i].Name == at.Collection })
-	if n < 0 || !slices.Equal(at.Set, set) { // it is the first page, or the table or the set has changed
+	if n < 0 || !slices.Equal(at.Set, set) { // the first page, or the table or the set has changed since the last one
 		n, at = 0, cursor{Collection: c.def.Collections[collections[0]].Name, Set: set}
 	}
 	secret, err := readTokens(r.Secret)
@@ -151,7 +150,7 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 	return a.Body, rates, nil
 }
 
-// window returns the next request.
+// window returns the next request of a pull.
 func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *window {
 	own := c.def.collection(at.Collection)
 	w := &window{cursor: at, r: r, set: set, own: own, collection: own, from: r.From, to: r.To}
@@ -174,7 +173,7 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *wi
 	return w
 }
 
-// file is the request for an item's file.
+// file returns the request for an item's file.
 func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) {
 	address := rebase(w.collection.File(w.Joined[w.own.For][w.Queue[0]]), c.opts.Origin)
 	if _, err := c.opts.Guard.CheckURL(address); err != nil {
@@ -187,7 +186,7 @@ func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) 
 	return req, nil
 }
 
-// request is the next request.
+// request returns the HTTP request of a window. token identifies the page.
 func (c *Connector) request(ctx context.Context, w *window, token string) (*http.Request, error) {
 	if w.asked && w.collection.File != nil {
 		return c.file(ctx, w)
@@ -258,7 +257,8 @@ func (c *Connector) sign(req *http.Request, token string) {
 	req.Header.Set("Authorization", "Bearer "+token)
 }
 
-// verdict returns the error of an answer without data. empty reports that there is no data and no error.
+// verdict returns the error of an answer that has no data. empty means that the person has no data, which is no
+// error.
 func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	if c.def.Refused != nil {
 		if err := c.def.Refused(a); err != nil {
@@ -336,7 +336,7 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 	return nil, len(all), nil
 }
 
-// make decodes an answer as its collection.
+// make decodes the items of an answer.
 func (w *window) make(body []byte) (Data, int, error) {
 	all, err := w.collection.items(body)
 	if err != nil {
@@ -367,11 +367,11 @@ func (k *Collection) reduce(item json.RawMessage) json.RawMessage {
 			out[name] = v
 		}
 	}
-	b, _ := json.Marshal(out) //nolint:errchkjson // documents that were read
+	b, _ := json.Marshal(out) //nolint:errchkjson // JSON that was read
 	return b
 }
 
-// next is the cursor behind an answer; empty at the end. later are the collections behind this one.
+// next returns the cursor after an answer; empty at the end. later are the positions of the collections that follow.
 func (c *Connector) next(w *window, body []byte, n int, later []int) (string, error) {
 	at := *w.cursor
 	token, listed := at.Token, w.collection != w.own && w.own.For == w.collection.Name

@@ -85,6 +85,6 @@ func line(b *strings.Builder, what string, v any) {
 	maps.DeleteFunc(members, func(name string, v any) bool {
 		return v == nil || v == "" || v == 0.0 || v == "0001-01-01T00:00:00+00:00" || v == "0001-01-01" || strings.HasPrefix(name, "source") || name == "id" || name == "user_id"
 	})
-	doc, _ = json.Marshal(members) //nolint:errchkjson // it was read from JSON
+	doc, _ = json.Marshal(members) //nolint:errchkjson // it was JSON
 	fmt.Fprintf(b, "  %s %s\n", what, doc)
 }

@@ -12,7 +12,7 @@ import (
 // Format writes an instant as a query parameter.
 type Format func(time.Time) string
 
-// The formats of instants.
+// Formats of instants.
 var (
 	// RFC3339 writes UTC to the second with a Z.
 	RFC3339 Format = func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -25,7 +25,7 @@ var (
 
 // Range describes how a time range is requested.
 type Range struct {
-	// From and To are the names of the query parameters. Without From, all is asked for.
+	// From and To are the names of the query parameters. If From is empty, requests have no range.
 	From, To string
 	// Filter is the value of the parameter From if one parameter expresses the range. It contains {from} and {to} for
 	// the ends.
@@ -44,7 +44,7 @@ type Range struct {
 
 const day = 24 * time.Hour
 
-// Day is a whole day for Before and After.
+// Day is 24 hours, for Before, After and Max.
 const Day = day
 
 // cut returns the start of the newest part of a range that one request may cover.
@@ -66,7 +66,7 @@ func (r *Range) days(from, to time.Time, zone *time.Location) (first, last healt
 	return healthlab.DateOf(from.Add(-r.Before).In(zone)), healthlab.DateOf(to.Add(r.After - time.Microsecond).In(zone))
 }
 
-// set adds a range to a query.
+// set adds the parameters of a range to a query.
 func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
 	if r.Filter != "" {
 		ends, parts := *r, url.Values{}

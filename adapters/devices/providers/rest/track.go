@@ -11,7 +11,7 @@ import (
 // Column names an array of a recording.
 type Column string
 
-// The columns, in the units of [healthdata.WorkoutStream].
+// Columns, in the units of [healthdata.WorkoutStream].
 const (
 	ColumnHeartrate   Column = "heartrate"
 	ColumnCadence     Column = "cadence"
@@ -30,11 +30,11 @@ type Track struct {
 	seconds map[int64]bool
 }
 
-// most is an upper bound of the values of a recording.
+// most is larger than any plausible value of a recording.
 const most = 1e6
 
-// Put sets the value of a column at a Unix second. A nil value is a gap. A heart rate of 0 and values beyond any sensor
-// are gaps too.
+// Put sets the value of a column at a Unix second. A nil value is a gap, and so are a heart rate of 0 and a value
+// larger than any sensor reports.
 func (t *Track) Put(c Column, second int64, v *float64) {
 	if t.seconds == nil {
 		t.values, t.seconds = map[Column]map[int64]float64{}, map[int64]bool{}

@@ -49,7 +49,7 @@ func (t *Instant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// SessionOffsets are the offsets with which the ends of a session are written.
+// SessionOffsets returns the offsets that the ends of a session were written with.
 func SessionOffsets(start, end Instant) healthdata.SessionOffsets {
 	return healthdata.SessionOffsets{StartTimezoneOffset: start.Offset, EndTimezoneOffset: end.Offset}
 }
@@ -71,7 +71,7 @@ func OffsetOf(v *float64, unit time.Duration) *int {
 	return nil
 }
 
-// LocalDay is the day on which an instant falls under an offset; nil is UTC.
+// LocalDay returns the day of an instant at an offset; nil means UTC.
 func LocalDay(t healthlab.Time, offset *int) healthlab.Date {
 	if offset != nil {
 		t.Time = t.Add(time.Duration(*offset) * time.Second)
@@ -79,7 +79,7 @@ func LocalDay(t healthlab.Time, offset *int) healthlab.Date {
 	return healthlab.DateOf(t.UTC())
 }
 
-// Round returns a number as an integer; nil for nil, NaN and infinity.
+// Round returns a number rounded to an integer; nil for nil, NaN and infinity.
 func Round(v *float64) *int64 {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || math.Abs(*v) > 1<<53 {
 		return nil
@@ -95,7 +95,7 @@ func Height(cm *float64) *int64 {
 	return nil
 }
 
-// Seconds returns milliseconds as whole seconds, rounded half away from zero; nil as in Round.
+// Seconds converts milliseconds to whole seconds, rounded half away from zero; nil for nil, NaN and infinity.
 func Seconds(milliseconds *float64) *int64 {
 	if milliseconds == nil {
 		return nil
@@ -106,7 +106,7 @@ func Seconds(milliseconds *float64) *int64 {
 // Whole returns a duration in whole seconds, rounded half away from zero.
 func Whole(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
 
-// Times returns a number times a factor; nil for nil.
+// Times returns a number multiplied by a factor; nil for nil.
 func Times(v *float64, factor float64) *float64 {
 	if v == nil {
 		return nil
@@ -114,7 +114,7 @@ func Times(v *float64, factor float64) *float64 {
 	return Ptr(*v * factor)
 }
 
-// Number returns a value; nil for nil.
+// Number returns a number as a value of a sample; nil for nil.
 func Number(v *float64) *healthdata.Value {
 	if v == nil {
 		return nil
@@ -122,7 +122,7 @@ func Number(v *float64) *healthdata.Value {
 	return healthdata.Number(*v)
 }
 
-// ID is an id that is written as a text or as a number.
+// ID is an id that providers write as a text or as a number.
 type ID string
 
 // UnmarshalJSON reads a text or a number. Null is the empty id.
@@ -143,7 +143,7 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 // String returns the id as it was sent.
 func (id ID) String() string { return string(id) }
 
-// Float is a number that is written as a number or as a text.
+// Float is a number that providers write as a number or as a text.
 type Float float64
 
 // UnmarshalJSON reads a number or a text with a number. Any other text is NaN.
@@ -162,8 +162,8 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 // Value returns the number; nil for nil, NaN and infinity.
 func (f *Float) Value() *float64 { return f.Over(1) }
 
-// Over returns the number divided by another; nil as in Value. A quotient is the nearest number
-// to the true one, and a product with the inverse may not be.
+// Over returns the number divided by divisor; nil for nil, NaN and infinity. Division rounds once, where a product
+// with the inverse would round twice.
 func (f *Float) Over(divisor float64) *float64 {
 	if f == nil || math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0) {
 		return nil
@@ -191,7 +191,7 @@ func Series(start healthlab.Time, interval time.Duration, values []*float64, add
 	}
 }
 
-// Stages are the stages of a night: parallel arrays of seconds from its start, and codes.
+// Stages holds the stages of a night as parallel arrays: seconds from its start, and codes of stages.
 type Stages struct {
 	Start, End []int64
 	Type       []healthdata.SleepStage
@@ -236,8 +236,8 @@ func Duration(s string) *time.Duration {
 	return Ptr(time.Duration(total * float64(time.Second)))
 }
 
-// Slug writes a provider's word for a sport as the slugs of the catalogue are: lower-case,
-// with underscores.
+// Slug converts a provider's word for a sport to the form of the slugs of the catalogue: lower case with
+// underscores.
 func Slug(word string) string {
 	var b strings.Builder
 	gap := false

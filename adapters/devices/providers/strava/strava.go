@@ -47,14 +47,14 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "strava"
 
 const site = "https://www.strava.com"
 
 var (
 	scopes  = []string{"activity:read_all"}
-	missing = []int{http.StatusNotFound} // deleted, hidden, or without a recording
+	missing = []int{http.StatusNotFound} // the activity was deleted or hidden, or has no recording
 )
 
 var definition = &rest.Definition{
@@ -102,7 +102,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// windows are the lengths of the windows of the limit, which begin at midnight UTC.
+// windows holds the lengths of the windows of the rate limit. Windows are aligned with midnight UTC.
 var windows = []time.Duration{15 * time.Minute, rest.Day}
 
 // left returns the remaining requests of each window, and when the window ends.
@@ -121,7 +121,7 @@ func left(h http.Header, now time.Time) (out []linking.RateLimit) {
 	return out
 }
 
-// rates returns the used-up window that ends last, or else the shortest window.
+// rates returns the exhausted window that ends last, or else the shortest window.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	all := left(h, now)
 	for i := len(all) - 1; i >= 0; i-- {
@@ -195,7 +195,7 @@ func (v *activity) workout() *healthdata.Workout {
 		AverageSpeed: v.Speed, MaxSpeed: v.MaxSpeed, AverageHR: rest.Round(v.HR), MaxHR: rest.Round(v.MaxHR),
 		AverageWatts: v.Watts, MaxWatts: v.MaxWatts, WeightedAverageWatts: v.Weighted, TimezoneOffset: rest.OffsetOf(v.Offset, time.Second),
 	}
-	if v.KCal > 0 { // 0 in a list means not known
+	if v.KCal > 0 { // the list has 0 for unknown
 		w.Calories = &v.KCal
 	}
 	if v.Map.Summary != "" || v.Map.Polyline != "" {
@@ -216,7 +216,7 @@ func readActivity(v *activity, out *rest.Batch) {
 	out.Summary("workouts", v.source(), v.workout())
 }
 
-// sexes are the letters of sex.
+// sexes maps the provider's letters.
 var sexes = map[string]string{"M": "male", "F": "female"}
 
 func readAthlete(v *struct {
@@ -279,7 +279,7 @@ func readStreams(v *streams, out *rest.Batch) {
 // reach is how far back activities are read after a message.
 const reach = 14 * rest.Day
 
-// signed reports whether a message is Strava's.
+// signed reports whether Strava sent a message, by its signature or the token in the address.
 func signed(l *rest.Listening, m *linking.Message) bool {
 	if rest.Same(rest.Query(m, "token"), l.VerifyToken) {
 		return true
@@ -328,7 +328,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	case v.Aspect == "delete":
 		n.Resources = nil
 		data := linking.ResourceData{Resource: "workouts"}
-		for _, source := range []healthdata.SourceType{healthdata.SourceWatch, healthdata.SourceApp} { // a message does not say which
+		for _, source := range []healthdata.SourceType{healthdata.SourceWatch, healthdata.SourceApp} { // the message does not say which
 			data.Items = append(data.Items, linking.PullItem{Source: healthdata.Source{Type: source}, Deleted: []linking.DeletedRecord{{ID: v.ID.String()}}})
 		}
 		n.Data = []linking.ResourceData{data}

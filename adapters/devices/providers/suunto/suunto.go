@@ -56,13 +56,13 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "suunto"
 
 const (
 	sign = "https://cloudapi-oauth.suunto.com/oauth/"
 	base = "https://cloudapi.suunto.com"
-	// size is the most workouts of a page.
+	// size is the largest number of workouts of a page.
 	size = 100
 )
 
@@ -129,7 +129,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // Read decodes a stored page by the name of its kind. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// account is the claim user of an access token, by which messages name the person.
+// account returns the claim user of an access token, which is the name of the person in messages.
 func account(token string) (string, error) {
 	part := strings.Split(token, ".")
 	if len(part) == 3 {
@@ -143,8 +143,8 @@ func account(token string) (string, error) {
 const (
 	watch   = healthdata.SourceWatch
 	joules  = 1.0 / 4184 // kcal
-	maxKCal = 10_000     // a workout's energy above it is in joules
-	maxHz   = 15         // a heart rate below it is in beats a second
+	maxKCal = 10_000     // a larger energy of a workout is in joules
+	maxHz   = 15         // a lower heart rate is in beats per second
 	step    = 10 * time.Minute
 )
 
@@ -163,14 +163,14 @@ func bpm(v *float64) *float64 {
 }
 
 func shareUnit(v *float64) string {
-	if v != nil && *v <= 1 { // some answers have percent
+	if v != nil && *v <= 1 { // a share of 1; some answers have percent
 		return "fraction"
 	}
 	return "%"
 }
 
 func sleepKey(item json.RawMessage) string {
-	// One answer contains all revisions of a night.
+	// One answer contains all revisions of a night; they have the same SleepId, and the last one is read.
 	if id := rest.KeyOf("entryData.SleepId")(item); id != "" {
 		return id
 	}
@@ -256,7 +256,7 @@ func readActivity(v *struct {
 	sample("hrv", "rmssd", rest.Positive(v.Entry.HRV))
 }
 
-// daySums holds the sums of 24 hours of one quantity by watch.
+// daySums holds the sums of 24 hours of one quantity, for each watch.
 type daySums struct {
 	Name    string
 	Sources rest.List[struct {
@@ -317,7 +317,7 @@ func (t milli) time() healthlab.Time { return healthlab.At(time.UnixMilli(int64(
 
 func (t milli) second() int64 { return t.time().Round(time.Second).Unix() }
 
-// workout is a workout of the list, or one with its recording.
+// workout is a workout of the list, or a single workout with its recording.
 type workout struct {
 	Key      string   `json:"workoutKey"`
 	Name     *string  `json:"workoutName"`
@@ -449,7 +449,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	}
 	n := linking.Notification{ExternalUserID: v.User}
 	if n.Resources = l.Announced(v.Type); n.Resources == nil {
-		return result, nil // a type that is not read
+		return result, nil // a message type that is not read
 	}
 	if len(v.Samples) > 0 {
 		data, err := l.Brought(v.Type, v.Samples)

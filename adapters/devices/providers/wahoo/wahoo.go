@@ -57,7 +57,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "wahoo"
 
 const (
@@ -71,7 +71,7 @@ const (
 var (
 	account  = []string{"user_read"}
 	workouts = []string{"workouts_read"}
-	// gone are the statuses of a file whose link does not work.
+	// gone lists the statuses of the answer to a link to a file that no longer works.
 	gone = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone}
 )
 
@@ -118,11 +118,11 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page of workouts, a workout_summary, a message, a user or a FIT file, whose
-// workouts are those of the file. See [rest.Definition.Read].
+// Read decodes a stored page of workouts, a workout_summary, a message, a user or a FIT file. From a FIT file it
+// also reads the workouts. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// reset returns how long a used-up rate limit lasts; 0 if requests are left.
+// reset returns how long until an exhausted rate limit is reset; 0 if requests are left.
 func reset(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("X-RateLimit-Reset"))
 	if err != nil || n < 0 || n > 86_400 {
@@ -131,8 +131,8 @@ func reset(h http.Header) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// rates reads the remaining requests per day, hour and 5 minutes. If a window is used up, it returns that window with
-// its reset, else the shortest window.
+// rates reads the remaining requests per day, hour and 5 minutes. It returns the exhausted window with its reset, if
+// there is one, else the shortest window.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, least := 0, math.MaxInt
 	texts := strings.Split(h.Get("X-RateLimit-Remaining"), ",")
@@ -196,7 +196,7 @@ func started(item json.RawMessage) time.Time {
 	var v struct {
 		Starts rest.Instant `json:"starts"`
 	}
-	_ = json.Unmarshal(item, &v) // one without is in every range
+	_ = json.Unmarshal(item, &v) // a workout without a start belongs to every range
 	return v.Starts.Time.Time
 }
 
@@ -227,7 +227,7 @@ func (v *workout) source() healthdata.SourceType {
 	return healthdata.SourceWatch
 }
 
-// ridden returns a completed workout; nil for a plan or an incomplete workout.
+// ridden converts a completed workout; nil for a plan or an incomplete workout.
 func (v *workout) ridden() *healthdata.Workout {
 	start := v.Starts
 	if s := v.Summary; s != nil && start.IsZero() {
@@ -282,7 +282,7 @@ func readFile(item json.RawMessage, out *rest.Batch) {
 	})
 }
 
-// sexes are the numbers of gender.
+// sexes lists the sexes by the provider's number of gender.
 var sexes = []string{"male", "female", "other"}
 
 func readUser(v *struct {
@@ -325,7 +325,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	}
 	w := v.Summary.workout().ridden()
 	if w == nil {
-		return taken, nil // another message follows when it is complete
+		return taken, nil // Wahoo sends another message when the workout is complete
 	}
 	data, err := l.Brought(message, m.Body)
 	if err != nil {

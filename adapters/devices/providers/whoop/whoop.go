@@ -48,12 +48,12 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "whoop"
 
 const base = "https://api.prod.whoop.com"
 
-// Of lists: at most 25 items a page; start is inclusive, end exclusive.
+// Paging and range of lists: at most 25 items a page; start is inclusive, end exclusive.
 var (
 	pages  = rest.Cursor("nextToken", "next_token")
 	size   = url.Values{"limit": {"25"}}
@@ -211,7 +211,7 @@ func readRecovery(v *recovery, out *rest.Batch) {
 	out.Owner(v.User.String())
 	at := record{End: v.CreatedAt}
 	if !out.Stored() && json.Unmarshal(out.Joined("sleep", v.SleepID), &at) != nil || v.State != scored {
-		return // the sleep comes with another request, or there is no score
+		return // the sleep is in another request, or the recovery has no score
 	}
 	s := healthdata.Sample{Timestamp: at.End.Time, TimezoneOffset: rest.ParseOffset(at.Offset)}
 	for _, m := range []struct {
@@ -228,7 +228,7 @@ func readRecovery(v *recovery, out *rest.Batch) {
 	}
 }
 
-// joulesPerCalorie turns kilojoules into kilocalories.
+// joulesPerCalorie is the number of kilojoules in a kilocalorie.
 const joulesPerCalorie = 4.184
 
 type cycle struct {
@@ -288,7 +288,7 @@ func readWorkout(v *workout, out *rest.Batch) {
 		for _, ms := range []*float64{z.Zero, z.One, z.Two, z.Three, z.Four, z.Five} {
 			in := rest.Seconds(ms)
 			if in == nil {
-				in = new(int64) // a zone that is not there
+				in = new(int64) // the zone has no duration
 			}
 			w.HRZones = append(w.HRZones, *in)
 		}
@@ -309,7 +309,8 @@ func readBody(v *body, out *rest.Batch) {
 // reach is how far back a changed record is searched, because a message does not name its time.
 const reach = 7 * rest.Day
 
-// listen reads a message. A recovery has the id of its sleep, and is deleted with it.
+// listen reads a message. Messages name a recovery by the id of its sleep. If a sleep is deleted, its recovery is
+// too.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	stamp := rest.Header(&m, "X-WHOOP-Signature-Timestamp")
 	ms, err := strconv.ParseInt(stamp, 10, 64)
@@ -329,7 +330,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	subject, what, _ := strings.Cut(v.Type, ".")
 	resources := l.Announced(subject)
 	if resources == nil {
-		return linking.ListenResult{}, nil // a type that is newer than this package
+		return linking.ListenResult{}, nil // an unknown message type
 	}
 	n := linking.Notification{ID: v.Trace, ExternalUserID: v.User.String(), Resources: resources, Since: m.At.Add(-reach)}
 	if what == "deleted" && subject != "recovery" {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// active are the kinds of movement.
+// active lists the collections of activity and workouts.
 var active = []rest.Collection{
 	{
 		Name: "getactivity", Scopes: activity, Method: http.MethodPost, Path: "/v2/measure", Range: days, Pages: pages, Items: "body.activities",
@@ -38,7 +38,7 @@ var active = []rest.Collection{
 
 const (
 	minutes = 1.0 / 60
-	foreign = 18 // brand of days that another app counted
+	foreign = 18 // brand of days whose activity another app counted
 )
 
 func readActivity(v *struct {

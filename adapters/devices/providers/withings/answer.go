@@ -20,10 +20,10 @@ type envelope struct {
 // maxWait is the largest accepted waiting time, in seconds.
 const maxWait = 3600
 
-// refused reads the status in an answer.
+// refused returns the error that the status in the body of an answer means; nil if there is none.
 func refused(a *rest.Answer) error {
 	var v envelope
-	_ = json.Unmarshal(a.Body, &v) // without a status, the HTTP status says what it means
+	_ = json.Unmarshal(a.Body, &v) // without a status in the body, the HTTP status decides
 	if v.Status == nil || *v.Status == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func refused(a *rest.Answer) error {
 		var wait struct {
 			Seconds float64 `json:"wait_seconds"`
 		}
-		_ = json.Unmarshal(v.Body, &wait) // without it, there is none
+		_ = json.Unmarshal(v.Body, &wait) // absent: no waiting time
 		return &linking.RateLimitError{Scope: linking.RateApp, Wait: time.Duration(min(max(wait.Seconds, 0), maxWait) * float64(time.Second))}
 	case n >= 100 && n <= 102, n == 200, n == 401:
 		return fmt.Errorf("%w: the provider does not accept the token", healthlab.Unauthenticated)
@@ -50,7 +50,7 @@ type unix int64
 
 func (t unix) time() healthlab.Time { return healthlab.At(time.Unix(int64(t), 0)) }
 
-// byTime is an object with instants as names. An empty one is written as a list.
+// byTime is an object whose keys are instants. If it is empty, the provider writes a list instead.
 type byTime[T any] map[unix]T
 
 // UnmarshalJSON reads the object.

@@ -15,8 +15,8 @@ import (
 
 const base = "https://wbsapi.withings.net"
 
-// tokenBody converts an answer of the token URL to that of RFC 6749. Only the text of a refusal distinguishes an ended
-// grant from a wrong client.
+// tokenBody converts an answer of the token URL to the form of RFC 6749. A refusal has no code, so its text decides
+// whether the grant has ended or the client is wrong.
 func tokenBody(b []byte) []byte {
 	var v envelope
 	if json.Unmarshal(b, &v) != nil || v.Status == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// hardwares are the kinds of devices.
+// hardwares lists the collections of devices.
 var hardwares = []rest.Collection{
 	{
 		Name: "getdevice", Scopes: []string{"user.info"}, Method: http.MethodPost, Path: "/v2/user", Items: "body.devices", Query: action("getdevice"),
@@ -21,7 +21,7 @@ var hardwares = []rest.Collection{
 type hardware struct {
 	ID   string `json:"deviceid"`
 	Hash string `json:"hash_deviceid"`
-	// Model is a name, or a number.
+	// Model is the name or the number of the model.
 	Model   json.RawMessage `json:"model"`
 	ModelID int             `json:"modelid"`
 	Number  int             `json:"model_id"`
@@ -37,7 +37,7 @@ func (h *hardware) device(out *rest.Batch) healthdata.SourceType {
 	if json.Unmarshal(h.Model, &name) == nil && name != "" {
 		d.Model = &name
 	} else if n == 0 {
-		_ = json.Unmarshal(h.Model, &n) // else it is not known
+		_ = json.Unmarshal(h.Model, &n) // another form leaves the model unknown
 	}
 	if n < external {
 		d.Manufacturer = rest.Ptr("Withings")
@@ -69,7 +69,7 @@ func or(s, other healthdata.SourceType) healthdata.SourceType {
 	return s
 }
 
-// deviceTypes are how devices of a type record.
+// deviceTypes maps the provider's types of devices to source types.
 var deviceTypes = map[string]healthdata.SourceType{
 	"Scale": healthdata.SourceScale, "Blood Pressure Monitor": healthdata.SourceCuff, "Activity Tracker": healthdata.SourceWatch,
 	"Sleep Monitor": healthdata.SourceAutomatic,

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// heart are the kinds of electrocardiograms.
+// heart lists the collections of electrocardiograms.
 var heart = []rest.Collection{
 	{
 		Name: "heart_list", Method: http.MethodPost, Path: "/v2/heart", Range: instants, Pages: pages, Items: "body.series",
@@ -25,7 +25,7 @@ var heart = []rest.Collection{
 	},
 }
 
-// rhythms are the classifications of an electrocardiogram.
+// rhythms lists the classifications of an electrocardiogram by the provider's number.
 var rhythms = []string{"sinus_rhythm", "atrial_fibrillation", "inconclusive"}
 
 // measurement is an electrocardiogram of the list.

@@ -27,7 +27,7 @@ var measured = []rest.Collection{
 	},
 }
 
-// The types of measures.
+// Types of measures.
 const (
 	weight, height, fatFree, fatRatio, fatMass  = 1, 4, 5, 6, 8
 	diastolic, systolic, pulse                  = 9, 10, 11
@@ -36,11 +36,11 @@ const (
 )
 
 const (
-	wholeBody = 7 // the position of a measure
-	ambiguous = 1 // attrib of a measurement that may be another person's
+	wholeBody = 7 // position of a measure of the whole body
+	ambiguous = 1 // attrib of a measurement that may belong to another person
 	real      = 1 // category of a measurement; goals are 2
 
-	impossible = 1e6 // no measure has such a number
+	impossible = 1e6 // larger than any real measure
 )
 
 func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
@@ -77,7 +77,7 @@ func (m *measures) of(types ...int) *float64 {
 			}
 			v := *x.Value * math.Pow10(*x.Unit)
 			if *x.Unit < 0 {
-				v = *x.Value / math.Pow10(-*x.Unit) // a quotient is the nearest number, a product is not
+				v = *x.Value / math.Pow10(-*x.Unit) // division rounds once, multiplication by the inverse twice
 			}
 			if v > 0 && v < impossible {
 				found = &v

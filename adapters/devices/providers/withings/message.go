@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// aboutMe is the category of messages about the person.
+// aboutMe is the category of messages about the person's account.
 const aboutMe = "46"
 
 // listen answers the handshake, or reads a message.

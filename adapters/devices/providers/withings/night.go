@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// asleep are the kinds of nights.
+// asleep lists the collections of nights.
 var asleep = []rest.Collection{
 	{
 		Name: "sleep_getsummary", Scopes: activity, Method: http.MethodPost, Path: "/v2/sleep", Range: days, Pages: pages, Items: "body.series",
@@ -39,7 +39,7 @@ type night struct {
 	Zone  string  `json:"timezone"`
 }
 
-// nightKey is the id of a night with its start and end.
+// nightKey returns a key for a night, made of its id, start and end.
 func nightKey(item json.RawMessage) string {
 	var v night
 	if json.Unmarshal(item, &v) != nil || v.ID == "" {
@@ -105,8 +105,8 @@ type segment struct {
 	RMSSD byTime[*float64] `json:"rmssd"`
 }
 
-// readNight reads the segments of a night, which are in no order. Of a stored page, the night
-// is from the first to the last.
+// readNight reads the segments of a night, which are not sorted. On a stored page, the night lasts from the first to
+// the last segment.
 func readNight(v *struct {
 	Series rest.List[segment] `json:"series"`
 }, out *rest.Batch,
@@ -133,7 +133,7 @@ func readNight(v *struct {
 	for i := range list {
 		x := &list[i]
 		if x.Hash != "" && of.Hash != "" && x.Hash != of.Hash {
-			continue // of another device
+			continue // a segment of another device
 		}
 		stage, known := states[x.State]
 		if start, end := max(x.Start, of.Start), min(x.End, of.End); known && start < end {

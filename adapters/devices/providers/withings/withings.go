@@ -63,7 +63,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Slug is the provider's.
+// Slug is the slug of the provider.
 const Slug = "withings"
 
 var (
@@ -76,7 +76,7 @@ var (
 	activity = []string{"user.activity"}
 )
 
-// action is the form of a request.
+// action returns the form of a request: the name of an action and the data_fields to return.
 func action(name string, fields ...string) url.Values {
 	q := url.Values{"action": {name}}
 	if len(fields) > 0 {
@@ -85,7 +85,7 @@ func action(name string, fields ...string) url.Values {
 	return q
 }
 
-// kinds lists the collections. The file of each subject defines its own.
+// kinds lists all collections. The file of each subject defines its own.
 var kinds = slices.Concat(measured, active, asleep, heart, hardwares)
 
 var definition = &rest.Definition{

@@ -13,12 +13,12 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/server"
 )
 
-// Shapes selects the names and values that existing clients expect; see httpapi.Compat.
+// Shapes selects the names and values that existing clients expect; httpapi.Compat describes the fields.
 type Shapes struct {
 	// Service replaces the word service in the names appointment_with_service and appointment_scheduling_via_service.
 	// Empty changes nothing.
 	Service string
-	// DelegatedFlow is the value of delegated_flow of a team. Default not_delegated.
+	// DelegatedFlow is the value of delegated_flow in the answer about a team. Default not_delegated.
 	DelegatedFlow string
 }
 
@@ -144,8 +144,8 @@ func (c Shapes) Name(s string) string {
 	return s
 }
 
-// topLevelKeys copies settings of a team to its top level, where existing clients read them, and adds one that they
-// require.
+// topLevelKeys copies settings from a team's object configuration to the team itself, where existing clients read
+// them, and adds keys that they require.
 func (c Shapes) topLevelKeys(team map[string]any) {
 	config, ok := team["configuration"].(map[string]any)
 	if !ok {
@@ -165,7 +165,7 @@ func (c Shapes) topLevelKeys(team map[string]any) {
 func WithoutAccept(data []byte) []byte {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(data, &body) != nil || body["accept"] == nil {
-		return data // the decoder says what is wrong
+		return data // the decoder reports the error
 	}
 	delete(body, "accept")
 	out, err := json.Marshal(body)

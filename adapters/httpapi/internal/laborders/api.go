@@ -23,21 +23,21 @@ import (
 type API struct {
 	// Orders is required.
 	Orders *orders.Service
-	// Exchange takes in what laboratories report of Orders. Nil: the operations of results in review and of
-	// simulations are missing.
+	// Exchange takes in the results that laboratories report for Orders. Nil: the operations of results in review and
+	// of simulations are not served.
 	Exchange *exchange.Service
-	// Visits books appointments for Orders. Nil: their operations are missing.
+	// Visits books appointments for Orders. Nil: the operations of appointments are not served.
 	Visits *visits.Service
-	// Critical has the critical results of Orders. Nil: their operations are missing.
+	// Critical manages the critical results of Orders. Nil: their operations are not served.
 	Critical *critical.Service
-	// MatchTests are test runs of how results are matched. Nil: their operations are missing.
+	// MatchTests runs tests of how results are matched to orders. Nil: their operations are not served.
 	MatchTests *simulation.MatchTests
-	// Documents prints the documents of Orders. Nil: every document is not found.
+	// Documents prints the documents of Orders. Nil: reading a document answers 404.
 	Documents *documents.Service
-	// Idempotency runs requests with an idempotency key. Nil: they are refused (501).
+	// Idempotency stores the answers of requests with an idempotency key. Nil: such requests are refused with 501.
 	Idempotency *idempotency.Service
-	// Transact runs a function in the transaction of a change, and undoes what a function that failed
-	// has written. Nil: each call of a service commits by itself.
+	// Transact runs a function in the transaction of a change. If the function fails, what it has written is rolled
+	// back. Nil: each call of a service commits by itself.
 	Transact func(ctx context.Context, run func(context.Context) error) error
 	// CapabilityName renames a capability of a patient service center. Nil: none is renamed.
 	CapabilityName func(string) string

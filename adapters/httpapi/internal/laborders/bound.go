@@ -18,7 +18,7 @@ func (a API) ofOrder() server.Bound {
 	})
 }
 
-// ofTransaction returns the Bound of operations on the order transaction of their path.
+// ofTransaction returns the Bound of operations whose path names an order transaction: its user owns the request.
 func (a API) ofTransaction() server.Bound {
 	return server.OwnedID("transaction_id", func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (healthlab.UserID, error) {
 		page, err := a.Orders.List(ctx, orders.Query{Team: team, Transaction: orders.TransactionID{UUID: id}, Page: 1, Size: 1})

@@ -39,7 +39,7 @@ func (a API) convertCodes(ctx context.Context, in *wire.In, team healthlab.TeamI
 	return a.Orders.Catalogue().Convert(ctx, team, body)
 }
 
-// OrderableTests lists the orderable markers of a lab by the requested code.
+// OrderableTests lists the markers that a lab can test, by the code that the caller asked for.
 type OrderableTests struct {
 	Candidates map[string][]catalogue.PerLabCandidate `json:"candidates"`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/critical"
 )
 
-// criticalOperations are about critical results.
+// criticalOperations lists the operations on critical results.
 func (a API) criticalOperations() []server.Operation {
 	if a.Critical == nil {
 		return nil

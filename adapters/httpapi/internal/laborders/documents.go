@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
-// RequisitionFormPath is where signed URLs of requisitions are answered.
+// RequisitionFormPath is the path below which signed URLs of requisitions are answered.
 const RequisitionFormPath = "/v3/order/requisition_form"
 
 func (a API) documentOperations() []server.Operation {
@@ -40,15 +40,15 @@ func orderDocumentPath(id string, kind documents.DocumentKind) string {
 	return "/v3/order/" + id + "/" + documentPaths[kind]
 }
 
-// orderDocuments are the documents that an order has.
+// orderDocuments lists the documents that exist for an order.
 type orderDocuments struct {
 	Documents []orderDocumentOut `json:"documents"`
 }
 
-// orderDocumentOut is a document that an order has.
+// orderDocumentOut is one document that exists for an order.
 type orderDocumentOut struct {
 	Kind documents.DocumentKind `json:"kind"`
-	// Path answers with the document.
+	// Path is the path of the API at which the document can be read.
 	Path string `json:"path"`
 }
 
@@ -61,7 +61,7 @@ func (a API) orderDocuments(ctx context.Context, team healthlab.TeamID, id order
 	return out, err
 }
 
-// pdf answers with a document, which no cache may keep.
+// pdf answers with a document, and forbids caches to keep it.
 func pdf(w http.ResponseWriter, file []byte, err error) error {
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func pdf(w http.ResponseWriter, file []byte, err error) error {
 	return wire.Bytes(w, http.StatusOK, "application/pdf", file)
 }
 
-// document returns a handler that answers with the PDF that belongs to an id of the path.
+// document returns a handler that answers with the PDF that read returns for the id in the path.
 func document[ID any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) ([]byte, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)

@@ -74,7 +74,7 @@ type price struct {
 // currency is the currency of every price.
 const currency = "USD"
 
-// priceOf returns an amount in major units as a price.
+// priceOf returns an amount in major units (dollars) as a price.
 func priceOf(major decimal.Decimal, known bool) price {
 	if !known {
 		none := "price_unavailable"

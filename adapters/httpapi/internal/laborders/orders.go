@@ -112,7 +112,7 @@ func (a API) countOf(ctx context.Context, team healthlab.TeamID, user healthlab.
 	}
 }
 
-// orderLifecycles are the lifecycles of all collection methods.
+// orderLifecycles holds the states of an order and the steps between them, for each collection method.
 type orderLifecycles struct {
 	Lifecycles []orders.Lifecycle `json:"lifecycles"`
 }
@@ -171,7 +171,8 @@ func lowerBound(in *wire.In, name string) time.Time {
 	return time.Time{}
 }
 
-// upperBound converts an inclusive bound to an exclusive one: for an instant by the smallest step, for a date by day.
+// upperBound converts an inclusive upper bound to an exclusive one. It adds the smallest step to an instant, and day
+// to a date.
 func upperBound(in *wire.In, name string, day time.Duration) time.Time {
 	m := in.OptMoment(name, nil)
 	switch {
@@ -202,7 +203,7 @@ func orderChange(change func(context.Context) (orders.Order, error)) *server.Cha
 	}}
 }
 
-// simulatedWalk holds the query and body of a simulation.
+// simulatedWalk holds the query and body of a request that moves a sandbox order through its states.
 type simulatedWalk struct {
 	Interpretation    labresult.Interpretation `json:"interpretation" wire:"opt"`
 	ResultTypes       []labresult.Type         `json:"result_types" wire:"opt"`

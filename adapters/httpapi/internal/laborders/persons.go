@@ -30,7 +30,8 @@ func (a API) personOperations() []server.Operation {
 	}
 }
 
-// anyUser returns the user of the path. A text that is not a UUID returns the zero user, which does not exist.
+// anyUser returns the user in the path. For a text that is no UUID it returns the zero user, which does not exist,
+// so the answer is 404.
 func anyUser(in *wire.In) healthlab.UserID {
 	id, err := uuid.Parse(in.PathText("user_id", wire.MaxPathText))
 	if err != nil {
@@ -105,7 +106,7 @@ type PayorSearch struct {
 	ProviderID    *string `json:"provider_id"`
 }
 
-// PayorByCode is a payor as the deprecated search shows it.
+// PayorByCode is a payor in the answer of the deprecated search.
 type PayorByCode struct {
 	Code       string             `json:"code"`
 	Name       string             `json:"name"`

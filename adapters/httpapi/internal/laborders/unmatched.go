@@ -13,7 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
-// exchangeOperations are simulations, and decisions about results that match no order for certain.
+// exchangeOperations lists the operations that simulate results, and those that decide about results which could not
+// be matched to an order with certainty.
 func (a API) exchangeOperations() []server.Operation {
 	if a.Exchange == nil {
 		return nil
@@ -52,7 +53,7 @@ func (a API) listUnmatched(ctx context.Context, in *wire.In, team healthlab.Team
 		q.CreatedFrom = d.At(time.UTC)
 	}
 	if d := in.OptDate("created_at_end"); d != nil {
-		q.CreatedBefore = d.AddDays(1).At(time.UTC) // the whole day
+		q.CreatedBefore = d.AddDays(1).At(time.UTC) // include the whole day
 	}
 	in.Range(q.CreatedFrom, q.CreatedBefore, "created_at_start", "created_at_end")
 	if err := in.Err(); err != nil {

@@ -36,7 +36,7 @@ func (a API) visitOperations() []server.Operation {
 }
 
 func notConfirmed() []server.Reply {
-	// For those who wait, a provider that does not confirm in time is a failure of ours.
+	// If a provider does not confirm a booking in time, a waiting caller gets a server error.
 	return []server.Reply{{Rule: visits.BookingNotConfirmed, Status: http.StatusInternalServerError}}
 }
 
@@ -169,8 +169,8 @@ func (a API) cancelHome(w http.ResponseWriter, r *http.Request, team healthlab.T
 	return answerVisit(w, v, err)
 }
 
-// centerCancellation is the body that cancels a visit to a center. Its field names differ from those of other bodies,
-// which are accepted too.
+// centerCancellation is the body that cancels an appointment at a patient service center. Its own field names are
+// accepted besides those of the other cancellation bodies.
 type centerCancellation struct {
 	CancellationReasonID *uuid.UUID `json:"cancellationReasonId"`
 	Note                 *string    `json:"note"`

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// pageList shows the list of sources or, if the token names one, that source. link_web_url leads to it.
+// pageList shows the list of sources or, if the link token names one source, that source. link_web_url points to it.
 func (a *Pages) pageList(v *visit) error {
 	p, err := a.open(v)
 	if err != nil {
@@ -57,7 +57,7 @@ func framed(r *http.Request) bool {
 	return dest == "iframe" || dest == "frame"
 }
 
-// typed returns at most most characters of a text that a person typed.
+// typed returns at most the first most characters of a text that a person entered.
 func typed(s string, most int) string {
 	s = strings.ToValidUTF8(s, "")
 	if utf8.RuneCountInString(s) > most {
@@ -108,7 +108,7 @@ func (a *Pages) drawSource(v *visit, status int, p *healthdata.Provider, out pag
 // MaxField is the longest name, password, code or address, in characters.
 const MaxField = 512
 
-// field reads a form field, and adds the catalogue key of its error to wrong.
+// field reads a form field. If its value is invalid, it adds the key of the error text to wrong.
 func field(v *visit, name string, wrong map[string]string) string {
 	s := v.form.Get(name)
 	if name != "password" {
@@ -187,7 +187,7 @@ func (a *Pages) endForm(v *visit, done linking.Result, again func(problem string
 	}
 }
 
-// lost reports whether an error cannot be resolved by sending the form again.
+// lost reports whether the person cannot fix an error by sending the form again.
 func lost(t linking.ErrorType) bool {
 	switch t {
 	case linking.InvalidToken, linking.TokenExpired, linking.TokenConsumed, linking.TokenNotValidated:
@@ -236,7 +236,7 @@ func (a *Pages) browser(v *visit) (string, error) {
 	return secret, nil
 }
 
-// BrowserOf returns the secret in the browser's cookie; empty if it has none.
+// BrowserOf returns the secret that the link pages have stored in a cookie of the browser; empty if there is none.
 func (a *Pages) BrowserOf(r *http.Request) string {
 	c, err := r.Cookie(a.cookie())
 	if err != nil || !linking.IsBrowserSecret(c.Value) {

@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Options are the options of the pages. Those that httpapi.LinkPages also has are described there.
+// Options are the options of the pages. httpapi.LinkPages describes the fields that it also has.
 type Options struct {
 	// Linking, Health, NoteToken and LogFailure are required.
 	Linking *linking.Service
@@ -77,8 +77,8 @@ func New(o Options) (*Pages, error) {
 	}, nil
 }
 
-// Operations returns the operations of the pages. They are mounted at /link whatever the outer path is: a proxy that
-// strips a prefix must strip it from all paths.
+// Operations returns the operations of the pages. Their paths begin with /link, also if the public address has a
+// prefix before it: a proxy that strips the prefix must strip it from all paths.
 func (a *Pages) Operations() []server.Operation {
 	show := func(id, pattern string, draw func(*visit) error) server.Operation {
 		return server.Operation{ID: "link_page_" + id, Pattern: pattern, MaxBody: maxForm, IgnoreUnknown: true,
@@ -106,7 +106,7 @@ type visit struct {
 	token string
 	form  url.Values // of a POST
 	view  page.View
-	// session is the session of the token, as far as it was read.
+	// session is the link session of the token. Fields that were not read yet are zero.
 	session linking.Session
 	// consent is the text that the person must agree to.
 	consent healthdata.ConsentText
@@ -137,7 +137,7 @@ func (a *Pages) visit(w http.ResponseWriter, r *http.Request, draw func(*visit) 
 // begin initialises a visit with a token.
 func (a *Pages) begin(ctx context.Context, v *visit, token, lang string) {
 	if len(token) > 4096 {
-		token = token[:4096] // which no token is
+		token = token[:4096] // longer than any token
 	}
 	v.token = token
 	a.NoteToken(ctx, token)
@@ -216,7 +216,7 @@ func (a *Pages) policy(v *visit) string {
 		"; base-uri 'none'; frame-ancestors " + frames
 }
 
-// plainHost matches hosts without characters that have a meaning in a policy.
+// plainHost matches hosts without characters that have a special meaning in a Content-Security-Policy.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9.:\[\]_-]*$`)
 
 func sourceOf(u *url.URL) string {
@@ -253,7 +253,7 @@ func (a *Pages) keyOf(err error) (key string, kind linking.ErrorType, status int
 // problem shows an error page with links to continue.
 func (a *Pages) problem(ctx context.Context, v *visit, err error) error {
 	if server.StoreSilent(ctx) {
-		err = server.ErrStoreSilent // what a context that ended becomes on its way differs
+		err = server.ErrStoreSilent // an ended context can cause many different errors
 	}
 	key, kind, status := a.keyOf(err)
 	if key == "internal" && status >= http.StatusInternalServerError && ctx.Err() == nil {
@@ -285,7 +285,7 @@ func (a *Pages) problem(ctx context.Context, v *visit, err error) error {
 	v.view.Event, v.view.ErrorType, v.view.Provider, v.view.Origins = "error", key, out.Source.Slug, a.FrameAncestors
 	v.view.Path = "" // the link itself, in another language
 	if status == http.StatusUnauthorized {
-		status = http.StatusForbidden // there is nothing that a browser could sign in with
+		status = http.StatusForbidden // 403, because a browser has no way to answer a 401
 	}
 	return a.draw(v, status, "problem", out)
 }

@@ -20,7 +20,7 @@ import (
 // common is the part that may define openapi, info, servers and security.
 const common = "common.json"
 
-// document is the outer structure of a part and of the joined document. Members keep their text and order.
+// document holds the top-level members of a part or of the joined document. Members keep their text and order.
 type document struct {
 	OpenAPI    json.RawMessage                       `json:"openapi,omitempty"`
 	Info       json.RawMessage                       `json:"info,omitempty"`
@@ -31,9 +31,8 @@ type document struct {
 	Components map[string]map[string]json.RawMessage `json:"components,omitempty"`
 }
 
-// Join reads every .json file of parts and returns the document. The same parts make
-// the same bytes. It refuses two definitions of one thing, two operations of one id,
-// and references that lead nowhere.
+// Join joins all .json files of parts to one document. The same parts give the same bytes. It refuses two
+// definitions of the same name, two operations with the same id, and references without a target.
 func Join(parts fs.FS) ([]byte, error) {
 	names, err := fs.Glob(parts, "*.json")
 	if err != nil {
@@ -146,7 +145,7 @@ func (d *document) check() error {
 	return errors.Join(append(faults, d.danglingRefs(tree)...)...)
 }
 
-// danglingRefs finds references that lead nowhere.
+// danglingRefs returns an error for each reference without a target.
 func (d *document) danglingRefs(v any) (faults []error) {
 	switch v := v.(type) {
 	case []any:

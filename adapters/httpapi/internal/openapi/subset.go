@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Mount describes the operations and events of one mount.
+// Mount describes which operations and events of the contract one handler of the API serves.
 type Mount struct {
-	// Operations lists the operationIds of the mount.
+	// Operations lists the operationIds that the handler serves.
 	Operations []string
-	// Events are the names of the events that it sends to webhook endpoints.
+	// Events lists the names of the events that the service sends to webhook endpoints.
 	Events []string
-	// ErrorTypes lists the error types of the mount's answers.
+	// ErrorTypes lists the error types of the handler's answers.
 	ErrorTypes []string
-	// Queries reports whether the mount answers aggregate queries, and Uploads whether it accepts health data.
+	// Queries reports whether the handler answers aggregate queries, and Uploads whether it accepts health data.
 	Queries, Uploads bool
 }
 
@@ -32,8 +32,8 @@ type extended struct {
 	ErrorTypes     json.RawMessage            `json:"x-error-types,omitempty"`
 }
 
-// Subset returns the part of a contract for a mount, with the components and tags that it uses. It returns the contract
-// unchanged if the mount has all of it.
+// Subset returns the part of a contract that a mount serves, with the components and tags which that part uses. It
+// returns the contract unchanged if the mount serves all of it.
 func Subset(contract []byte, m Mount) ([]byte, error) {
 	var d extended
 	if err := json.Unmarshal(contract, &d); err != nil {
@@ -74,7 +74,7 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 	if left == 0 {
 		return contract, nil
 	}
-	d.ErrorTypes, _ = json.Marshal(m.ErrorTypes) // texts have no error
+	d.ErrorTypes, _ = json.Marshal(m.ErrorTypes) // strings always encode
 	if !m.Queries {
 		d.QuerySchema = nil
 	}
@@ -104,7 +104,7 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 // userToken matches the token of an app among the security schemes of an operation.
 var userToken = regexp.MustCompile(`,\s*\{\s*"UserToken":\s*\[[^\]]*\]\s*\}`)
 
-// subjects describes the subjects of a contract by the tag of their operations.
+// subjects holds the words for the title of a contract by the tag of its operations.
 var subjects = []struct{ tag, words string }{
 	{"users", "users and their sources"},
 	{"timeseries", "health data"},
@@ -117,7 +117,7 @@ var subjects = []struct{ tag, words string }{
 
 // describe adapts the title and the texts of the document to a mount with these tags.
 func (d *extended) describe(tags map[string]bool, m Mount) error {
-	links := d.Components["securitySchemes"]["LinkTokenKey"] != nil // connecting manual sources has the tag link, too
+	links := d.Components["securitySchemes"]["LinkTokenKey"] != nil // manual sources have the tag link, but no link token
 	var names []string
 	for _, s := range subjects {
 		if tags[s.tag] && (s.tag != "link" || links) {
@@ -145,7 +145,7 @@ func (d *extended) describe(tags map[string]bool, m Mount) error {
 			!m.Uploads && strings.Contains(sentence, "x-value-bounds") ||
 			!links && strings.Contains(sentence, "link API")
 	})
-	info["title"], _ = json.Marshal(title) // texts have no error
+	info["title"], _ = json.Marshal(title) // strings always encode
 	info["description"], _ = json.Marshal(strings.TrimSpace(title + ". " + strings.Join(kept, "")))
 	var err error
 	if d.Info, err = json.Marshal(info); err != nil {
@@ -171,7 +171,7 @@ func (d *extended) encode() ([]byte, error) {
 // reference matches references to components. References have no other form; danglingRefs checks that.
 var reference = regexp.MustCompile(`"\$ref":\s*"#/components/([^/"]+)/([^/"]+)"`)
 
-// dropUnused removes the components that nothing names, from the paths on.
+// dropUnused removes the components that the paths do not reach by references.
 func (d *extended) dropUnused() error {
 	used := map[string]map[string]bool{}
 	var visit func(text []byte)
@@ -207,7 +207,8 @@ func (d *extended) dropUnused() error {
 	return nil
 }
 
-// schemes returns the security schemes that operations use. An operation without one uses those of the document.
+// schemes returns the security schemes that operations use. An operation that states none uses those of the
+// document.
 func (d *extended) schemes() (map[string]bool, error) {
 	out := map[string]bool{}
 	note := func(list []map[string]json.RawMessage) {

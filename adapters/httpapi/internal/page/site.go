@@ -174,13 +174,13 @@ type View struct {
 	// Lang is the language, and Asked reports whether the person chose it.
 	Lang  string
 	Asked bool
-	// Company is the name of the company for which the person links; it may be empty. Color is its colour. Logo is the
-	// address of its logo, on the same origin or as a data: URL.
+	// Company is the name of the company for which the person links an account; it may be empty. Color is its accent
+	// colour. Logo is the address of its logo, on the same origin or as a data: URL.
 	Company, Color string
 	Logo           template.URL
 	// Contact holds the contact details of the company.
 	Contact Contact
-	// Closable shows the link that leaves the pages.
+	// Closable shows a link with which the person leaves the pages.
 	Closable bool
 	// Path is the path of the page below Root, for links to other languages.
 	Path string
@@ -198,7 +198,7 @@ type View struct {
 
 // Contact holds the contact details of a company. Empty fields are not shown.
 type Contact struct {
-	// Website is an http or https address. Text is a phone number or a sentence.
+	// Website is an http or https address. Text is a phone number or a sentence about how to reach the company.
 	Website, Email, Text, Address string
 }
 
@@ -333,7 +333,7 @@ type CodePage struct {
 	// Code is the link code of this service, and Open the address that opens the companion app with it.
 	Code string
 	Open template.URL
-	// Problem and Fields have the meaning of those of SourcePage.
+	// Problem and Fields hold keys of error texts, as in SourcePage.
 	Problem string
 	Fields  map[string]string
 }

@@ -54,7 +54,7 @@ func contrast(a, b rgb) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// mix returns the colour between c and to. by is from 0 (c) to 1 (to).
+// mix returns a colour between c and to. by is the share of to, from 0 to 1.
 func (c rgb) mix(to rgb, by float64) rgb {
 	for i := range c {
 		c[i] += (to[i] - c[i]) * by
@@ -78,7 +78,7 @@ var (
 // enough is the least contrast of accents: 4.5 as WCAG level AA requires, plus a margin for rounding.
 const enough = 4.6
 
-// readable moves c toward white or black until its contrast on ground suffices.
+// readable moves c toward white or black until text of that colour has enough contrast on ground.
 func readable(c, ground, toward rgb) rgb {
 	out := c
 	for by := 0.0; contrast(out, ground) < enough && by < 1; {

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Bound declares how an operation treats a caller that is bound to one user. The zero value declares nothing.
+// Bound declares how an operation treats a caller that may act for one user only. The zero value declares nothing.
 type Bound struct {
 	kind  boundKind
 	param string
@@ -32,10 +32,10 @@ const (
 	public
 )
 
-// Owner returns the user that owns the thing named by a path parameter.
+// Owner returns the user who owns the object that a path parameter names.
 type Owner func(ctx context.Context, team healthlab.TeamID, value string) (healthlab.UserID, error)
 
-// The ways in which operations treat a caller that is bound to one user.
+// The ways in which operations treat a caller that may act for one user only.
 var (
 	// UserInPath is for operations about the user_id of their path.
 	UserInPath = Bound{kind: userInPath}
@@ -55,10 +55,11 @@ var (
 	Public = Bound{kind: public}
 )
 
-// Owned returns the Bound of operations on a thing that the path parameter param names.
+// Owned returns the Bound of operations on an object that the path parameter param names. owner finds the user to
+// whom the object belongs.
 func Owned(param string, owner Owner) Bound { return Bound{kind: owned, param: param, owner: owner} }
 
-// OwnedID is [Owned] for things with a UUID.
+// OwnedID is [Owned] for objects that are named by a UUID.
 func OwnedID(param string, owner func(context.Context, healthlab.TeamID, uuid.UUID) (healthlab.UserID, error)) Bound {
 	return Owned(param, func(ctx context.Context, team healthlab.TeamID, value string) (healthlab.UserID, error) {
 		id, err := uuid.Parse(value)
@@ -78,8 +79,8 @@ func (b Bound) String() string {
 }
 
 // Confine restricts a request to the user to whom its caller is bound. It replaces the ids of another user, and of
-// another user's things, by an id that does not exist, so that the answer is that of an unknown id. It refuses TeamOnly
-// operations. tried is the other user named in the path or query.
+// objects that belong to another user, by an id that does not exist, so that the answer is the same as for an
+// unknown id. It refuses TeamOnly operations. tried is the other user named in the path or query.
 func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.TeamID, user healthlab.UserID) (confined *http.Request, tried healthlab.UserID, err error) {
 	if b.kind == teamOnly {
 		return nil, tried, &wire.Fault{Status: http.StatusForbidden, Type: "FORBIDDEN", Msg: "the caller is bound to one user; this operation is for callers of a whole team"}
@@ -93,7 +94,7 @@ func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		query = url.Values{} // the reader refuses it
+		query = url.Values{} // the handler reports the malformed query
 		r.URL.RawQuery = "%"
 	}
 	named := false

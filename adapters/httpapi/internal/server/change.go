@@ -10,8 +10,9 @@ import (
 // Change is a valid request of a team that changes the store.
 type Change struct {
 	// Do makes the change and returns the answer as a JSON value; nil is an answer without a body. [OnceIn] returns
-	// such a function. Do must only use the store, with the context that it gets, because it runs in a transaction and
-	// may run again. Ids of new persons must be made before, because their keys are made between two runs.
+	// such a function. Do runs in a transaction and may run again, so it must only use the store, with the context
+	// that it gets. Ids of new persons must be made before Do runs, because the keys of persons are created between
+	// two runs.
 	Do func(context.Context) (any, error)
 	// InParts replaces Do for a change that is too large for one transaction. It runs once. It passes each part of the
 	// change to within, which runs the part in a transaction with an access log entry, and may run it again.
@@ -31,7 +32,7 @@ func (a *Answer) Status() int { return a.status }
 // Body returns the body.
 func (a *Answer) Body() []byte { return a.body.Bytes() }
 
-// Answer calls Do and returns the answer.
+// Answer calls Do and returns the answer in memory.
 func (c *Change) Answer(ctx context.Context) (*Answer, error) {
 	v, err := c.Do(ctx)
 	if err != nil {

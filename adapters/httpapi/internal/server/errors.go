@@ -26,8 +26,8 @@ var kinds = map[healthlab.ErrorKind]wire.Fault{
 	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this deployment does not support the operation"},
 }
 
-// FaultOf returns the answer to an error. Invalid input is answered with the list of [ProblemsOf]. The text comes from
-// kinds, a RuleError or a Fault, never from another error, because its text may contain values.
+// FaultOf returns the answer to an error. Errors with [ProblemsOf] are answered with that list. The text comes from
+// kinds, a RuleError or a Fault, never from another error, because the text of other errors may contain values.
 func FaultOf(err error, replies []Reply) *wire.Fault {
 	f := PlainFault(err)
 	for _, r := range replies {
@@ -49,7 +49,7 @@ func FaultOf(err error, replies []Reply) *wire.Fault {
 	return f
 }
 
-// PlainFault is [FaultOf] without replies of an operation and without Retry-After of the error.
+// PlainFault is [FaultOf] for an error to which no Reply and no Retry-After apply.
 func PlainFault(err error) *wire.Fault {
 	var f *wire.Fault
 	if errors.As(err, &f) {
@@ -100,7 +100,7 @@ func ProblemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool)
 	if errors.As(err, &fault) {
 		return nil, false
 	}
-	// A 422 is always answered with a list, even for a broken rule.
+	// An answer with status 422 always has a list of problems, even for a broken business rule.
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) {
 		one := healthlab.Problem{Path: s.Place(nil), Code: strings.ToLower(rule.Type), Msg: rule.Msg}

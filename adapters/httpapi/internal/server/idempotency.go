@@ -15,16 +15,17 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/idempotency"
 )
 
-// The headers of a request with an idempotency key.
+// Names of the idempotency headers of a request.
 const (
 	IdempotencyKey   = "x-idempotency-key"
 	IdempotencyError = "x-idempotency-error"
-	// noCache is the only value of the header IdempotencyError: only successful answers are stored.
+	// noCache is the only allowed value of the header IdempotencyError. It means that errors are not stored.
 	noCache = "no-cache"
 )
 
-// OnceFrom reads the idempotency headers of a request. It returns nil without a key. endpoint is the scope of the key:
-// the operation and the ids in its path. user is the user of the answer; zero means the user of the order, or none.
+// OnceFrom reads the idempotency headers of a request. It returns nil without a key. endpoint is the scope in which
+// the key must be unique: the operation and the ids in its path. user is the user whom the answer concerns; zero
+// means the user of the order, or none.
 func OnceFrom(in *wire.In, team healthlab.TeamID, endpoint string, user healthlab.UserID) *idempotency.Request {
 	key := in.OptHeader(IdempotencyKey, 255)
 	onError := in.OptHeader(IdempotencyError, 255)
@@ -38,7 +39,7 @@ func OnceFrom(in *wire.In, team healthlab.TeamID, endpoint string, user healthla
 		return nil
 	}
 	if own := in.Own(); !own.IsZero() {
-		endpoint += " of " + own.String() // keys of two users never meet
+		endpoint += " of " + own.String() // equal keys of two users are different keys
 	}
 	return &idempotency.Request{
 		Scope:       idempotency.Scope{Team: team, Endpoint: endpoint, Key: key},
@@ -120,7 +121,7 @@ func OnceIn(requests *idempotency.Service, within func(context.Context, func(con
 	}
 }
 
-// askOnce is a method of idempotency.Service.
+// askOnce is the signature of the methods of idempotency.Service that run a request at most once.
 type askOnce func(*idempotency.Service, context.Context, idempotency.Request, func(context.Context, orders.OrderID) (idempotency.Outcome, error)) ([]byte, error)
 
 // answerOnce runs do, or returns the stored answer of the key.

@@ -17,21 +17,20 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Limits of a large body.
+// Sizes that decide about the memory share of a request body.
 const (
 	// sampleCost is the memory of an upload of samples as a multiple of the body size, including memory that the
 	// garbage collector has not yet freed.
 	sampleCost = 16
-	// smallBody is the largest body that needs no share of the memory.
+	// smallBody is the largest body, in bytes, that needs no share of the memory.
 	smallBody = 64 << 10
 )
 
-// BodyMemory bounds the memory of bodies that are being read and decoded. Safe for concurrent
-// use.
+// BodyMemory limits the memory of request bodies that are being read and decoded. Safe for concurrent use.
 type BodyMemory struct {
-	turn  chan struct{} // of the body that takes shares: two that take some each would wait for each other
-	taken chan struct{} // one for each share
-	wait  time.Duration // for a share
+	turn  chan struct{} // held while one body takes its shares: two that each have a part would wait for each other
+	taken chan struct{} // holds an element for each share in use
+	wait  time.Duration // longest wait for shares
 }
 
 // memoryShare is the number of bytes of a share.
@@ -144,7 +143,7 @@ type limiter struct {
 	used time.Time
 }
 
-// mostLimiters is the number of names above which names unused for a minute are deleted.
+// mostLimiters is the number of names from which on those that were unused for a minute are deleted.
 const mostLimiters = 10_000
 
 // Allow counts a request under a name, and sets the rate limit headers of the answer. The error is answered with 429.

@@ -10,10 +10,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Mux is a tree over the parts of paths. From left to right, a literal part of a path wins over
-// a parameter. A path answers with and without a trailing slash, and is never redirected. A
-// path that is not there is 404, and a method that is not there 405 with the header Allow;
-// both as JSON. The zero value is ready for [Mux.Add], which must not run beside requests.
+// Mux routes requests by a tree of path segments. From left to right, a literal part of a path wins over a
+// parameter. A path answers with and without a trailing slash, and is never redirected. An unknown path is 404, and
+// an unknown method of a known path 405 with the header Allow; both as JSON. The zero value is ready for [Mux.Add],
+// which must not run concurrently with requests.
 type Mux struct{ root node }
 
 type node struct {
@@ -24,12 +24,12 @@ type node struct {
 
 type leaf struct {
 	pattern string
-	names   []string // of the parameters, from left to right
+	names   []string // names of the path parameters, from left to right
 	handler http.Handler
 }
 
-// Add serves a pattern, METHOD /path, with a handler, and OPTIONS at the same path with
-// preflight unless that is nil. It panics if the pattern has another form or is taken.
+// Add routes a pattern, METHOD /path, to a handler. Unless preflight is nil, OPTIONS at the same path is routed to
+// it. Add panics if the pattern has another form or is taken.
 func (m *Mux) Add(pattern string, handler, preflight http.Handler) {
 	method, path, ok := strings.Cut(pattern, " ")
 	if !ok || !strings.HasPrefix(path, "/") {
@@ -76,8 +76,8 @@ func split(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// match returns the route of a path and method. If only the method does not match, it adds the methods of the path to
-// allow.
+// match returns the route of a path and method, and the values of its parameters. If only the method does not match,
+// it adds the methods of the path to allow.
 func (n *node) match(parts []string, method string, values []string, allow *[]string) (leaf, []string, bool) {
 	if len(parts) == 0 {
 		l, ok := n.routes[method]

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Operation is one row of the tables of operations. Exactly one of Handle, Team and Change is set.
+// Operation is one operation of the API with its handler. Exactly one of Handle, Team and Change is set.
 type Operation struct {
 	// ID is the operationId of the contract.
 	ID string
@@ -25,8 +25,8 @@ type Operation struct {
 	Handle func(w http.ResponseWriter, r *http.Request) error
 	// Team answers a request of a team. The team was authenticated before the request was read.
 	Team func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error
-	// Change reads a request of a team and returns its Change, which is stored in one transaction with the access log
-	// entry. A refused request changes nothing.
+	// Change reads a request of a team and returns the Change to make, which is stored in one transaction with the
+	// access log entry. If it returns an error, nothing is changed.
 	Change func(in *wire.In, team healthlab.TeamID) (*Change, error)
 	// Bound declares how the operation treats a caller that is bound to one user. It is required with Team and Change.
 	// Operations with Handle have none, because a link token, a management key or a signature authenticates them.
@@ -53,20 +53,21 @@ type Reply struct {
 	On error
 	// Rule matches a RuleError by its Type, instead of On.
 	Rule string
-	// Status and ErrorType replace those of the answer. Zero values leave them.
+	// Status and ErrorType replace those of the answer. Zero values keep them.
 	Status    int
 	ErrorType string
-	// Msg replaces the error_message. An empty text leaves it.
+	// Msg replaces the error_message. An empty Msg keeps it.
 	Msg string
 }
 
-// Answers reports whether the reply applies to an error.
+// Answers reports whether r applies to an error.
 func (r *Reply) Answers(err error) bool {
 	var rule *healthlab.RuleError
 	return r.On != nil && errors.Is(err, r.On) || r.Rule != "" && errors.As(err, &rule) && rule.Type == r.Rule
 }
 
-// ReadOne returns a handler that reads an id or another parameter with of, and answers 200 with what read returns.
+// ReadOne returns a handler that reads a parameter with of, calls read with it, and answers 200 with the result as
+// JSON.
 func ReadOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 		id := of(in)

@@ -21,18 +21,18 @@ func StoreSilent(ctx context.Context) bool { return errors.Is(context.Cause(ctx)
 // StoreWatch cancels the contexts of requests while the store does not answer. It pings the store only while requests
 // take long, with one ping at a time. Safe for concurrent use.
 type StoreWatch struct {
-	// Ping returns nil if the store answers. An error other than Unavailable or a context error also counts as an
-	// answer. Nil: the store counts as answering.
+	// Ping returns nil if the store answers. An error other than Unavailable or a context error also shows that the
+	// store answers. Nil: the store is never silent.
 	Ping func(context.Context) error
-	// Timeout is the time after its last answer from which the store counts as silent. It must be positive.
+	// Timeout is how long the store may leave a ping unanswered before it counts as silent. It must be positive.
 	Timeout time.Duration
 	// Log receives a line when the store becomes silent and when it answers again. Required.
 	Log *slog.Logger
 
 	mu     sync.Mutex
 	silent bool
-	paused bool      // it was pinged a moment ago, and did not answer
-	asking *question // nil for none
+	paused bool      // a ping just failed, and the pause before the next one is not over
+	asking *question // the ping in progress; nil for none
 }
 
 // question is a ping in progress.
@@ -80,7 +80,8 @@ func (w *StoreWatch) isSilent() bool {
 	return w.silent
 }
 
-// answers pings the store, or waits for the ping in progress. It returns true if ctx ends first.
+// answers pings the store, or waits for the ping in progress, and reports whether it was answered. It returns true
+// if ctx ends first.
 func (w *StoreWatch) answers(ctx context.Context) bool {
 	w.mu.Lock()
 	q := w.asking
@@ -91,7 +92,7 @@ func (w *StoreWatch) answers(ctx context.Context) bool {
 	if q == nil {
 		q = &question{done: make(chan struct{})}
 		w.asking = q
-		go w.ask(q) //nolint:contextcheck // it is asked for all requests
+		go w.ask(q) //nolint:contextcheck // the ping serves all requests
 	}
 	w.mu.Unlock()
 	select {

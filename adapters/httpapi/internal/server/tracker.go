@@ -8,7 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Tracker is a ResponseWriter that records whether the answer of one request has begun.
+// Tracker is a ResponseWriter that knows whether the answer has begun, and stores the access log entry before it
+// does.
 type Tracker struct {
 	http.ResponseWriter
 	// Started reports whether the answer has begun.
@@ -17,12 +18,12 @@ type Tracker struct {
 	Status int
 	// HungUp reports that a write failed because the caller closed the connection.
 	HungUp bool
-	// Record stores the access log entry. It is called once, before the first byte is sent. If it fails, the answer is
-	// 503. Nil: nothing is recorded.
+	// Record stores the access log entry. It is called once, before the first byte is sent. If it fails, the answer
+	// is replaced by a 503. Nil: nothing is recorded.
 	Record func(status int, body []byte) error
-	// Refuse writes the 503 of a failed Record. It is required with Record.
+	// Refuse writes the 503 after Record has failed. It is required with Record.
 	Refuse  func(w http.ResponseWriter, f *wire.Fault) error
-	refused bool // 503 was sent instead
+	refused bool // the 503 was sent in place of the answer
 }
 
 // NewTracker returns a Tracker whose default status is 200.
@@ -83,5 +84,5 @@ func (t *Tracker) End() {
 	}
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap gives http.ResponseController access to the wrapped writer.
 func (t *Tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }

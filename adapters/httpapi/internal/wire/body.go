@@ -31,9 +31,9 @@ func (in *In) OptBody(v any) bool {
 	return true
 }
 
-// Items is [In.Body] for an upload. An invalid element of a field tagged items is left out, an invalid element of a
-// field tagged points is zero, and unparsed lists both. If the body has other problems, Err reports those of the
-// elements too.
+// Items is [In.Body] for an upload, whose invalid elements do not make it fail. An invalid element of a field tagged
+// items is left out, an invalid element of a field tagged points is zero, and unparsed lists both. If the body has
+// other problems, Err reports those of the elements too.
 func (in *In) Items(v any) (unparsed *healthdata.Unparsed) {
 	in.unparsed = &healthdata.Unparsed{}
 	in.Body(v)
@@ -53,7 +53,7 @@ func (in *In) decode(v any) healthlab.Problems {
 // has changed the first one.
 func (in *In) BodyAgain(v any) error { return in.decode(v).Err() }
 
-// Raw returns the bytes of a JSON body; nil if there is none or it could not be read.
+// Raw returns the bytes of a JSON body; nil if the request has no body or it could not be read.
 func (in *In) Raw() []byte {
 	in.settings.body = true
 	data, fault := in.read()
@@ -64,8 +64,8 @@ func (in *In) Raw() []byte {
 	return data
 }
 
-// Whole returns the bytes of a body of any type, for senders other than API callers. It returns nil if there is none or
-// it could not be read.
+// Whole returns the bytes of a body of any media type, such as a message from a provider. It returns nil if the
+// request has no body or it could not be read.
 func (in *In) Whole() []byte {
 	in.settings.body = true
 	data, fault := in.drain()
@@ -98,7 +98,7 @@ func (in *In) read() ([]byte, *Fault) {
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), fault
 }
 
-// ReadBody reads the whole body of a request that has settings.
+// ReadBody reads the whole body of a request, with the settings that [With] has attached to it.
 func ReadBody(r *http.Request) ([]byte, error) {
 	in := From(r)
 	in.settings.body = true
@@ -121,9 +121,10 @@ func (in *In) drain() ([]byte, *Fault) {
 	return data, nil
 }
 
-// readAll reads to the end. It allocates little for a declared length until a quarter of it has arrived.
+// readAll reads to the end. Until a quarter of the declared length has arrived, it allocates little, because a
+// caller may declare a length and send nothing.
 func readAll(r io.Reader, length int64) ([]byte, error) {
-	room := int(max(length, 0)) + bytes.MinRead // the end needs a read of its own
+	room := int(max(length, 0)) + bytes.MinRead // the end of the body is found by one more read
 	b := make([]byte, 0, min(room, 1<<20))
 	for {
 		if len(b) == cap(b) {
@@ -144,7 +145,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// ListItems returns the elements of the lines of a header that has a list. A comma in quotes is part of an element.
+// ListItems returns the elements of a header whose lines are comma-separated lists. A comma in quotes belongs to an
+// element.
 func ListItems(lines []string) []string {
 	quoted, escaped := false, false
 	return strings.FieldsFunc(strings.Join(lines, ","), func(r rune) bool {
@@ -160,8 +162,8 @@ func ListItems(lines []string) []string {
 	})
 }
 
-// isJSON reports whether a Content-Type is application/json or a type in that format (+json), in UTF-8 or ASCII, which is
-// part of UTF-8. It passes over parameters other than charset. A header that comes twice must agree.
+// isJSON reports whether a Content-Type is application/json or ends in +json, in UTF-8 or ASCII, which is part of
+// UTF-8. It ignores parameters other than charset. If the header occurs more than once, all must be JSON.
 func isJSON(contentType []string) bool {
 	for _, one := range ListItems(contentType) {
 		kind, params, _ := strings.Cut(strings.ToLower(one), ";")
@@ -179,7 +181,8 @@ func isJSON(contentType []string) bool {
 	return true
 }
 
-// charsets are the charsets of a JSON body, in lower case and as clients spell them. An empty one is not given.
+// charsets lists the accepted charsets of a JSON body, in lower case, in the spellings that clients use. The empty
+// one stands for a Content-Type without a charset.
 var charsets = []string{"", "utf-8", "utf8", "utf_8", "us-ascii", "ascii"}
 
 func bodyOf(r *http.Request) io.ReadCloser {

@@ -21,10 +21,10 @@ const zstdWindow = 8 << 20
 var errCoding = errors.New("not in the coding that content-encoding names")
 
 // Uncompress replaces the body of a request by a reader that decodes its content-encoding, gzip or zstd, and reports
-// whether it had one. The length of the body then is unknown. Reading more than limit decoded bytes fails with
-// [http.MaxBytesError]. Another encoding, or several, are refused with 415.
+// whether it had one. The length of the decoded body is unknown. Reading more than limit decoded bytes fails with
+// [http.MaxBytesError]. Another encoding, or more than one, is refused with 415.
 func Uncompress(r *http.Request, limit int64) (compressed bool, err error) {
-	var named []string // but identity, which is no coding
+	var named []string // all but identity, which means no encoding
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")), ",") {
 		if name = strings.TrimSpace(name); name != "" && name != "identity" {
 			named = append(named, name)
@@ -60,7 +60,7 @@ type uncompressed struct {
 	from io.ReadCloser
 	open func(io.Reader) (io.Reader, error)
 	to   io.Reader // nil until the first read
-	err  error     // of from, but for its end
+	err  error     // error of from other than io.EOF
 }
 
 // Read returns decoded bytes.

@@ -14,19 +14,20 @@ import (
 type Options struct {
 	// IgnoreUnknown ignores unknown keys. A known key in the wrong case is still refused.
 	IgnoreUnknown bool
-	// IgnoreReadOnly ignores keys that the type only writes.
+	// IgnoreReadOnly ignores keys that only answers have.
 	IgnoreReadOnly bool
 	// MaxProblems is the number of problems after which reading stops. Default 1000.
 	MaxProblems int
-	// Unparsed collects the invalid elements of fields tagged items and points. They are left out of their list, or
-	// zero in it, and their problems are not returned. If it is nil, their problems are returned.
+	// Unparsed collects the invalid elements of fields tagged items or points. An invalid item is left out of its
+	// list, an invalid point is zero, and neither is returned as a problem. If Unparsed is nil, they are returned as
+	// problems.
 	Unparsed *healthdata.Unparsed
 }
 
 // maxDepth is the largest nesting of lists and objects.
 const maxDepth = 64
 
-// maxKey is the number of bytes of an unknown key that a path repeats.
+// maxKey is the number of bytes of an unknown key that the path of a problem shows.
 const maxKey = 64
 
 // Decode reads data, one JSON value, into *v and returns every problem. If there are problems, *v must not be used. It
@@ -41,7 +42,7 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 	}
 	d := decoder{scanner: scanner{data: data}, Options: o}
 	if !d.value(planOf(rv.Type().Elem()), rv.Elem(), rules{}) || d.peek() != 0 || d.pos < len(data) {
-		d.stop("json_trailing", "must have no text after the JSON value") // unless it has stopped before
+		d.stop("json_trailing", "must have no text after the JSON value") // no effect if reading has stopped before
 		f := d.fault
 		d.problems = append(d.problems, healthlab.Problem{
 			Path: d.place(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
@@ -53,42 +54,43 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 	return d.problems
 }
 
-// decoder reads the text and the type in parallel. Its methods return false if the rest of the text cannot be read.
-// Other problems are recorded, and reading continues.
+// decoder reads JSON text into a Go value. Its methods return false if the rest of the text cannot be read. They
+// record other problems and continue.
 type decoder struct {
 	scanner
 	Options
 	problems healthlab.Problems
 	path     []step
 	item     item
-	ofItems  healthlab.Problems // with whole paths, for a text that has problems of its own
+	ofItems  healthlab.Problems // problems of items with whole paths, reported if the body has other problems too
 	scratch  []byte
-	keys     []rawKey // of the open objects that no type describes
+	keys     []rawKey // keys of the open objects without a Go type
 	interned [128]string
 	slabs    map[*plan]*slab
-	zone     *time.Location // of the body's time_zone, once zoneRead
+	zone     *time.Location // zone of the field time_zone; valid if zoneRead
 	zoneRead bool
 }
 
-// item is the item of an upload that is read.
+// item describes the item of an upload that is being read.
 type item struct {
 	inside bool
-	depth  int                // of its path
+	depth  int                // length of its path
 	bad    bool               // it has a problem
-	named  bool               // its problems are noted
-	noted  healthlab.Problems // with whole paths
+	named  bool               // its problems are already recorded
+	noted  healthlab.Problems // its problems with whole paths
 }
 
-// slab is memory for the targets of pointers of one type.
+// slab is memory for several values of one type, to which pointer fields point.
 type slab struct {
-	values reflect.Value // a slice
+	values reflect.Value // a slice of the type
 	used   int
 }
 
 // maxSlab is the largest number of values allocated together, because one reachable value keeps all of them in memory.
 const maxSlab = 64
 
-// fresh returns a pointer to a new value of a type. The number of values allocated together grows with the body.
+// fresh returns a pointer to a new value of a type. It allocates several values at once, more the longer the body
+// is.
 func (d *decoder) fresh(p *plan, t reflect.Type) reflect.Value {
 	s := d.slabs[p]
 	if s == nil {
@@ -112,9 +114,9 @@ func (d *decoder) fresh(p *plan, t reflect.Type) reflect.Value {
 
 // step is one level of nesting. Paths are built from steps only when a problem is reported.
 type step struct {
-	name  string // a key that is known
-	key   text   // a key that is not, if name is empty
-	index int    // a position, if isPos
+	name  string // a known key
+	key   text   // an unknown key, if name is empty
+	index int    // the position in a list, if isPos
 	isPos bool
 }
 
@@ -186,7 +188,7 @@ func (d *decoder) add(p healthlab.Problem) bool {
 	return d.stop("too_many_problems", "has more problems than are listed; the rest was not read")
 }
 
-// noted returns the number of problems. The problems of an item that are not listed count as one.
+// noted returns the number of problems. An item whose problems are not listed counts as one.
 func (d *decoder) noted() int {
 	n := len(d.problems) + len(d.item.noted)
 	if d.item.bad {
@@ -197,7 +199,7 @@ func (d *decoder) noted() int {
 
 func (d *decoder) wrong(msg string) bool {
 	if c := d.peek(); c != '-' && c-'0' > 9 && !strings.ContainsRune(`"{[tfn`, rune(c)) {
-		return d.pass() // it is no JSON
+		return d.pass() // not JSON at all
 	}
 	return d.note("wrong_type", msg) && d.pass()
 }
@@ -245,7 +247,7 @@ func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
 	}
 }
 
-// null reads null if the rules allow it.
+// null reads null, and records a problem unless the rules of the field allow null.
 func (d *decoder) null(p *plan, v reflect.Value, r rules) bool {
 	start := d.pos
 	if !d.word("null") {
@@ -352,8 +354,8 @@ func (f *field) of(v reflect.Value) reflect.Value {
 	return v.FieldByIndex(f.deep)
 }
 
-// find returns the index of the field with that name, or -1. It tries next first, because keys mostly come in the same
-// order.
+// find returns the index of the field with that name, or -1. It first compares the field at next, because objects
+// mostly have their keys in the same order.
 func (p *plan) find(key text, next int, scratch *[]byte) int {
 	raw := key.raw
 	if key.escaped {

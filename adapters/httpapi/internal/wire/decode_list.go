@@ -89,8 +89,9 @@ func (d *decoder) leaveItem(point bool) bool {
 	return true
 }
 
-// capacityFor returns by how many elements to grow a list that has n elements from text bytes. It estimates how many
-// the rest of the text contains, at most four times what has arrived, so that a long list is not copied many times.
+// capacityFor returns by how many elements to grow a list that has n elements from text bytes. It estimates the
+// number of elements in the rest of the text, so that a long list is not copied many times, but assumes at most four
+// times the elements so far.
 func (d *decoder) capacityFor(n, text int) int {
 	if n < 16 {
 		return 1
@@ -101,7 +102,7 @@ func (d *decoder) capacityFor(n, text int) int {
 
 func (r rules) inside() rules { return rules{tolerant: r.tolerant} }
 
-// tooMany records that a list or map is too long and skips the rest. The first member beyond the limit is next.
+// tooMany records that a list or map is too long and skips the rest, from the first member beyond the limit on.
 func (d *decoder) tooMany(limit int, end byte) bool {
 	if !d.add(healthlab.Problem{
 		Path: d.place(), Code: "too_many_items", Msg: "has too many members",

@@ -9,10 +9,10 @@ import (
 
 const tooLargeExponent = "must not have an exponent of more than three digits"
 
-// rawKey is a key of an object that no type describes, without escapes.
+// rawKey is a key of an object that is read without a Go type. Its escapes are resolved.
 type rawKey []byte
 
-// own reads a value into a type that decodes its raw bytes itself.
+// own reads a value into a type with a method UnmarshalJSON.
 func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
 	start, before := d.pos, d.noted()
 	if !d.walk(c, true) {
@@ -50,7 +50,8 @@ func (d *decoder) hand(v reflect.Value, raw []byte) bool {
 
 func (d *decoder) pass() bool { return d.walk(d.peek(), false) }
 
-// walk checks a value without a Go type: its JSON syntax and, if strict, unique keys, texts without NUL, and depth.
+// walk checks a value without a Go type. It checks the JSON syntax and, if strict, that keys are unique, texts have
+// no NUL, and the nesting is not too deep.
 func (d *decoder) walk(c byte, strict bool) bool {
 	switch {
 	case c == '{' || c == '[':
@@ -140,8 +141,8 @@ func (d *decoder) walkKey(strict bool) bool {
 	return true
 }
 
-// once reports keys from index base on that occur more than once, and removes them all. It sorts, so that it needs no
-// map and no comparison of every pair.
+// once reports each key among keys[base:] that occurs more than once, and truncates keys to base. It sorts them
+// instead of using a map.
 func (d *decoder) once(base int) bool {
 	keys := d.keys[base:]
 	d.keys = d.keys[:base]
@@ -154,7 +155,7 @@ func (d *decoder) once(base int) bool {
 			continue
 		}
 		if i > 1 && bytes.Equal(keys[i-2], keys[i]) {
-			continue // said already
+			continue // already reported
 		}
 		*d.at() = step{key: text{raw: keys[i]}}
 		if !d.note("duplicate_key", "must occur only once") {

@@ -156,7 +156,7 @@ func (d *decoder) numberText(v reflect.Value, c byte) bool {
 	return true
 }
 
-// textual reads a text into a type that has its own form of text.
+// textual reads a text into a type with a method UnmarshalText.
 func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 	b, ok, goOn := d.plainText(c)
 	if !ok {
@@ -218,7 +218,8 @@ func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	return true
 }
 
-// noPlace matches offsets that do not state a local time (RFC 3339, section 4.3): Z, -00:00, and UTC and GMT alone.
+// noPlace matches the offsets of a time that say nothing about the local time (RFC 3339, section 4.3): Z, -00:00,
+// and UTC and GMT alone.
 var noPlace = regexp.MustCompile(`(?:[Zz]|UTC|GMT|-00(?::?00)?)\s*(?:\[.*\]\s*)?$`)
 
 // timeZone returns the zone in the field time_zone of the body; nil if there is none.
@@ -236,7 +237,7 @@ func (d *decoder) timeZone() *time.Location {
 	return d.zone
 }
 
-// The texts of rules that clients often break.
+// Texts of rules that clients often break.
 const (
 	uuidRule = "must be a UUID of 36 characters"
 	dateRule = "must be a calendar date as YYYY-MM-DD"
@@ -258,7 +259,7 @@ func (d *decoder) handText(v reflect.Value, b []byte) bool {
 	return err == nil || d.refused(err)
 }
 
-// refused records the error of a type's own decoder. It repeats the text only of healthlab problems, because other
+// refused records the error of a type's own decoder. It repeats the texts of healthlab problems only, because other
 // errors may contain the value.
 func (d *decoder) refused(err error) bool {
 	var inv *healthlab.InvalidError

@@ -14,7 +14,7 @@ type Fault struct {
 	Type string
 	// Msg is the error_message of the answer. It contains no value of a person.
 	Msg string
-	// Extra holds more keys of detail. It may be nil.
+	// Extra holds additional keys of the object detail in the answer. It may be nil.
 	Extra map[string]any
 	// Header holds headers of the answer. It may be nil.
 	Header http.Header
@@ -22,7 +22,7 @@ type Fault struct {
 	Cause error
 }
 
-// Error returns the type and the words.
+// Error returns the error_type and the error_message.
 func (f *Fault) Error() string { return f.Type + ": " + f.Msg }
 
 // Unwrap returns the cause.

@@ -28,8 +28,9 @@ func (p *Part) Read(b []byte) (int, error) { return p.r.Read(b) }
 // mostParts is the largest number of parts of a form.
 const mostParts = 200
 
-// Form reads a multipart/form-data body part by part, in order. Bytes that part does not read are skipped. An error of
-// part stops the reading and is reported by Err. Nothing is stored, so only the limit of the body applies.
+// Form reads a multipart/form-data body and calls part with each part, in order. Bytes that part does not read are
+// skipped. If part returns an error, reading stops, and Err reports the error. Form keeps nothing in memory, so only
+// the limit of the body's size applies.
 //
 // It returns whether the whole form arrived. A malformed form, or one with more than 200 parts, is a problem of the
 // request, even if part was called before.
@@ -45,7 +46,7 @@ func (in *In) Form(part func(p *Part) error) bool {
 		in.fault = unsupported("the body must be multipart/form-data")
 		return false
 	}
-	// RFC 2046 allows at most 70 characters.
+	// RFC 2046 allows at most 70 characters in a boundary.
 	const longest = 70
 	if b := params["boundary"]; b == "" || len(b) > longest {
 		in.Problem("boundary_missing", "multipart/form-data needs a boundary of at most 70 characters", "header", "content-type")
@@ -80,8 +81,8 @@ func (in *In) Form(part func(p *Part) error) bool {
 	}
 }
 
-// partName returns the name of the field of a part. The name of a file decides nothing, and some clients write it so
-// that the header cannot be parsed: without quotes, with quotes inside, or twice.
+// partName returns the field name of a part. It does not need the file name, which some clients write so that the
+// header cannot be parsed: without quotes, with quotes inside, or twice.
 func partName(p *multipart.Part) string {
 	if name := p.FormName(); name != "" {
 		return name
@@ -108,8 +109,8 @@ func partName(p *multipart.Part) string {
 	return ""
 }
 
-// formEnds reports why a form ended early. fault is the error of reading the body; it is nil if the form itself is
-// malformed.
+// formEnds records why a form ended early. fault is the error with which reading the body failed; nil means that the
+// form itself is malformed.
 func (in *In) formEnds(fault error) {
 	if fault != nil {
 		in.fault = broken(fault, in.settings.MaxBody)
@@ -118,7 +119,7 @@ func (in *In) formEnds(fault error) {
 	in.Problem("form_invalid", "must be a well-formed multipart form", "body")
 }
 
-// watched remembers how reading a body failed.
+// watched is a reader that keeps the error with which reading the body failed.
 type watched struct {
 	r   io.Reader
 	err error

@@ -19,33 +19,35 @@ type In struct {
 	r        *http.Request
 	settings *Settings
 	query    url.Values
-	data     []byte               // of the body that OptBody has read
-	unparsed *healthdata.Unparsed // of a body that Items has read; else nil
+	data     []byte               // the body that OptBody has read
+	unparsed *healthdata.Unparsed // invalid items, if Items has read the body; else nil
 	fault    *Fault
 	problems healthlab.Problems
 }
 
-// Settings are the limits and switches for reading one HTTP request. The wrapper of a handler sets them with [With].
+// Settings are the limits and switches for reading one HTTP request. The code that calls a handler attaches them to
+// the request by [With].
 type Settings struct {
-	// MaxBody is the largest body, in bytes, as named in the text of a 413. The wrapper enforces the limit itself.
-	// Default 1 MiB.
+	// MaxBody is the largest body, in bytes, that the text of a 413 names. This package does not enforce it. Default
+	// 1 MiB.
 	MaxBody int64
 	// IgnoreUnknown ignores unknown keys of the body and the query.
 	IgnoreUnknown bool
-	// IgnoreReadOnly ignores keys that answers have and bodies do not.
+	// IgnoreReadOnly ignores keys that only answers have.
 	IgnoreReadOnly bool
-	// NullBody accepts the body null as no body.
+	// NullBody treats the body null as an absent body.
 	NullBody bool
-	// Own is the user to whom the caller is bound; zero if it is not bound. Other users in a body
-	// become users that do not exist.
+	// Own is the only user for whom the caller may act; zero if there is no such limit. Ids of other users in a body
+	// are replaced by ids that do not exist.
 	Own healthlab.UserID
-	// Placed accepts problems of the handler whose path begins with its place: query, path, header or body.
+	// Placed says that paths of the handler's problems may begin with query, path, header or body. Otherwise
+	// [Settings.Place] adds that element.
 	Placed bool
 
-	names map[string]string // name → place, of all that the handler has read
+	names map[string]string // for each name that the handler has read: query, path or header
 	body  bool              // a body was read
 
-	replaced []string // pairs of an id that no thing has and the one that was sent
+	replaced []string // pairs: an id that does not exist, and the sent id that it replaced
 }
 
 type settingsKey struct{}
@@ -58,7 +60,7 @@ func With(r *http.Request, s *Settings) *http.Request {
 // DefaultMaxBody is the default of Settings.MaxBody.
 const DefaultMaxBody = 1 << 20
 
-// From returns the In of a request. It must be called once per request.
+// From returns the reader of a request. It must be called once per request.
 func From(r *http.Request) *In {
 	s, _ := r.Context().Value(settingsKey{}).(*Settings)
 	if s == nil {
@@ -74,7 +76,7 @@ func From(r *http.Request) *In {
 	if in.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		in.problems.Add("query_invalid", "must be a well-formed query", "query")
 	}
-	for name, values := range in.query { // many clients write null as nothing
+	for name, values := range in.query { // many clients write null for an absent parameter
 		in.query[name] = slices.DeleteFunc(values, func(v string) bool { return v == "" })
 	}
 	return in
@@ -100,8 +102,9 @@ func (in *In) add(code, msg, place, name string, ctx map[string]any) {
 	})
 }
 
-// Err returns every problem of the request, or nil. Query parameters that were not read are unknown ones, so it must be
-// called after the last read. It returns a [*Fault] if the body could not be read, else an [*InputError].
+// Err returns every problem of the request, or nil. It must be called after the last read, because it reports query
+// parameters that were not read as unknown. It returns a [*Fault] if the body could not be read, else an
+// [*InputError].
 func (in *In) Err() error {
 	if in.fault != nil {
 		return in.fault
@@ -124,8 +127,8 @@ func (in *In) Err() error {
 	return &InputError{Problems: in.problems}
 }
 
-// ErrAnd is [In.Err]. If the request has problems, it adds those that check finds, except problems of values that could
-// not be read.
+// ErrAnd is [In.Err], but if the request has problems, it also calls check and adds its problems, except those of
+// values that could not be read.
 func (in *In) ErrAnd(check func() error) error {
 	err := in.Err()
 	if err == nil || in.fault != nil || slices.ContainsFunc(in.problems, unreadable) {
@@ -167,8 +170,9 @@ func (in *In) used(place, name string) {
 	in.settings.names[name] = place
 }
 
-// Place returns the path of a problem as the request names it. It prefixes path, query or header if the handler read
-// the name there, else body, or query if no body was read. With Placed, a path that begins with its place stays.
+// Place returns the path of a problem with query, path, header or body as its first element. It chooses the place
+// from which the handler read the name, else body, or query if no body was read. With Placed, a path that already
+// begins with a place is unchanged.
 func (s *Settings) Place(path []any) []any {
 	if s != nil && s.Placed && len(path) > 0 && slices.Contains([]any{"query", "path", "header", "body"}, path[0]) {
 		return path

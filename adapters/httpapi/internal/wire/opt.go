@@ -40,7 +40,7 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 
 func (o Opt[T]) isOpt() {}
 
-// The indexes of the fields of Opt.
+// Indexes of the fields of Opt, for package reflect.
 const (
 	optValue = iota
 	optSet

@@ -9,18 +9,18 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Own returns the user to whom the caller is bound; zero if it is not bound.
+// Own returns the only user for whom the caller may act; zero if there is no such limit.
 func (in *In) Own() healthlab.UserID { return in.settings.Own }
 
-// Replace returns an id that does not exist, in place of the id of a thing that belongs to another user. The same id
-// gives the same result.
+// Replace returns an id that does not exist, to be used in place of the id of an object that belongs to another
+// user. Equal ids give equal results within a request.
 func (s *Settings) Replace(id string) string {
 	nobody := uuid.NewSHA1(s.Own.UUID, []byte(id)).String()
 	s.replaced = append(s.replaced, nobody, id)
 	return nobody
 }
 
-// AsAsked replaces the ids of [Settings.Replace] in an error text by the ids that the caller sent.
+// AsAsked replaces the ids that [Settings.Replace] has returned by the ids that the caller sent, in an error text.
 func (s *Settings) AsAsked(words string) string {
 	return strings.NewReplacer(s.replaced...).Replace(words)
 }
@@ -67,7 +67,7 @@ func namesUsers(t reflect.Type, depth int) bool {
 	if t == userType {
 		return true
 	}
-	if depth > 8 { // a type that holds itself
+	if depth > 8 { // such a type contains itself
 		return false
 	}
 	switch t.Kind() {

@@ -15,17 +15,17 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// plan describes how to decode one Go type. It is made once per type and is read-only.
+// plan holds what is needed to decode one Go type. It is made once per type and is read-only.
 type plan struct {
 	kind     kind
-	elem     *plan // pointer, list, map, Opt
+	elem     *plan // element of a pointer, list, map or Opt
 	fields   []field
 	byName   map[string]int
 	required seen
-	bits     int // of a number
-	length   int // of an array
+	bits     int // size of a number
+	length   int // length of an array
 	textKey  bool
-	readOnly map[string]bool // keys that are written and not read
+	readOnly map[string]bool // keys that only answers have
 }
 
 type kind uint8
@@ -56,17 +56,17 @@ const (
 // field describes one key of a struct.
 type field struct {
 	name     string
-	index    int   // of a direct field
-	deep     []int // of a field of an embedded struct; nil for a direct one
+	index    int   // index of a field of the struct itself
+	deep     []int // path to a field of an embedded struct; else nil
 	plan     *plan
 	required bool
 	rules
 }
 
-// rules holds the words of the wire tag.
+// rules holds the words of the struct tag wire.
 type rules struct {
 	nullable, notnull, tolerant, offset, items, points bool
-	max                                                int // 0 is no bound
+	max                                                int // largest number of elements; 0 for no limit
 }
 
 // maxFields is the largest number of fields of a struct, so that a set of fields has a fixed size.
@@ -85,7 +85,8 @@ func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
 	}
-	// A type may contain itself, so unfinished plans are found by type. Only finished plans are published.
+	// A type may contain itself, so the compiler also finds its unfinished plans by type. Only finished plans are
+	// stored in plans.
 	c := compiler{}
 	p := c.plan(t)
 	for t, p := range c {
@@ -107,8 +108,8 @@ var (
 	timeType   = reflect.TypeFor[healthlab.Time]()
 )
 
-// plan returns the plan of a type. It panics for a type that cannot be decoded, when the first body of the type
-// arrives.
+// plan returns the plan of a type. It panics for a type that cannot be decoded. That happens when the first body of
+// the type arrives.
 func (c compiler) plan(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
@@ -206,8 +207,8 @@ func (c compiler) fields(p *plan, t reflect.Type) {
 	}
 }
 
-// addFields adds the fields of t, including those of embedded structs. Of two fields with one name the outer one
-// counts.
+// addFields adds the fields of t, including those of embedded structs. If two fields have the same name, the outer
+// one is used.
 func (c compiler) addFields(p *plan, t reflect.Type, at []int, depth map[string]int) {
 	for i := range t.NumField() {
 		sf := t.Field(i)

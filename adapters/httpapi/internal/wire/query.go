@@ -41,7 +41,7 @@ func (in *In) Null(name string) bool {
 // Has reports whether a query parameter is present.
 func (in *In) Has(name string) bool { return len(in.query[name]) > 0 }
 
-// need is value for a required parameter.
+// need is like value, but an absent parameter is a problem.
 func (in *In) need(name string) (string, bool) {
 	v, ok := in.value(name)
 	if !ok && len(in.query[name]) == 0 {
@@ -50,7 +50,7 @@ func (in *In) need(name string) (string, bool) {
 	return v, ok
 }
 
-// clean records a problem for characters that no text may contain.
+// clean records a problem if v contains characters that no text may contain, such as NUL.
 func (in *In) clean(v, place, name string) bool {
 	switch {
 	case !utf8.ValidString(v):
@@ -113,8 +113,8 @@ func (in *In) Text(name string, most int) string {
 	return v
 }
 
-// MaxPathText limits a text in the path. It is longer than any valid name, so that an unknown name is not found instead
-// of invalid.
+// MaxPathText is the longest text in a path. It is longer than any valid name, so that an unknown name is answered
+// with 404 and not as invalid.
 const MaxPathText = 4096
 
 // OptText is [In.Text] for an optional parameter. It returns nil if absent.
@@ -156,7 +156,7 @@ func (in *In) Int(name string, def, low, high int) int {
 }
 
 func (in *In) integer(v, place, name string) (int, bool) {
-	n, err := strconv.Atoi(v) // of a number beyond int the nearest one
+	n, err := strconv.Atoi(v) // beyond the range of int, n is the nearest int
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v[0] == '+' {
 		in.add("wrong_type", "must be a whole number", place, name, nil)
 		return 0, false
@@ -332,7 +332,7 @@ type Moment struct {
 	IsDay bool
 }
 
-// Edge selects the second of a day that a date stands for.
+// Edge selects the second that a day stands for.
 type Edge uint8
 
 const (
@@ -342,7 +342,7 @@ const (
 	EndOfDay
 )
 
-// In returns the instant. For a day it returns the edge of the day in loc.
+// In returns the instant. A day becomes its first or last second in loc, as e says.
 func (m Moment) In(loc *time.Location, e Edge) healthlab.Time {
 	switch {
 	case !m.IsDay:
@@ -426,7 +426,7 @@ func (in *In) Local(name string) time.Time {
 	return t.In(time.FixedZone("", offset))
 }
 
-// Time reads a required day or date and time. A day is its edge in UTC.
+// Time reads a required day or date and time. A day becomes its first or last second in UTC, as e says.
 func (in *In) Time(name string, e Edge) healthlab.Time { return in.Moment(name, nil).In(time.UTC, e) }
 
 // OptTime is [In.Time] for an optional parameter. It returns nil if absent.
@@ -438,8 +438,8 @@ func (in *In) OptTime(name string, e Edge) *healthlab.Time {
 	return new(m.In(time.UTC, e))
 }
 
-// Range records a problem if the range of two parameters ends before it starts. from is its first instant and before the
-// first one after it; a zero time is no bound.
+// Range records a problem if a range ends before it starts. start and end are the names of its parameters. from is
+// the first instant of the range, and before the first one after it; a zero time is no bound.
 func (in *In) Range(from, before time.Time, start, end string) {
 	if !from.IsZero() && !before.IsZero() && !from.Before(before) {
 		in.add("order", "must not be before "+start, "query", end, nil)

@@ -38,9 +38,9 @@ func NoContent(w http.ResponseWriter) error {
 	return nil
 }
 
-// Stream answers with JSON that build appends in pieces, for answers too large for memory. An error of build before the
-// first 64 KiB becomes an error answer. After that the wrapper closes the connection, so that the client does not take
-// a part for the whole.
+// Stream answers with JSON that build appends in pieces, for answers too large for memory. If build fails within the
+// first 64 KiB, the client gets an error answer. Later the connection is closed, so that the client does not take a
+// part for the whole.
 func Stream(w http.ResponseWriter, status int, build func(*Pieces) error) error {
 	return StreamAs(w, status, "application/json", build)
 }
@@ -93,7 +93,7 @@ func (p *Pieces) Next() error {
 	return nil
 }
 
-// The bodies of error answers.
+// Bodies of error answers.
 type (
 	faultBody struct {
 		Detail map[string]any `json:"detail"`
@@ -109,10 +109,10 @@ type (
 	}
 )
 
-// RetryAfter is the header Retry-After of a 503 without a retry time of its own.
+// RetryAfter is the value of the header Retry-After, in seconds, of a 503 whose error states no time.
 const RetryAfter = "5"
 
-// Refuse answers with an error. A 503 has the header Retry-After.
+// Refuse answers with an error. A 503 without Retry-After gets the default [RetryAfter].
 func Refuse(w http.ResponseWriter, f *Fault) error {
 	detail := map[string]any{}
 	for k, v := range f.Extra {
@@ -128,7 +128,7 @@ func Refuse(w http.ResponseWriter, f *Fault) error {
 	return JSON(w, f.Status, faultBody{detail})
 }
 
-// RefuseInput answers 422 with every problem. Their paths begin with their place.
+// RefuseInput answers 422 with every problem. The path of each problem begins with query, path, header or body.
 func RefuseInput(w http.ResponseWriter, problems []healthlab.Problem) error {
 	out := problemsBody{Detail: make([]problemBody, 0, len(problems))}
 	for _, p := range problems {

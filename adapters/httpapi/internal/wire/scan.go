@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads JSON text (RFC 8259) from memory. Its methods move pos behind what they read. After a syntax error
-// nothing more is read.
+// scanner reads JSON text (RFC 8259) from memory. Its methods move pos past the text that they have read. After a
+// syntax error nothing more is read.
 type scanner struct {
 	data  []byte
 	pos   int
@@ -64,8 +64,8 @@ func (s *scanner) word(w string) bool {
 // number is the text of a JSON number with facts about its form.
 type number struct {
 	text  []byte
-	whole bool // neither fraction nor exponent
-	huge  bool // an exponent beyond all sense
+	whole bool // has neither fraction nor exponent
+	huge  bool // its exponent has more than three digits
 }
 
 // number reads a number. The next byte is a minus or a digit.
@@ -100,7 +100,8 @@ func (s *scanner) number() (n number, ok bool) {
 			s.pos = i
 			return n, s.broken("is not JSON: a malformed number")
 		}
-		// Floats end near 1e308. A decimal with an exponent of millions is short to send and expensive to compute with.
+		// The largest floats are near 1e308. A decimal with an exponent of millions is short to send and expensive to
+		// compute.
 		n.huge = i-from > 3
 	}
 	n.text = data[start:i]
@@ -118,8 +119,8 @@ func digitsFrom(data []byte, i int) int {
 // text is the content between the quotes of a JSON string.
 type text struct {
 	raw     []byte
-	escaped bool // raw holds escapes
-	bad     flaw // the worst of what is wrong with it
+	escaped bool // raw contains escapes
+	bad     flaw // the worst flaw of the text
 }
 
 // flaw is a fault of a text that is valid JSON otherwise.
@@ -179,7 +180,7 @@ func (s *scanner) text() (t text, ok bool) {
 	}
 }
 
-// escape returns the length of the escape at the start of b; zero means malformed.
+// escape returns the length of the escape sequence at the start of b; zero if it is malformed.
 func escape(b []byte) (n int, bad flaw) {
 	if len(b) < 2 {
 		return 0, sound

@@ -12,7 +12,7 @@ type Batch struct {
 	healthlab.Private
 
 	lead  string
-	wide  []byte // the file as it was read, if it was in UTF-16
+	wide  []byte // the file as read, if it was in UTF-16
 	items []Item
 }
 
@@ -33,11 +33,10 @@ func IsBatch(raw []byte) bool {
 	return bytes.HasPrefix(text, []byte("FHS")) || bytes.HasPrefix(text, []byte("BHS"))
 }
 
-// ParseBatch reads a file of any number of messages. The limits of the options are
-// those of the whole file. A message or a segment of the envelope that is malformed, and segments that
-// stand in no message, are an [Item] with an error; the others are read. A line that is no segment
-// ends a message that has a patient, and what follows stands in no message. The error is a [SyntaxError]
-// if no message can be read; its numbers count the segments of the file.
+// ParseBatch reads a file with any number of messages. The limits of the options hold for the whole file. A message
+// or envelope segment that is malformed, and segments outside of a message, become an [Item] with an error; the
+// others are read. A line that is no segment ends a message that has a patient; the segments that follow are outside
+// of a message. The error is a [SyntaxError] if no message can be read; its Number counts the segments of the file.
 func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 	opts := o.withDefaults()
 	text, wide := fromSixteenBits(raw)
@@ -139,7 +138,7 @@ func (b *Batch) Messages() []*Message {
 	return out
 }
 
-// Errors returns why parts of the batch cannot be read, in order.
+// Errors returns the errors of the parts that cannot be read, in order.
 func (b *Batch) Errors() []error {
 	var out []error
 	for _, i := range b.items {

@@ -14,8 +14,8 @@ type Builder struct {
 	err  error
 }
 
-// NewBuilder starts a message with a header that has the delimiters and, unless it is ASCII, the character set. The
-// caller sets the other header fields. An empty charset is UTF-8.
+// NewBuilder starts a message whose header contains the delimiters and, unless it is ASCII, the character set. The
+// caller sets the other header fields. An empty charset means UTF-8.
 func NewBuilder(d Delimiters, cs Charset) *Builder {
 	if cs == "" {
 		cs = UTF8
@@ -66,7 +66,7 @@ func (b *Builder) Build() (*Message, error) {
 type SegmentBuilder struct {
 	b      *Builder
 	name   string
-	fields []string // encoded, from the first
+	fields []string // encoded fields, from the first on
 }
 
 // Set sets a field to one repetition with these components. Trailing empty components are omitted. The first two fields
@@ -82,7 +82,7 @@ func (s *SegmentBuilder) SetParts(field int, components ...[]string) *SegmentBui
 	return s
 }
 
-// Repeat appends a repetition to a field. In an empty field it is the first one.
+// Repeat appends a repetition to a field. If the field is empty, it sets the first repetition.
 func (s *SegmentBuilder) Repeat(field int, components ...string) *SegmentBuilder {
 	before := ""
 	if field <= len(s.fields) && s.fields[field-1] != "" {
@@ -92,7 +92,7 @@ func (s *SegmentBuilder) Repeat(field int, components ...string) *SegmentBuilder
 	return s
 }
 
-// put returns the fields with one of them set.
+// put sets a field to before followed by text, and returns all fields. It adds no empty field at the end.
 func (s *SegmentBuilder) put(field int, before, text string) []string {
 	for len(s.fields) < field {
 		if text == "" {

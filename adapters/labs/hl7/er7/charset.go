@@ -12,7 +12,7 @@ import (
 // Charset is a character set by its name in a message header.
 type Charset string
 
-// The supported character sets.
+// Supported character sets.
 const (
 	ASCII  Charset = "ASCII"
 	UTF8   Charset = "UNICODE UTF-8"
@@ -20,10 +20,10 @@ const (
 	Latin9 Charset = "8859/15"
 )
 
-// windows1252 is the set of messages that declare none and are not in the one that is assumed.
+// windows1252 is assumed for a message that declares no character set and is not valid in [Options].Charset.
 const windows1252 Charset = "WINDOWS-1252"
 
-// charmaps has the sets of one byte a letter that are not ASCII.
+// charmaps maps the single-byte character sets other than ASCII to their decoders.
 var charmaps = map[Charset]*charmap.Charmap{
 	Latin1: charmap.ISO8859_1, "8859/2": charmap.ISO8859_2, "8859/3": charmap.ISO8859_3, "8859/4": charmap.ISO8859_4, "8859/5": charmap.ISO8859_5,
 	"8859/6": charmap.ISO8859_6, "8859/7": charmap.ISO8859_7, "8859/8": charmap.ISO8859_8, "8859/9": charmap.ISO8859_9, Latin9: charmap.ISO8859_15,
@@ -32,8 +32,8 @@ var charmaps = map[Charset]*charmap.Charmap{
 
 var re8859 = regexp.MustCompile(`^(?:ISO)?[ /_-]*8859[ /_-]*(\d{1,2})$`)
 
-// CharsetOf returns the character set of a name in a header, in the standard's
-// spelling or in another that is often seen. The text of a set of sixteen bits is read as UTF-8: [Parse] has decoded it.
+// CharsetOf returns the character set for a name in a header, in the standard's spelling or another common one.
+// UTF-16 is returned as UTF-8, because [Parse] has already decoded it.
 func CharsetOf(name string) (Charset, bool) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	switch name {
@@ -54,8 +54,8 @@ func CharsetOf(name string) (Charset, bool) {
 	return "", false
 }
 
-// fromSixteenBits returns text in UTF-16 as UTF-8, and whether it was: it begins with a byte order mark or with a
-// letter of sixteen bits.
+// fromSixteenBits converts UTF-16 to UTF-8, and reports whether raw was UTF-16: it begins with a byte order mark or
+// with a two-byte letter.
 func fromSixteenBits(raw []byte) ([]byte, bool) {
 	if len(raw) < 2 {
 		return raw, false
@@ -72,7 +72,7 @@ func fromSixteenBits(raw []byte) ([]byte, bool) {
 	return out, err == nil
 }
 
-// bad returns the place of the first byte that is no text in the set, or -1.
+// bad returns the position of the first byte that is invalid in the character set, or -1.
 func (c Charset) bad(text string) int {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		return i

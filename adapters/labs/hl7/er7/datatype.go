@@ -62,7 +62,7 @@ func (p Part) Coded() Coded {
 	return Coded{[3]Code{{at(1), at(2), at(3)}, {at(4), at(5), at(6)}, {at(10), at(11), at(12)}}, at(9)}
 }
 
-// In returns the code of the first of the systems that has one.
+// In returns the code in the first of the given systems for which there is one.
 func (c Coded) In(systems ...string) (Code, bool) {
 	for _, s := range systems {
 		for _, code := range c.Codes {
@@ -92,9 +92,8 @@ func (c Coded) Display() string {
 	return ""
 }
 
-// Unit reads the unit of a CE, CNE or CWE that is a field or a component: its code, else its
-// words. An exponent after a separator that is not escaped belongs to the unit: 10^3/uL and
-// mL/min/1.73m^2.
+// Unit returns the unit in a CE, CNE or CWE that is a field or a component: its code, else its text. An exponent
+// after an unescaped separator belongs to the unit: 10^3/uL and mL/min/1.73m^2.
 func (p Part) Unit() string {
 	one, at := p, p.Component
 	if p.level == field {
@@ -159,7 +158,7 @@ func (p Part) Person() Person {
 	return Person{p.Component(1).Text(), n, p.Component(9).Authority()}
 }
 
-// Address is an XAD.
+// Address is an XAD: a postal address.
 type Address struct{ Street, Other, City, State, Zip, Country, Type string }
 
 // Address reads an XAD.
@@ -168,11 +167,11 @@ func (p Part) Address() Address {
 	return Address{at(1), at(2), at(3), at(4), at(5), at(6), at(7)}
 }
 
-// Telecom is an XTN: a telephone number or an address of electronic mail.
+// Telecom is an XTN: a telephone number or an e-mail address.
 type Telecom struct {
 	// Number is the number as it was sent, or joined from its parts.
 	Number string
-	// Use and Equipment are such as PRN and PH.
+	// Use and Equipment are codes such as PRN (primary residence) and PH (telephone).
 	Use, Equipment string
 	Email          string
 }

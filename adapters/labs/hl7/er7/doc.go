@@ -1,10 +1,8 @@
-// Package er7 reads and writes the text form of HL7 v2 messages: segments on lines,
-// fields, repetitions, components and subcomponents between delimiters.
+// Package er7 reads and writes the text form of HL7 v2 messages: segments on lines, with fields, repetitions,
+// components and subcomponents between delimiters.
 //
-// It is an encoding, not a dictionary: it knows no segment but the header, so every
-// segment of every version and every site is kept, and a message that was read is
-// written back byte for byte. Text is decoded (escape sequences, character set) only
-// when it is asked for.
+// It knows the encoding, but no segment except the header, so it keeps every segment of every version and site, and
+// writes a message back byte for byte. Text is decoded (escape sequences, character set) only on request.
 //
 //	m, err := er7.Parse(raw, nil)
 //	name := m.Segment("PID").Field(5).Component(2).Text()
@@ -12,11 +10,10 @@
 // Names to know:
 //
 //   - [Parse] reads one [Message], [ParseBatch] a file of them.
-//   - [Segment] and [Part] lead to a place: what is not there is empty, never nil.
+//   - [Segment] and [Part] give access to a position: an absent part is empty, never nil.
 //   - [Builder] writes a new message, with everything escaped.
-//   - [Part.Stamp], [Part.Coded], [Part.Person] and their like read the data types that
-//     orders and results are made of.
-//   - [SyntaxError] says where a message is malformed, and never what stood there.
+//   - [Part.Stamp], [Part.Coded], [Part.Person] and similar methods read the data types of orders and results.
+//   - [SyntaxError] says where a message is malformed, and never contains text of it.
 package er7
 
 // Files in the order of reading: each uses those before it.

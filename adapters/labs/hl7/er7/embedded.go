@@ -11,7 +11,7 @@ import (
 
 // Embedded is an ED: a document in a message.
 type Embedded struct {
-	// Type and Subtype are the words of HL7, such as application and PDF.
+	// Type and Subtype are the type as HL7 spells it, such as application and PDF.
 	Type, Subtype string
 	// Data is the document, decoded.
 	Data []byte
@@ -40,7 +40,7 @@ func (e Embedded) ContentType() string {
 	return "application/octet-stream"
 }
 
-// pdfInBase64 is how PDF documents begin in base64.
+// pdfInBase64 is the beginning of a PDF document in base64.
 const pdfInBase64 = "JVBERi0"
 
 // Embedded reads an ED. Without a declared encoding, base64 of a PDF is decoded, and other data is returned unchanged.

@@ -19,7 +19,7 @@ func named(s string) bool {
 	return len(s) >= 3 && upper(s[0]) && (upper(s[1]) || digit(s[1])) && (upper(s[2]) || digit(s[2]))
 }
 
-// check returns the syntax error of a line as a segment.
+// check returns the syntax error of a line that is not a segment.
 func (l line) check(separator byte, number int) error {
 	if !named(l.text) {
 		return &SyntaxError{Number: number, Problem: "a segment begins with its name: a capital and two capitals or digits"}
@@ -88,7 +88,7 @@ func lineLen(text string, newlines bool) int {
 		if newlines || text[i] == '\r' || opens(text[i+1:]) {
 			return i
 		}
-		from = i + 1 // a line feed in the text of a field
+		from = i + 1 // a line feed inside a field
 	}
 }
 

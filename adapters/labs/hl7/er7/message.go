@@ -19,8 +19,7 @@ const (
 type Options struct {
 	// MaxBytes is the largest message or file. Default [DefaultMaxBytes].
 	MaxBytes int
-	// MaxSegments bounds the segments of a message, or of a file. Default
-	// [DefaultMaxSegments].
+	// MaxSegments is the largest number of segments of a message or file. Default [DefaultMaxSegments].
 	MaxSegments int
 	// Charset is the character set of messages that declare none. Default [UTF8].
 	Charset Charset
@@ -47,8 +46,8 @@ func (o *Options) withDefaults() Options {
 type Message struct {
 	healthlab.Private
 
-	lead string // what stands before the header: a byte order mark, blank lines
-	wide []byte // the message as it was read, if it was in UTF-16
+	lead string // text before the header: a byte order mark, blank lines
+	wide []byte // the message as read, if it was in UTF-16
 	segs []Segment
 	syn  *syntax
 }
@@ -59,10 +58,10 @@ type syntax struct {
 	charset Charset
 }
 
-// Parse parses one message. Any line ending is accepted. UTF-16 is recognized by a byte order mark or by its first
-// letter, and decoded. Text that is not UTF-8, in a message that declares no character set where [Options] assumes
-// UTF-8, is read as Windows-1252, which has the letters of ISO 8859-1. A byte order mark before, and blank lines and control
-// characters after the segments, are kept. The error is a [SyntaxError].
+// Parse parses one message. Any line ending is accepted. UTF-16 is recognised by a byte order mark or its first
+// letter, and decoded. If a message declares no character set and [Options] assumes UTF-8, text that is not UTF-8 is
+// read as Windows-1252, which contains the letters of ISO 8859-1. A byte order mark before the message, and blank
+// lines and control characters after it, are kept. The error is a [SyntaxError].
 func Parse(raw []byte, o *Options) (*Message, error) {
 	opts := o.withDefaults()
 	text, wide := fromSixteenBits(raw)
@@ -148,7 +147,7 @@ func (m *Message) Bytes() []byte { return m.Append(nil) }
 // Delimiters returns the delimiters declared in the header.
 func (m *Message) Delimiters() Delimiters { return m.syn.Delimiters }
 
-// Charset returns how the bytes of the message are read as text.
+// Charset returns the character set in which the text of the message is read.
 func (m *Message) Charset() Charset { return m.syn.charset }
 
 // Len returns the number of segments.
@@ -260,7 +259,7 @@ func (s Segment) Field(n int) Part {
 	return Part{raw: text, syn: s.syn, level: field}
 }
 
-// checkText finds bytes that are no text in the character set of the message.
+// checkText returns the error of the first byte that is invalid in the message's character set.
 func (s Segment) checkText(number int) error {
 	bad := s.syn.charset.bad(s.raw)
 	if bad < 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// How deep a part is. Each is cut into parts of the next.
+// Levels of parts, from the outermost in.
 const (
 	field uint8 = iota
 	repetition
@@ -26,7 +26,7 @@ type Part struct {
 // Raw returns the part as it was read: escaped, in the message's character set.
 func (p Part) Raw() string { return p.raw }
 
-// Empty reports whether nothing was sent.
+// Empty reports whether the part contains nothing.
 func (p Part) Empty() bool { return p.raw == "" }
 
 // Null reports whether the part is two quotation marks, by which a sender deletes a value.
@@ -125,8 +125,8 @@ func (p Part) Subcomponent(n int) Part {
 	return p.at(n)
 }
 
-// Text returns the part as UTF-8 text with decoded escape sequences and without NUL: of a compound part its first
-// subcomponent. Null has no text.
+// Text returns the part as UTF-8 text, with decoded escape sequences and without NUL. Of a part with subparts it
+// returns the first subcomponent. A null part has no text.
 func (p Part) Text() string {
 	for p.level < leaf {
 		p = p.at(1)
@@ -134,7 +134,7 @@ func (p Part) Text() string {
 	return p.decode()
 }
 
-// Whole returns the part as text including its delimiters, for text in which a sender did not escape them.
+// Whole returns the part as text including its delimiters, for senders that do not escape delimiters in a text.
 func (p Part) Whole() string { return p.decode() }
 
 // Plain returns all non-empty texts of the part, joined with by.

@@ -12,7 +12,7 @@ import (
 // Precision is the precision of a time.
 type Precision uint8
 
-// The precisions, from the coarsest.
+// Precisions, from the coarsest.
 const (
 	Year Precision = iota + 1
 	Month
@@ -51,10 +51,10 @@ func (p Part) Stamp(zone *time.Location) (Stamp, error) {
 	return s, nil
 }
 
-// degrees are the codes of table 0529.
+// degrees maps the codes of HL7 table 0529 to precisions.
 var degrees = map[string]Precision{"Y": Year, "L": Month, "D": Day, "H": Hour, "M": Minute, "S": Second}
 
-// earliest are the first year, month, day, hour, minute and second.
+// earliest holds the smallest value of year, month, day, hour, minute and second.
 var earliest = [...]int{0, 1, 1, 0, 0, 0}
 
 // cut returns the time limited to a precision.

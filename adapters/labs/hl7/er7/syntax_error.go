@@ -12,10 +12,9 @@ import (
 type SyntaxError struct {
 	// Segment is the name of the segment; empty if it is unreadable.
 	Segment string
-	// Number is the place of the segment in the message, from 1; 0 if the error is of
-	// the message as a whole.
+	// Number is the position of the segment in the message, from 1; 0 if the error concerns the whole message.
 	Number int
-	// Field is the number of the field; 0 if the error is of the whole segment.
+	// Field is the number of the field; 0 if the error concerns the whole segment.
 	Field int
 	// Problem is the broken rule.
 	Problem string

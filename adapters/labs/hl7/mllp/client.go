@@ -16,7 +16,7 @@ import (
 type ClientOptions struct {
 	// TLS enables TLS if it is not nil.
 	TLS *tls.Config
-	// Dial replaces the TCP connection to the address. TLS runs on top of it.
+	// Dial opens the connection to the address. Default: TCP. TLS runs on top of the connection.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Timeout is how long to wait for a connection, and then for an answer, before the
 	// next attempt. Default 10 s.
@@ -24,7 +24,7 @@ type ClientOptions struct {
 	// Attempts is the largest number of times that a message is sent. The pause is 1 s at first, then doubles up to 30
 	// s. Default 3.
 	Attempts int
-	// MaxBytes bounds an answer. Default [DefaultMaxBytes].
+	// MaxBytes is the largest answer, in bytes. Default [DefaultMaxBytes].
 	MaxBytes int
 	// Now is the clock of deadlines. Default time.Now.
 	Now func() time.Time
@@ -34,7 +34,7 @@ type ClientOptions struct {
 type Client struct {
 	address string
 	opts    ClientOptions
-	turn    chan struct{} // holds one token
+	turn    chan struct{} // holds one token while a message is being sent
 	mu      sync.Mutex
 	conn    net.Conn
 	frames  *Reader
@@ -93,7 +93,7 @@ func (c *Client) Send(ctx context.Context, message []byte, accept func(answer []
 	}
 }
 
-// exchange sends once and waits for the answer.
+// exchange sends a message once and waits for its answer.
 func (c *Client) exchange(ctx context.Context, message []byte, accept func([]byte) bool) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -10,14 +10,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// The blocks around a message.
+// Bytes around a message.
 const (
 	startBlock     = 0x0b
 	endBlock       = 0x1c
 	carriageReturn = 0x0d
 )
 
-// DefaultMaxBytes is the default limit of a message.
+// DefaultMaxBytes is the default for the largest message, in bytes.
 const DefaultMaxBytes = 16 << 20
 
 // Errors of a frame. After each of them a [Reader] continues with the next frame.
@@ -40,13 +40,13 @@ type Reader struct {
 	in     io.Reader
 	max    int
 	buf    [4096]byte
-	have   []byte // what was read into buf and not looked at yet
-	inside bool   // a start block was read, and its frame is not over
+	have   []byte // bytes in buf that were not processed yet
+	inside bool   // a start block was read, but not the end of its frame
 	// begun and ended are called at the start and at the end of a frame, for deadlines.
 	begun, ended func()
 }
 
-// NewReader reads frames with at most maxBytes in them; zero means [DefaultMaxBytes].
+// NewReader returns a Reader for frames with at most maxBytes bytes; zero means [DefaultMaxBytes].
 func NewReader(in io.Reader, maxBytes int) *Reader {
 	if maxBytes <= 0 {
 		maxBytes = DefaultMaxBytes
@@ -112,7 +112,7 @@ func (r *Reader) frame() ([]byte, error) {
 		block := r.have[i]
 		r.have = r.have[i+1:]
 		if block == startBlock {
-			return nil, ErrUnterminated // the old frame has no end; we are in the new one
+			return nil, ErrUnterminated // the frame has no end; another one begins
 		}
 		// A sender may omit the carriage return, and the text may contain an end block character.
 		over := r.fill() != nil
@@ -146,7 +146,7 @@ func timeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// wait ends after a time, or with the channel.
+// wait waits for a time d, or until done is closed. It reports which: false if done was closed.
 func wait(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

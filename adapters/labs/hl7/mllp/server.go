@@ -35,9 +35,9 @@ func (f HandlerFunc) Handle(ctx context.Context, message []byte, frameErr error)
 type ServerOptions struct {
 	// TLS enables TLS if it is not nil. It should require client certificates.
 	TLS *tls.Config
-	// MaxBytes bounds a message. Default [DefaultMaxBytes].
+	// MaxBytes is the largest message, in bytes. Default [DefaultMaxBytes].
 	MaxBytes int
-	// MaxConnections bounds how many are served at a time; others wait. Default 100.
+	// MaxConnections is the largest number of connections that are served at a time; others wait. Default 100.
 	MaxConnections int
 	// FrameTimeout is the longest time to receive a frame, and to send an answer. Default 30 s.
 	FrameTimeout time.Duration
@@ -102,7 +102,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept MLLP connection: %w", err)
 		case err != nil:
-			// Out of file descriptors, or a peer that was gone at once.
+			// Accept failed because file descriptors have run out, or because the peer has already disconnected.
 			<-slots
 			s.opts.Log.Warn("accept MLLP connection", "error", err.Error())
 			wait(ctx.Done(), 100*time.Millisecond)

@@ -1,5 +1,5 @@
-// Package embedded runs a private PostgreSQL for one program, out of the server programs
-// that are installed on the machine: durable storage without an administrator.
+// Package embedded runs a private PostgreSQL for one program, out of the server programs that are installed on the
+// machine: durable storage without an administrator.
 //
 //	server, err := embedded.Start(ctx, "/var/lib/health", nil)
 //	pool, err := pgxpool.New(ctx, server.URL("postgres"))
@@ -7,18 +7,16 @@
 //	pool.Close()
 //	err = server.Stop(ctx)
 //
-// The folder holds everything: data, log, socket. Only its owner can enter it, and
-// the server listens on the socket alone, so there is neither a port nor a password. As
-// root the server runs as the user postgres (nobody where there is none), to whom the
-// folder then belongs.
+// The folder holds everything: data, log, socket. Only its owner can enter it. The server listens only on the
+// socket, so there is neither a port nor a password. As root the server runs as the user postgres (or nobody, if
+// there is no such user), who then owns the folder.
 //
-// The server ends with the program, however that ends: asked by [Server.Stop] it writes
-// everything to its place; where the program was killed it stops at once, and recovers
-// at the next start. What was committed is there either way. Two programs cannot
-// have one folder at the same time.
+// The server ends with the program. [Server.Stop] ends it gracefully. If the program is killed, the server stops at
+// once, and recovers at the next start. Committed data survives both. Two programs cannot use one folder at the same
+// time.
 //
-// It works on Unix systems with a shell. What it is not: a server for several machines,
-// backups, or upgrades of the data from one major version to the next.
+// The package works on Unix systems with a shell. It does not do clusters of several machines, backups, or upgrades
+// of the data from one major version to the next.
 package embedded
 
 import (
@@ -50,7 +48,7 @@ type Options struct {
 	Programs string
 	// Settings are additional settings of the server, such as shared_buffers.
 	Settings map[string]string
-	// Temporary removes the folder when the server stops, and does not wait for the disk when it is made.
+	// Temporary removes the folder when the server stops, and creates the data without waiting until the disk has it.
 	Temporary bool
 }
 
@@ -65,7 +63,7 @@ type Server struct {
 }
 
 const (
-	oldest = 15 // the first major version that the adapter works with
+	oldest = 15 // the oldest supported major version
 	// maxPath is the longest folder name that leaves room for the name of a socket.
 	maxPath = 90
 	// lockTime is how long an ending server may still hold the lock of the folder.
@@ -154,10 +152,10 @@ func (s *Server) URL(database string) string {
 	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}).String()
 }
 
-// script is the guard, a shell process that stops the server when this process ends. It makes the files if
-// there are none, in a folder that gets its final name when it is complete, and starts the server with the
-// given arguments. It reads signals for the server from a pipe. When the pipe ends, because this process closed
-// it or died, the guard stops the server at once.
+// script is the guard, a shell process that stops the server when this process ends. If there is no data, the guard
+// creates it in a folder that gets its final name when it is complete. It starts the server with the given
+// arguments, and then sends it the signals that it reads from a pipe. When the pipe ends, because this process
+// closed it or died, the guard stops the server at once.
 const script = `trap '' INT TERM HUP
 initdb=$1 remove=$2; shift 2
 exec >log 2>&1 4<&0
@@ -188,8 +186,8 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// Up restarts the server after [Server.Stop] or [Server.Crash], and waits until it
-// answers. Errors as of [Start].
+// Up restarts the server after [Server.Stop] or [Server.Crash], and waits until it answers. It returns the errors of
+// [Start].
 func (s *Server) Up(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +210,7 @@ func (s *Server) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // the guard and the server have it
+	defer func() { _ = lock.Close() }() // the guard and the server keep the lock
 	remove := ""
 	if s.opts.Temporary {
 		remove = "yes"

@@ -17,7 +17,8 @@ var places = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib*/postgresql*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
 }
 
-// find returns the folder of the programs: named if not empty, else one of the version, or the newest if version is 0.
+// find returns the folder of the programs: named, if it is not empty, else a folder with programs of the version, or
+// of the newest one if version is 0.
 func find(ctx context.Context, named string, version int) (string, error) {
 	candidates := []string{named}
 	if named == "" {

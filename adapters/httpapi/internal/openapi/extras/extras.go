@@ -18,7 +18,7 @@ import (
 //go:embed error_types.txt
 var errorTypeList embed.FS
 
-// valueBound holds the allowed values of a field of a resource.
+// valueBound holds the limits of the values of a field of a resource.
 type valueBound struct {
 	Minimum float64 `json:"minimum"`
 	Maximum float64 `json:"maximum"`
