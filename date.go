@@ -66,8 +66,8 @@ func (d Date) AddDays(n int) Date {
 // gap; if midnight comes twice, the first; if loc left out the whole day, the start of the next day.
 func (d Date) At(loc *time.Location) time.Time {
 	midnight := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
-	// time.Date promises neither side of a gap, so walk from one change of the
-	// offset to the next. Two days earlier it is earlier everywhere.
+	// time.Date promises neither side of a gap, so search forward from one change of the zone's offset to the next. The
+	// search starts two days before midnight UTC, which is before the day begins in every zone.
 	from := midnight.AddDate(0, 0, -2).In(loc)
 	for {
 		_, offset := from.Zone()

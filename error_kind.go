@@ -2,11 +2,11 @@ package healthlab
 
 import "errors"
 
-// ErrorKind is the category of an error, which decides what a caller does next. An ErrorKind is an error
-// itself, so a caller writes errors.Is(err, healthlab.NotFound), and an adapter fmt.Errorf("%w: %w",
-// healthlab.Conflict, cause).
+// ErrorKind is the category of an error, which decides what a caller does next. An ErrorKind is an error itself, so a
+// caller writes errors.Is(err, healthlab.NotFound), and an adapter fmt.Errorf("%w: %w", healthlab.Conflict, cause).
 //
-// A kind is meant for the direct caller: a laboratory's NotFound is not a NotFound for the service's caller.
+// A kind is meant for the direct caller. If a laboratory's API returns NotFound to the service, the service returns
+// another kind to its own caller.
 type ErrorKind uint8
 
 const (

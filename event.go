@@ -52,7 +52,7 @@ func (e Event) String() string { return e.Type + " " + e.ID.String() }
 // Format writes the result of String for every verb.
 func (e Event) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
 
-// Mode is the meaning of the order of events with the same key.
+// Mode is how events with the same key are delivered: each alone, all in order, or only the newest.
 type Mode uint8
 
 const (
@@ -82,9 +82,9 @@ func (m Mode) String() string {
 type EventType struct {
 	// Name is the event_type in the HTTP API: "labtest.order.updated".
 	Name string
-	// Mode is the meaning of the order of its events.
+	// Mode is how events of this type with the same key are delivered.
 	Mode Mode
-	// Data is a value of the payload's Go type.
+	// Data is a value, usually zero, of the Go type that is encoded in Event.Data.
 	Data any
 	// Doc states, in one sentence, when the event is emitted.
 	Doc string

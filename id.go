@@ -12,8 +12,8 @@ import (
 // The zero value is no team, and no store accepts it.
 type TeamID struct{ uuid.UUID }
 
-// UserID identifies a person whose data a team stores. The service creates it (UUID version 4, which does not
-// reveal the time) and never uses it again.
+// UserID identifies a person whose data a team stores. The service creates it as a UUID of version 4, which does not
+// reveal the time, and never gives it to another user.
 //
 // The zero value is no user. In an [Event] it means that the event is about no user.
 type UserID struct{ uuid.UUID }
@@ -24,8 +24,8 @@ func (t TeamID) IsZero() bool { return t.UUID == uuid.Nil }
 // IsZero reports whether the id is the zero value.
 func (u UserID) IsZero() bool { return u.UUID == uuid.Nil }
 
-// Environment is sandbox or production. Every team has both, with separate users, keys and settings; a running
-// service is one of them.
+// Environment is sandbox or production. Every team has both, with separate users, keys and settings; a running service
+// serves one of the two.
 type Environment string
 
 const (

@@ -18,7 +18,7 @@ func ParseNumber(s string) (float64, bool) {
 			return 0, false
 		}
 	}
-	s = strings.Replace(s, "\u2212", "-", 1) // a minus sign
+	s = strings.Replace(s, "\u2212", "-", 1) // U+2212, the minus sign of typography
 	if strings.Trim(s, "0123456789.,+-eE") != "" {
 		return 0, false
 	}
@@ -28,7 +28,7 @@ func ParseNumber(s string) (float64, bool) {
 			return 0, false
 		}
 	}
-	if strings.Count(s, ".") > 1 { // 1.234.567
+	if strings.Count(s, ".") > 1 { // only marks of groups repeat, as in 1.234.567
 		digits := strings.TrimLeft(s, "+-")
 		if !grouped(digits, ".") {
 			return 0, false
@@ -43,8 +43,8 @@ func ParseNumber(s string) (float64, bool) {
 // no-break, narrow and thin spaces, and apostrophes.
 const thousandsMarks = " \u00a0\u202f\u2009'\u2019"
 
-// withoutMarks removes one kind of thousands mark. False if the digits before the decimal mark are not in
-// groups of three.
+// withoutMarks removes the thousands marks, all of which must be the same character. It returns false if the digits
+// before the decimal mark are not in groups of three.
 func withoutMarks(s string) (string, bool) {
 	sign := s[:len(s)-len(strings.TrimLeft(s, "+-\u2212"))]
 	s = s[len(sign):]

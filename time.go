@@ -23,7 +23,7 @@ func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Microsecond)} }
 // no limit, other systems stop near 18.
 const maxOffset = 18 * 60 * 60
 
-// Errors of ParseTime. They are variables, so that many errors need no formatting.
+// Errors of ParseTime, made once, because an upload may contain many invalid times.
 var (
 	errTimeShape  = fmt.Errorf("%w: a date-time must have the form YYYY-MM-DDTHH:MM:SS and an offset such as Z or +02:00", Invalid)
 	errNoSuchTime = fmt.Errorf("%w: a date-time must exist in the calendar", Invalid)
@@ -119,7 +119,7 @@ func parseTime(s string) (t Time, offset int, written bool, err error) {
 }
 
 // withoutZoneName removes white space around a time, and the name of a zone in brackets after an offset (RFC 9557). A
-// local time keeps the name, so that it is refused: the name is its offset.
+// time without an offset keeps the name, so that the parser refuses it: its offset would have to come from the name.
 func withoutZoneName(s string) string {
 	if s == "" || s[0] >= '0' && s[0] <= '9' && s[len(s)-1] > ' ' && s[len(s)-1] < utf8.RuneSelf && s[len(s)-1] != ']' {
 		return s
@@ -173,7 +173,7 @@ func parseSeconds(s string) (second, nanos int, rest string, ok bool) {
 	if n == 1 {
 		return 0, 0, "", false
 	}
-	known := min(n, 10) // nine digits
+	known := min(n, 10) // at most nine digits, after the decimal mark
 	nanos, _ = digits(rest[1:known])
 	for range 10 - known {
 		nanos *= 10

@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// carry fills the gaps of a result: each combination of the other group keys gets a row for every bucket from
-// its first to its last. A function without a value in a bucket gets the nearest value that may be carried
-// there. now is the time on the person's clock.
+// carry fills the gaps of a result: each combination of the group keys other than the bucket gets a row for every
+// bucket from its first to its last. A function without a value in a bucket gets the nearest value that may be carried
+// there. now is the present time on the person's clock.
 func (p *plan) carry(g *grid, now int64, limit int) error {
 	parts := p.partitions(g)
 	out := p.newGrid()

@@ -11,9 +11,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// The fast way for samples: functions that follow from count, sum, extremes, first and
-// last per bucket of time, by source. It looks at headers first, works on stored
-// integers where it can, and reads nothing of a source where a better one has won.
+// A query over samples needs no row for each sample if its functions follow from the count, sum, extremes, first and
+// last value of each bucket and source. It uses the headers of chunks where they are enough, adds stored integers
+// without decoding where it can, and reads nothing of a source in buckets where a preferred source was chosen.
 
 // bucketPlan is a plan of a query that is answered from bucket sums of whole series, without a row for each
 // sample.
@@ -34,7 +34,7 @@ type bucketPlan struct {
 // lane is the sources that compete for the same groups, such as two watches that count the same steps.
 type lane struct {
 	keys    []tables.Cell // by group key; not set for the date truncation
-	sources []int         // the sources, ascending
+	sources []int         // indexes of the sources, the preferred first
 }
 
 // bucketPlanOf returns the bucket plan of a query plan; false if the query needs a row for each sample.
@@ -70,7 +70,7 @@ func bucketPlanOf(p *plan, set *sampleSet) (*bucketPlan, bool) {
 		return nil, false
 	}
 	if len(b.columns) == 0 {
-		b.columns = []sampleField{fieldValue} // only counts
+		b.columns = []sampleField{fieldValue} // all functions are counts
 	}
 	b.makeLanes()
 	return b, true
@@ -189,7 +189,7 @@ func (b *bucketPlan) emptyRow(out *grid) {
 	out.n = 1
 }
 
-// slab is a run of consecutive buckets of one lane.
+// slab is a run of consecutive buckets that are computed together, for the sources of one lane.
 type slab struct {
 	b      *bucketPlan
 	lane   *lane
@@ -282,7 +282,7 @@ func (s *slab) findOpen() bool {
 	return int(s.open[0]) < n
 }
 
-// seriesOf returns the series of a source that can contribute to this slab.
+// seriesOf returns the indexes of the series of a source that can have samples in the buckets of s.
 func (s *slab) seriesOf(source int) []int {
 	var out []int
 	for i := range s.b.set.list {
@@ -484,7 +484,7 @@ func (b *bucketPlan) reducePiece(ctx context.Context, s *sampleSeries, p *piece,
 	return nil
 }
 
-// emit adds the buckets of a slab to the result.
+// emit adds the computed buckets of s to the result.
 func (s *slab) emit(out *grid) error {
 	if s.accs == nil {
 		return nil

@@ -54,7 +54,7 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	t := &req.Timeframe
 	switch {
 	case t.Anchor.IsZero() || !slices.Contains(units, string(t.Past.Unit)):
-		// Of the wire: noted already. In Go: the zero value.
+		// For a JSON request the reader has recorded the problem; a request built in Go has none yet.
 		if len(r.Problems) == 0 {
 			r.Fault(codeBody, "must have an anchor and a period", path{"timeframe"})
 		}
@@ -471,7 +471,7 @@ func (c *compiler) sources(config *Config) {
 		policy = MergeSources
 	}
 	if policy == MergeSources && selected {
-		policy = WinnerOnly // which source it is would be lost in a merged row
+		policy = WinnerOnly // merged rows would not show their source
 	}
 	off := p.table.name == readinessTable || p.table.name == labTable || policy == AllSources
 	p.merge = !off && policy == MergeSources

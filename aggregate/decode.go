@@ -20,7 +20,7 @@ const codeBody = strictjson.CodeBody
 type reader struct{ strictjson.Reader }
 
 func (r *reader) decode(data []byte) Request {
-	// Text that could not be read has left a problem.
+	// If data is not valid JSON, parse records a problem and out stays empty.
 	var out Request
 	r.parse(data, func(n *node) { out = r.request(n) })
 	return out

@@ -43,9 +43,9 @@ const (
 	// for one value, and for a mean that is not positive. It is for numbers.
 	CV Func = "cv"
 
-	// The functions below are extensions for the values of the timeseries glucose. Formulas
-	// take mg/dL, 18.0182 of which are 1 mmol/L. Readings of one instant count as their mean
-	// where time matters. docs/concepts/glucose.md has what is said here in full.
+	// The functions below are extensions for the values of the timeseries glucose. Formulas take mg/dL, 18.0182 of
+	// which are 1 mmol/L. Functions over time replace readings of one instant by their mean. docs/concepts/glucose.md
+	// defines each function in full.
 
 	// GMI is the glucose management indicator in percent: 3.31 + 0.02392 * mean in mg/dL.
 	// Bergenstal et al., Diabetes Care 2018;41:2275-2280.

@@ -52,7 +52,7 @@ func newGrouper(p *plan, limit *Limits) *grouper {
 	g.codes = make([][]int64, len(p.keys))
 	g.null = make([][]bool, len(p.keys))
 	if !p.grouped {
-		g.add(nil, nil) // one row, whether there is anything or not
+		g.add(nil, nil) // an ungrouped query has one row even without data
 	}
 	return g
 }
@@ -275,7 +275,7 @@ func (g *grouper) put(n *group, b *vector.Batch, i, j int) {
 		c.taken.add(c.fresh)
 		c.fresh = c.fresh[:0]
 	case g.p.chosen:
-		return // a better source is here
+		return // the group has rows of a preferred source
 	}
 	c.source = b.Source
 	if g.p.fill && g.interval(b.Resource) {
@@ -311,14 +311,14 @@ func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 	}
 }
 
-// intervals are occupied time spans and instants.
+// intervals are the time spans and instants that preferred sources occupy.
 type intervals struct {
-	long   []interval // by from
+	long   []interval // time spans, sorted by from
 	reach  []int64    // the latest end among the spans up to each one
 	points []int64
 }
 
-// add occupies further intervals.
+// add adds occupied intervals.
 func (t *intervals) add(list []interval) {
 	for _, v := range list {
 		if v.from == v.to {
@@ -405,7 +405,7 @@ func (g *grouper) start(n *group) int64 {
 	return n.keys[g.p.trunc]
 }
 
-// keyCell returns the value of a key's code.
+// keyCell returns the value of group key k, which n stores as a code.
 func (g *grouper) keyCell(n *group, k int) tables.Cell {
 	if n.nulls[k] {
 		return tables.Cell{}

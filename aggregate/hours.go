@@ -12,9 +12,10 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Points (heart rates) are merged by local hour. Which series has an hour follows from the times of the
-// samples alone, unless a condition asks for their values: no value is read to decide it, and then of each
-// series the hours that it keeps. The rules are those of sampleMerger and decider.
+// Samples without a duration, such as heart rates, are merged by local hour. The source of an hour is chosen from the
+// times of the samples, and from their values only if the query has a condition on values. Without one the choice reads
+// no values, and the values of a series are read only for its chosen hours. The rules are those of sampleMerger and
+// decider.
 
 // hourSpan is a range of local hours, counted from 1970; to is exclusive.
 type hourSpan struct{ from, to int64 }
@@ -45,7 +46,7 @@ func (p *plan) hourChoiceOf(set *sampleSet, contested map[unit]bool) *hourChoice
 		if p.where != nil {
 			rest, answer := vector.Settle(p.where, p.known(s))
 			if rest != nil {
-				return nil // values decide which hours have samples
+				return nil // the condition on values decides which hours have samples
 			}
 			c.leave[i] = answer != vector.IsTrue
 		}
@@ -96,8 +97,8 @@ func (c *hourChoice) decide(ctx context.Context) error {
 			samples += c.set.list[i].Chunks[k].N
 		}
 	}
-	scan := hourScan{c: c, hold: samples < min(slabSamples, parallelFrom)} // one goroutine
-	owner := make([]int32, n)                                              // 0: no source has the hour; else its place and one
+	scan := hourScan{c: c, hold: samples < min(slabSamples, parallelFrom)} // so few samples are summed by one goroutine
+	owner := make([]int32, n)                                              // by hour: 0 if no source has it, otherwise 1 + the index of the source
 	for _, run := range c.p.units(c.set) {
 		if err := c.decideUnit(ctx, &scan, run, owner); err != nil {
 			return err
@@ -106,7 +107,7 @@ func (c *hourChoice) decide(ctx context.Context) error {
 	return nil
 }
 
-// decideUnit chooses between the series of one unit.
+// decideUnit chooses between the series of one unit, which compete within a source.
 func (c *hourChoice) decideUnit(ctx context.Context, scan *hourScan, run [2]int, owner []int32) error {
 	list := c.set.list[run[0]:run[1]]
 	source := int32(list[0].source) + 1
@@ -295,8 +296,8 @@ func (t *hourTaker) take(b *vector.Batch) error {
 	return t.next.take(b)
 }
 
-// keptEdges returns the bucket edges of a slab, also cut where a series starts or stops to contribute, and the
-// bucket between each two edges; -1 for none. buckets is nil if the edges are those of the slab.
+// keptEdges returns the bucket edges of s, with further edges where series i starts or stops to contribute, and the
+// index of the bucket between each two edges; -1 for none. buckets is nil if there are no further edges.
 func (s *slab) keptEdges(i int) (edges []int64, buckets []int) {
 	c := s.b.hours
 	if c == nil {

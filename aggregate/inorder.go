@@ -26,7 +26,7 @@ func inOrder[T any](ctx context.Context, n, workers int, do func(context.Context
 		v   T
 		err error
 	}
-	// What is under way or waiting to be taken is bounded.
+	// At most 2*workers results are being computed or waiting for take.
 	slots := make([]chan result, 2*workers)
 	for i := range slots {
 		slots[i] = make(chan result, 1)

@@ -8,10 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Join adds columns of another table, or of other timeseries, to the rows of a query. A row
-// has what the joined table has in the same bucket of the query's date truncation, which is of days, weeks,
-// months or years; null where it has nothing. A join adds no row and takes none away: the query
-// decides which buckets there are. Joins come after [Align].
+// Join adds columns of another table, or of other timeseries, to the rows of a query. The query must have a date
+// truncation of days, weeks, months or years. A row gets the joined table's values of the same bucket, or null if it
+// has none. A join adds and removes no rows: the query decides which buckets there are. Joins are made after [Align].
 //
 //	aggregate.Query{
 //		Select:  []aggregate.Expr{aggregate.Sum.Of(aggregate.Samples("steps"))},
@@ -222,7 +221,7 @@ func (p *plan) end(bucket int64) int64 {
 	if bucket < p.window.to {
 		return min(end, p.window.to)
 	}
-	return end // of a bucket that align added
+	return end // the bucket is after the timeframe: Align added it
 }
 
 // pick returns the row of a join for each bucket, -1 for none. at are the indexes of the join's rows,
@@ -240,7 +239,7 @@ func (p *plan) pick(j *joinPlan, buckets, at []int64) []int {
 		end := p.end(b)
 		behind := sort.Search(len(at), func(k int) bool { return at[k] >= end })
 		if behind > 0 && at[behind-1] >= j.maxAge.add(end, true) {
-			out[i], _ = slices.BinarySearch(at, at[behind-1]) // the preferred source comes first
+			out[i], _ = slices.BinarySearch(at, at[behind-1]) // of rows with this index the first is from the preferred source
 		}
 	}
 	return out

@@ -115,7 +115,7 @@ func (w *jsonWriter) column(c *Column) {
 			}
 		}
 		if to == c.Len() {
-			w.b = w.b[:len(w.b)-1] // the last comma
+			w.b = w.b[:len(w.b)-1] // remove the comma after the last value
 		}
 		if len(w.b) >= jsonPiece {
 			w.flush()
@@ -158,7 +158,7 @@ func (c *Column) appendRange(b []byte, from, to int) []byte {
 				at := len(b)
 				b = appendWall(b, v)
 				copy(last[:], b[at:])
-				if lastDay = d; b[at+10] != 'T' { // a year that has not four digits
+				if lastDay = d; b[at+10] != 'T' { // the year does not have four digits
 					lastDay = math.MinInt64
 				}
 			}

@@ -23,7 +23,7 @@ import (
 //	profile                                  column
 //	sessions (sleep, workout, cycle)         overlap with the sessions of better sources
 //
-// What the origins of one source tell twice is decided first, in origins.go.
+// Data that several apps or devices of one source recorded is merged before that, in origins.go.
 //
 // "Better" is the comparator of [order]. A condition of the query comes first: rows that it
 // leaves out do not count as data of their source.
@@ -210,7 +210,7 @@ func newMergeLog(p *plan, origins []healthdata.Origin) *mergeLog {
 	return &mergeLog{p: p, origins: origins, counts: map[[3]int]*ShareTotal{}, open: map[[3]int]int{}}
 }
 
-// add records the verdict about some rows.
+// add records a verdict that holds for a number of rows.
 func (l *mergeLog) add(v verdict, rows int) {
 	if l == nil {
 		return

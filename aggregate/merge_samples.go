@@ -6,8 +6,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// sampleMerger is a taker that removes samples that a preferred source covers, and passes the rest on. The
-// batches of a preferred source must come before those of others.
+// sampleMerger removes samples that a preferred source covers, and passes the rest on to the next taker. The batches of
+// a preferred source must come before those of others.
 type sampleMerger struct {
 	p     *plan
 	next  taker

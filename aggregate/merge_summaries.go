@@ -213,7 +213,7 @@ func (p *plan) ownColumn(slot int) bool {
 func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
 	best := m.teller(&rows[0])
 	count := map[teller]int{}
-	owner := make([]*teller, len(rows[0].cells)) // by column, who has the values that are used
+	owner := make([]*teller, len(rows[0].cells)) // by column: the source and origin whose value is used
 	apart := false
 	for k := range owner {
 		apart = apart || m.p.ownColumn(k)

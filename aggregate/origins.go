@@ -13,12 +13,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// The origins of one source (two watches of one phone store, two apps) may tell the same time, and so
-// may one origin (an hour that comes after its minutes). It counts once, before sources are compared:
+// The origins of one source, which are its apps and devices (such as two watches of one phone store), may record the
+// same time. One origin may record it twice, such as with an hour that arrives after its minutes. Such data is counted
+// once, before sources are compared:
 //
-//   - Of several origins, the one that covers more of the local day is better; then the one that was
-//     received later. Points are decided by local hour, intervals by their time.
-//   - Of two intervals of one origin, the shorter one holds for its time; of equal ones the one that
+//   - Of several origins, the one that covers more of the local day is preferred; then the one that was
+//     received later. Samples without a duration are decided by local hour, intervals by their time.
+//   - Of two intervals of one origin, the shorter one is used for its time; of equal ones the one that
 //     was received later.
 
 // unit is a set of series that compete within a source: the samples of one resource, and of one type if the
@@ -92,13 +93,13 @@ func crossed(list []sampleSeries) bool {
 			reach = max(reach, h.MaxEnd)
 		}
 		if len(list) > 1 || len(list[0].Pending) > 0 {
-			reach = max(reach, h.Stop) // chunks of several series are not apart
+			reach = max(reach, h.Stop) // chunks of different series may overlap
 		}
 	}
 	return false
 }
 
-// told is a sample that competes within its source.
+// told is a sample that competes with samples of other apps and devices of the same source.
 type told struct {
 	from, to int64 // in UTC; for a sample without a duration the local hour
 	index    int64 // local time on the person's clock
@@ -114,7 +115,7 @@ type told struct {
 type decision struct {
 	share  float64 // the part of the sample that counts, 0 to 1
 	better int32   // the source of the other part; -1 for none
-	origin int32   // the origin of the other part
+	origin int32   // the app and device of the other part
 	rule   string  // the reason within one source
 }
 
@@ -137,7 +138,7 @@ type decider struct {
 	resource *healthdata.Resource
 	origins  []healthdata.Origin
 	c        *sampleClaims
-	across   bool // preferred sources claim their time
+	across   bool // samples also compete with those of preferred sources
 
 	items  []told
 	first  []int // by series, the position of its first sample
@@ -263,7 +264,7 @@ func (d *decider) decideHours() {
 		t := &d.items[i]
 		h := floorDiv(t.index, hour)
 		if i > 0 && d.items[i-1].origin == t.origin && floorDiv(d.items[i-1].index, hour) == h {
-			continue // as the one before
+			continue // same origin and hour as the sample before
 		}
 		if o := owners[h]; o == nil || d.before(t, o) {
 			owners[h] = t
@@ -299,10 +300,10 @@ const (
 	ruleOverlap = "overlap" // the other sample of the origin is shorter, or was received later
 )
 
-// originOfNone is the origin of a decision without one.
+// originOfNone stands for no app and device in a decision.
 const originOfNone = int32(-1)
 
-// priority orders samples that cover the same time, the preferred first.
+// priority decides which of several samples that cover the same time is preferred: the one that compare puts first.
 type priority struct {
 	place  int32
 	origin int32
@@ -398,7 +399,7 @@ func (d *decider) assign(from, to int64, best *priority) {
 func (d *decider) decideIntervals() {
 	d.sweep()
 	apart := apartEntries(d.resource)
-	instants := map[int64]*told{} // the best one of each instant
+	instants := map[int64]*told{} // the preferred sample of each instant
 	for i := range d.items {
 		t := &d.items[i]
 		if !t.point {
@@ -597,7 +598,7 @@ func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window
 	return m.handOn(b)
 }
 
-// verdict returns the verdict of a decision, for the explanation.
+// verdict converts a decision about a sample to its form in the explanation.
 func (m *sampleMerger) verdict(b *vector.Batch, i int, d *decision, origin int, name func(int32) int) verdict {
 	v := verdict{source: b.Source, origin: origin, resource: b.Resource, from: b.Index[i], to: b.Index[i], unit: "interval", used: usedAll, better: -1, betterOrigin: -1}
 	if m.p.resources[b.Resource].Shape == healthdata.Discrete {

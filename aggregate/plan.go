@@ -23,19 +23,19 @@ type plan struct {
 	grouped   bool
 	rows      bool // one result row per row of the table
 	merge     bool // sources are merged before rows are grouped
-	origins   bool // data that two origins of a source recorded counts once
+	origins   bool // data that two apps or devices of one source recorded counts once
 	chosen    bool // one source is chosen per group
 	fill      bool // gaps of the chosen source are filled from the others
 	align     *Align
 	joins     []joinPlan
-	latest    bool // one of the rows is used, so their numbers must be of one analyte
+	latest    bool // a join uses a last row, so the rows must be of one analyte
 	traced    bool // an explanation was requested
 }
 
 // slot is a value of a row that the plan reads.
 type slot struct {
 	column
-	sub *subplan // of fromList
+	sub *subplan // set if the column comes from a list (fromList)
 }
 
 // key is an expression that rows are grouped by.
@@ -59,7 +59,7 @@ const (
 	keySlot
 )
 
-// agg is a function over a slot.
+// agg is a function over the values of one slot, which is a column that the plan reads.
 type agg struct {
 	fn        Func
 	slot      int
@@ -145,7 +145,7 @@ const (
 
 // subplan computes one value from a list column.
 type subplan struct {
-	list  int // the slot of the list
+	list  int // the slot of the column with the list
 	where vector.Filter
 	agg   agg // its slot is the index of the field, -1 to count elements
 }

@@ -106,7 +106,7 @@ func (q *Prepared) Schema() map[string]Type {
 	for _, c := range f.Columns {
 		out[c.Name] = c.Type
 		if c.Type == typeInstant {
-			out[c.Name] = typeTime // the wire has one name for both
+			out[c.Name] = typeTime // the API has one name for both types
 		}
 	}
 	return out
@@ -181,14 +181,14 @@ func (p *plan) unbounded() bool { return p.align != nil || p.overTime() }
 // touched returns the buckets whose rows a change in a span can affect. It has a margin for time zones, and for
 // the stages of a night, which have times of their own.
 func (p *plan) touched(s Span) window {
-	const most = int64(1) << 57 // beyond it, no calendar
+	const most = int64(1) << 57 // dates beyond this are not computed
 	if p.unbounded() || s.From < -most || s.To > most {
 		return everything
 	}
 	margin := 2 * maxOffset.Microseconds()
 	from, to := s.From-margin, s.To+margin
 	if p.table.name == readinessTable {
-		to += baselineDays * day // a night is in the baseline of those after it
+		to += baselineDays * day // the readiness of later days depends on this night
 	}
 	period := p.keys[p.trunc].period
 	return window{period.truncate(from), period.next(period.truncate(to))}
@@ -276,7 +276,7 @@ func (p *plan) patch(old, fresh *Frame, w window) Frame {
 		}
 		out.Columns[i] = c
 	}
-	// In the order of the keys, as every result.
+	// Sort the rows by their keys, as in every result.
 	g := &grid{n: out.Len()}
 	for k := range p.keys {
 		g.keys = append(g.keys, out.Columns[p.keyColumn(k)])
@@ -338,5 +338,5 @@ func (p *plan) keyColumn(k int) int {
 	if i < 0 {
 		return -1
 	}
-	return 1 + i // behind the index
+	return 1 + i // the first column is the index
 }

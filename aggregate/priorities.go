@@ -86,7 +86,7 @@ func (s *Preferences) Profiles(ctx context.Context, team healthlab.TeamID) (map[
 
 // PriorityEdit sets or deletes a preference.
 type PriorityEdit struct {
-	// Provider and Data are those of the [Priority].
+	// Provider and Data identify the [Priority].
 	Provider, Data string
 	// Number is the new number; nil deletes the preference.
 	Number *int

@@ -245,8 +245,7 @@ type Element struct {
 	Table, List, Field string
 }
 
-// Helpers to write requests in Go. A request that is built of them goes through the
-// same checks as one from the wire.
+// Helpers to write requests in Go. Such a request goes through the same checks as a request in JSON.
 
 // Last returns the timeframe of the n days that end with the day anchor.
 func Last(n int64, anchor healthlab.Date) Timeframe { return Timeframe{Anchor: anchor, Past: Days(n)} }

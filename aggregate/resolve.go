@@ -53,7 +53,7 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	case Field:
 		r := sampleResource(e.Resource)
 		if r == nil {
-			return col, nil, false // findTable has noted it
+			return col, nil, false // findTable has recorded the error
 		}
 		col, ok := sampleColumn(r, e.Field)
 		if !ok {
@@ -69,7 +69,7 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	}
 }
 
-// value resolves an expression to a slot.
+// value resolves an expression to a column of rows and its number among the columns that the plan reads.
 func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
 	col, sub, ok := c.column(e, p)
 	if !ok {

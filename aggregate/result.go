@@ -75,7 +75,7 @@ func (f *Frame) Pick(rows []int) Frame {
 	return out
 }
 
-// storedColumn is a column in its stored form.
+// storedColumn is a column as [Frame.MarshalBinary] encodes it.
 type storedColumn struct {
 	Name   string
 	Type   Type

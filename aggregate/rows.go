@@ -13,8 +13,8 @@ func Tables() []store.Definition { return []store.Definition{priorityTable.Defin
 
 // PriorityStoreOptions are the options of NewPriorityStore. The zero value, and nil, mean the defaults.
 type PriorityStoreOptions struct {
-	// Changed is called in the transaction that changes the preferences of a team. The Restart of package
-	// continuous fits. Default: nothing is scheduled.
+	// Changed is called in the transaction that changes the preferences of a team. RowStore.Restart of package
+	// continuous has this signature and evaluates the team's continuous queries again. Default: nothing is scheduled.
 	Changed func(ctx context.Context, tx store.Tx, team healthlab.TeamID) error
 }
 

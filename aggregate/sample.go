@@ -58,7 +58,7 @@ func (p *plan) split(set *sampleSet, workers int) []window {
 	total := 0
 	for i := range set.list {
 		s := &set.list[i]
-		s.cut() // before several goroutines ask for it
+		s.cut() // now, because several goroutines use the result
 		for k := range s.Chunks {
 			if from, to := local(&s.Chunks[k].Header); to >= p.window.from && from < p.window.to {
 				loads = append(loads, load{max(from, p.window.from), s.Chunks[k].N})
@@ -163,7 +163,8 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 	return g, err
 }
 
-// choose puts a taker that chooses between competing series before out: by hour, or else sample by sample.
+// choose returns a taker that passes on to out the samples that count: whole hours of a source if possible, else sample
+// by sample.
 func (p *plan) choose(ctx context.Context, set *sampleSet, contested map[unit]bool, out taker) (taker, *sampleMerger, *hourChoice, error) {
 	hours := p.hourChoiceOf(set, contested)
 	if hours == nil {
@@ -195,7 +196,8 @@ func (f *filler) begin(s *sampleSeries) {
 	f.s, f.hasWait, f.previous = s, false, noTime
 }
 
-// fill passes on the rows of a block, or of the block before it.
+// fill passes on the rows of a block. If the duration of the block's last sample depends on the next block, it keeps
+// the block and passes on the one before.
 func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error {
 	if !f.holds {
 		return f.emit(block, noTime, give)
@@ -268,7 +270,7 @@ func (f *filler) emit(block *series.Block, next int64, give func(*vector.Batch) 
 	return give(b)
 }
 
-// ranks returns the ranks of a block's samples, if they have any.
+// ranks sets the ranks of the batch from those of the block's samples, if they have any.
 func (f *filler) ranks(block *series.Block) {
 	if !slices.ContainsFunc(block.Runs, func(r series.Run) bool { return r.Rank != 0 }) {
 		return
@@ -321,7 +323,7 @@ func (f *filler) setHoldTimes(block *series.Block, next int64) {
 	}
 }
 
-// column fills the values of one slot.
+// column fills column k of the batch with the values of a block.
 func (f *filler) column(k int, block *series.Block) {
 	s, v, n := &f.p.slots[k], &f.b.Cols[k], block.Len()
 	v.Type = s.typ
@@ -333,7 +335,7 @@ func (f *filler) column(k int, block *series.Block) {
 		return
 	}
 	if s.from == fromIndex {
-		// A copy: picking rows moves the index itself.
+		// A copy, because the selection of rows changes the batch's index in place.
 		v.Ints = append(v.OwnInts[:0], f.b.Index...)
 		v.OwnInts = v.Ints
 		return

@@ -94,7 +94,7 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 		source := slices.Index(set.sources, Source{k.Provider, k.SourceType})
 		set.list = append(set.list, sampleSeries{Series: all[i], source: source, resource: slices.Index(q.Resources, k.Resource)})
 	}
-	// The order in which equal times are told apart: source, resource, type.
+	// The order of series decides between samples of equal times: source, resource, type.
 	slices.SortFunc(set.list, func(a, b sampleSeries) int {
 		if c := cmp.Compare(a.source, b.source); c != 0 {
 			return c
@@ -107,7 +107,8 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 	return set, nil
 }
 
-// known returns the value of a text slot that all samples of a series share; false if it is not known.
+// known returns a function that returns the value of a text column, by its number in the plan, if all samples of a
+// series share it.
 func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
 	return func(n int) (string, bool, bool) {
 		c := &p.slots[n].column
@@ -125,8 +126,8 @@ func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
 	}
 }
 
-// piece is a part of a series that is read at once: chunks without newer samples in the write log, or a time
-// range in which chunks and log must be merged.
+// piece is a part of a series that is read at once: chunks that no pending segment overlaps, or a time range in which
+// chunks and pending segments must be merged.
 type piece struct {
 	chunks      []series.Chunk // chunk headers
 	mixed       bool

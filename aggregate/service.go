@@ -207,7 +207,8 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	return out, nil
 }
 
-// beginning returns the first read of a query: the user, the team's preferences, and the data of plans.
+// beginning returns the store queries that a request reads first: the user, the team's preferences, and the data of
+// plans.
 func beginning(team healthlab.TeamID, user healthlab.UserID, plans []*plan) []store.Query {
 	q := []store.Query{priorityTable.One(preferencesKey(team), store.Plain)}
 	for _, p := range plans {

@@ -102,7 +102,7 @@ const cycleResource = "sleep_cycle"
 // the one that changed last.
 func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) (map[uuid.UUID]*healthdata.SleepCycle, error) {
 	q.Resource = cycleResource
-	// A cycle ends with its session, or nearly.
+	// The end of a cycle may differ from the end of its session, so read more on both sides.
 	if !q.From.IsZero() {
 		q.From = q.From.Add(-maxOffset)
 	}
@@ -139,7 +139,7 @@ type kept struct {
 	cells   []tables.Cell
 	span    interval // of a session, in UTC
 	session bool     // span is known
-	offset  int64    // from span to the person's clock
+	offset  int64    // offset of the person's clock from UTC
 }
 
 // summaryRows reads the rows of a plan over summaries.
@@ -168,7 +168,7 @@ func (p *plan) cycles() bool {
 	})
 }
 
-// ofRow returns the value of a slot in a row of summaries.
+// ofRow returns the value of the column s in a row of summaries. at is the index of the row.
 func (s *slot) ofRow(r *tables.Row, at int64, m *models) tables.Cell {
 	switch s.from {
 	case fromSummary:
@@ -294,7 +294,7 @@ func (p *plan) filtered(rows []kept) []kept {
 // batchRows is the number of rows of summaries in a batch.
 const batchRows = 4096
 
-// taker accumulates batches and returns a grid.
+// taker takes batches of rows and returns the result that they give.
 type taker interface {
 	take(b *vector.Batch) error
 	grid() (*grid, error)
@@ -307,7 +307,7 @@ func newTaker(p *plan, limit *Limits) taker {
 	return newGrouper(p, limit)
 }
 
-// lister is a taker that keeps every row.
+// lister is the taker of queries without groups: it keeps every row.
 type lister struct {
 	p     *plan
 	limit int

@@ -29,7 +29,7 @@ const (
 	readinessTable = "derived_readiness"
 )
 
-// table is a table of queries.
+// table is a table that queries can name.
 type table struct {
 	name      string
 	indexType Type
@@ -38,7 +38,7 @@ type table struct {
 	byName    map[string]int
 }
 
-// column is a value of a row with a name.
+// column is a named value of the rows of a table.
 type column struct {
 	name   string
 	base   string // name in result columns
@@ -48,9 +48,9 @@ type column struct {
 	doc    string
 
 	from     origin
-	summary  *tables.Column       // fromSummary
-	resource *healthdata.Resource // fromSample
-	field    sampleField          // fromSample
+	summary  *tables.Column       // set if from is fromSummary
+	resource *healthdata.Resource // set if from is fromSample
+	field    sampleField          // set if from is fromSample
 	number   int                  // fromReadiness, fromLab and fromMacro: index of the value
 }
 
@@ -199,7 +199,7 @@ func sampleColumn(r *healthdata.Resource, name string) (column, bool) {
 			from: fromSample, resource: r, field: sampleFields[name],
 		}
 		if slices.Contains(sourceNames, name) {
-			// A source column by another spelling: it is known of every sample.
+			// A source column that is spelled as a field of the samples.
 			out.base = r.Slug + "." + name
 		}
 		return out, true
@@ -215,9 +215,8 @@ func sampleColumnNames(r *healthdata.Resource) []string {
 	return out
 }
 
-// The names that the reads of the API have for tables and columns are accepted in queries
-// too, where they mean the same value in the same unit. A result names its columns by the
-// names of this package.
+// Queries also accept the names that the read operations of the API use for tables and columns, if they mean the same
+// value in the same unit. Results use the names of this package.
 
 var tableAliases = map[string]string{"workouts": "workout"}
 

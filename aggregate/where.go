@@ -32,7 +32,7 @@ func (c Condition) String() string {
 	return condition.Spell(c.root)
 }
 
-// names resolves a name in a condition to a slot and type.
+// names resolves a name in a condition to a column: its number among the columns that the plan reads, and its type.
 type names func(o condition.Operand) (slot int, typ Type, fault *condition.Fault)
 
 // checker turns a parsed condition into a filter and collects errors.
@@ -127,7 +127,7 @@ func (c *checker) compare(n condition.Compare) vector.Filter {
 	return out
 }
 
-// classOf returns the class in which two columns are compared.
+// classOf returns how two columns are compared; ClassNone if they cannot be compared.
 func classOf(a, b Type) vector.Class {
 	number := func(t Type) bool { return t == typeInt || t == typeFloat }
 	switch {

@@ -21,7 +21,7 @@ type Activity struct {
 	CaloriesActive *float64 `json:"calories_active"`
 	// Steps is the number of steps.
 	Steps *int64 `json:"steps" wire:"tolerant"`
-	// DailyMovement is movement as metres of walking. Deprecated.
+	// DailyMovement is the day's movement as the metres of walking that equal it. Deprecated.
 	DailyMovement *float64 `json:"daily_movement"`
 	// Distance is in metres.
 	Distance *float64 `json:"distance"`

@@ -117,8 +117,8 @@ var summaryBounds = map[string]map[string]Bounds{
 	},
 }
 
-// Bounds returns the values that a sample of the resource can have, in the resource's unit. It returns false if
-// every finite number is accepted. The numbers of a blood pressure have [Resource.PartBounds].
+// Bounds returns the least and the greatest accepted value of a sample, in the resource's unit. It returns false if
+// every finite number is accepted. For the two numbers of a blood pressure see [Resource.PartBounds].
 func (r *Resource) Bounds() (Bounds, bool) {
 	b, ok := sampleBounds[r.Slug]
 	return Bounds{b[0], b[1], r.Unit}, ok
@@ -128,7 +128,7 @@ func (r *Resource) Bounds() (Bounds, bool) {
 type IntervalBounds struct {
 	// Start and End are the JSON names of the two times.
 	Start, End string
-	// Required reports whether an item must have an end. A sample may use its timestamp as the start.
+	// Required reports whether an item must have a start and an end. The start of a sample may be its timestamp.
 	Required bool
 	// Positive reports whether the end must be after the start. Otherwise both may be the same instant.
 	Positive bool

@@ -45,8 +45,7 @@ type ConnectionCreated struct {
 	Provider ProviderName     `json:"provider"`
 	// Source is the same as Provider, under its older name.
 	Source ProviderName `json:"source"`
-	// ExternalUserID is the provider's own name for the person; null where it has
-	// none, as for on-device stores.
+	// ExternalUserID is the provider's id of the person; null if the provider has none, as for on-device stores.
 	ExternalUserID *string `json:"external_user_id"`
 	// ResourceAvailability says for each resource whether data will arrive. It is never null in JSON.
 	ResourceAvailability map[string]Availability `json:"resource_availability"`
@@ -81,16 +80,17 @@ func ConnectionKey(user healthlab.UserID, provider string) string {
 type NewConnection struct {
 	// Provider is the slug of a configured provider.
 	Provider string
-	// ExternalUserID is the provider's own name for the person; nil if the provider has no such name.
+	// ExternalUserID is the provider's id of the person; nil if the provider has none.
 	ExternalUserID *string
 	// Scopes are the grants that the person gave, for providers with scopes.
 	Scopes []string
 	// Demo reports whether the data of the connection is generated.
 	Demo bool
-	// Client is the same as in [Connection].
+	// Client is the id of the team's own OAuth client that connects the source; empty for the client of the deployment.
 	Client string
-	// Consent is what the person agreed to by connecting; Connect sets its Provider and GrantedAt. It is nil if
-	// another party connects the source. In that case a withdrawn consent refuses the connection.
+	// Consent is what the person agreed to by connecting; Connect sets its Provider and GrantedAt. It is nil if someone
+	// other than the person, such as the team, connects the source; the connection is then refused if the person
+	// withdrew the last consent.
 	Consent *Consent
 }
 
@@ -99,13 +99,13 @@ func (n NewConnection) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("provider", n.Provider), slog.Bool("demo", n.Demo))
 }
 
-// Connect connects a source that sends its data to the service: an on-device store, a device of the mobile SDK,
-// or a team's own data ([SlugManual]). A connected source is not changed and has no event. A source that failed,
-// was paused or was removed is connected again. A cloud provider is refused: a person links it.
+// Connect connects a source that sends its data to the service: an on-device store, a device of the mobile SDK, or a
+// team's own data ([SlugManual]). If the source is connected already, Connect changes nothing and sends no event. It
+// connects a source again that failed, was paused or was removed. It refuses cloud providers, which a person links.
 //
-// [healthlab.Invalid] if the provider is not configured, or is a cloud provider; [healthlab.NotFound] if the
-// team has no such user; a [*healthlab.RuleError] of type [RuleInvalidRequest] if the user would have a demo
-// connection and a real one, and of type [RuleConsentWithdrawn] if the person withdrew the consent.
+// [healthlab.Invalid] if the provider is not configured, or is a cloud provider; [healthlab.NotFound] if the team has
+// no such user; a [*healthlab.RuleError] of type [RuleInvalidRequest] if the user would have a demo connection and a
+// real one, and of type [RuleConsentWithdrawn] if the person withdrew the consent.
 func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
@@ -145,9 +145,10 @@ func (s *Service) ConnectLinked(ctx context.Context, team healthlab.TeamID, id h
 }
 
 // ConnectingLinked is [Service.ConnectLinked] as a change of a user, for a caller that writes the change in one
-// transaction with its own rows. The function is pure and is for one connection, because the id of its event is
-// fixed. [healthlab.Invalid] as ConnectLinked returns it; the change itself returns [healthlab.NotFound] for a
-// deleted user and a [*healthlab.RuleError] as ConnectLinked does.
+// transaction with its own rows. The returned function is pure, so the transaction may run it again; it serves one
+// connection only, because the id of its event is fixed. ConnectingLinked returns [healthlab.Invalid] as ConnectLinked
+// does; the returned function returns [healthlab.NotFound] for a deleted user and a [*healthlab.RuleError] as
+// ConnectLinked does.
 func (s *Service) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.connectable(n)
 	if err != nil {
@@ -179,8 +180,9 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// Disconnecting is [Service.Disconnect] as a change of a user, for a caller that writes the change in one
-// transaction with its own rows. The errors are those of Disconnect; the change returns those about the user.
+// Disconnecting is [Service.Disconnect] as a change of a user, for a caller that writes the change in one transaction
+// with its own rows. Disconnecting returns [healthlab.Invalid] as Disconnect does; the returned function returns
+// [healthlab.NotFound] as Disconnect does.
 func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.provider(provider)
 	if err != nil {
@@ -311,10 +313,10 @@ type ConnectionView struct {
 	Slug string `json:"slug"`
 	// Logo is a URL; empty if the provider has none.
 	Logo string `json:"logo"`
-	// CreatedOn is the time of the last connection.
+	// CreatedOn is when the source was connected, or connected again after its last removal.
 	CreatedOn healthlab.Time   `json:"created_on"`
 	Status    ConnectionStatus `json:"status"`
-	// ExternalUserID is the provider's own name for the person; null where it has none.
+	// ExternalUserID is the provider's id of the person; null if the provider has none.
 	ExternalUserID *string `json:"external_user_id"`
 	// ErrorDetails is null unless the status is error.
 	ErrorDetails *ConnectionErrorDetails `json:"error_details"`
@@ -325,7 +327,7 @@ type ConnectionView struct {
 
 // ConnectionErrorDetails is the reason why a connection failed permanently.
 type ConnectionErrorDetails struct {
-	// ErrorType is one of the Failure names (open).
+	// ErrorType is one of the Failure constants, such as [FailureTokenRefresh] (open).
 	ErrorType string `json:"error_type"`
 	// ErrorMessage is a text for people.
 	ErrorMessage string         `json:"error_message"`
@@ -366,12 +368,12 @@ func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id hea
 	return out, nil
 }
 
-// FailConnection records that a provider refuses access permanently. The connection has the status
-// [ConnectionError] until the person links again, and one event is sent. A connection that is not [Connected] is
-// not changed and has no event.
+// FailConnection records that a provider refuses access permanently. The connection has the status [ConnectionError]
+// until the person links again, and one event is sent. If the connection is not [Connected], FailConnection changes
+// nothing and sends no event.
 //
-// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team
-// has no such user, or the user has not connected the provider.
+// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has no such user, or the user
+// has not connected the provider.
 func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string, f ConnectionFailure) error {
 	change, err := s.Failing(provider, f)
 	if err != nil {
@@ -390,9 +392,9 @@ func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id 
 	return nil
 }
 
-// Failing is [Service.FailConnection] as a change of a user, for a caller that writes the change in one
-// transaction with its own rows. It returns no event if nothing changed. The errors are those of FailConnection;
-// the change returns those about the user.
+// Failing is [Service.FailConnection] as a change of a user, for a caller that writes the change in one transaction
+// with its own rows. Failing returns [healthlab.Invalid] as FailConnection does. The returned function returns
+// [healthlab.NotFound] as FailConnection does, and no event if nothing changed.
 func (s *Service) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.provider(provider); err != nil {
 		return nil, err

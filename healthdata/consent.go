@@ -34,7 +34,7 @@ type ConsentWithdrawn struct {
 }
 
 func consentEventType() healthlab.EventType {
-	// The key of the event is that of the connection.
+	// The key is that of the connection, so that all events about one connection are delivered in order.
 	return healthlab.EventType{
 		Name: EventConsentWithdrawn, Mode: healthlab.Ordered, Data: ConsentWithdrawn{},
 		Doc: "A person has withdrawn the consent for a provider. The connection has ended, and data of the provider is refused.",
@@ -113,13 +113,12 @@ func (s *Service) RecordConsent(ctx context.Context, team healthlab.TeamID, id h
 	return c, nil
 }
 
-// WithdrawConsent ends the consent of a person for a provider, and removes the connection. Stored data stays;
-// later data is refused with [RuleConsentWithdrawn]. A consent that is already withdrawn is not changed, without
-// an event.
+// WithdrawConsent ends the consent of a person for a provider, and removes the connection. Stored data stays; later
+// data is refused with [RuleConsentWithdrawn]. If the consent is already withdrawn, WithdrawConsent changes nothing and
+// sends no event.
 //
-// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has
-// no such user. Where providers are linked, call linking.Service.WithdrawConsent, which also
-// removes the credential.
+// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has no such user. Where
+// providers are linked, call linking.Service.WithdrawConsent, which also removes the credential.
 func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.WithdrawingConsent(provider)
 	if err != nil {

@@ -33,7 +33,7 @@ type Device struct {
 	UserID healthlab.UserID `json:"user_id"`
 	// Provider is the slug of the source that reported the device.
 	Provider string `json:"provider"`
-	// SourceType is the type of the first data with a type.
+	// SourceType is the source type of the first data from this device that stated one.
 	SourceType SourceType `json:"source_type"`
 	// AppID names the first app that recorded with the device. It is null except for stores that many apps write
 	// to.
@@ -65,7 +65,7 @@ func firstNonEmpty(a, b *string) *string {
 	return a
 }
 
-// knownDevice is a device in its stored form.
+// knownDevice is a device as it is stored, with the time of its newest description.
 type knownDevice struct {
 	Device
 	// ReportedAt is the instant of the newest data that described the device. Older data that arrives later does
@@ -73,7 +73,7 @@ type knownDevice struct {
 	ReportedAt healthlab.Time `json:"told_at,omitzero"`
 }
 
-// update merges a description d from data of the instant told into the stored device.
+// update merges the description d into the stored device. told is the instant of the data that came with d.
 func (k *knownDevice) update(d Device, told healthlab.Time) knownDevice {
 	next := d.mergedWith(&k.Device)
 	older := told.Before(k.ReportedAt.Time)
@@ -115,8 +115,8 @@ func (d *DeviceInfo) check(p *healthlab.Problems) {
 	}
 }
 
-// kept returns the description without the fields that cannot be stored: a bad description must not refuse the
-// measurements. It returns nil if nothing identifies the device then.
+// kept returns the description without the fields that cannot be stored, because measurements must not be refused for a
+// bad description of their device. It returns nil if the remaining fields do not identify the device.
 func (d *DeviceInfo) kept() *DeviceInfo {
 	if d == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package healthdata keeps what people's devices and apps measured: users, the sources they have
-// connected, and the data of those sources.
+// Package healthdata keeps what people's devices and apps measured: users, the sources they have connected, and the
+// data of those sources.
 //
 //	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.Outbox, and a webhook.Dispatcher
 //	health, err := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
@@ -10,7 +10,7 @@
 // What a host calls and gets:
 //
 //   - [Service] checks input, applies the rules, and calls the stores.
-//   - [User]: a person whose data a team keeps, under an id of ours and one of the team's own.
+//   - [User]: a person whose data a team keeps, under an id of the service and an id of the team.
 //   - [Resource]: one kind of data (steps, sleep, glucose). [Resources] is the catalogue; routes, event
 //     names, units and aggregate tables derive from it.
 //   - [Sample]: one measurement of a timeseries. Samples of one source are a series, kept as columns by
@@ -20,20 +20,20 @@
 //
 // # Identity
 //
-// A summary is identified by its id, which is derived from who recorded what, so that a resend finds the
-// earlier version. A sample is identified by resource, provider, source type, app, device and timestamp.
-// For the same identity the latest value replaces; what is identical changes nothing and has no event.
+// The id of a summary is derived from its user, its source and the source's own key, such as the start of the night. A
+// resend therefore replaces the earlier version. A sample is identified by resource, provider, source type, app, device
+// and timestamp. Of several versions with one identity the latest is kept. Writing identical data changes nothing and
+// sends no event.
 //
 // # Time
 //
-// Instants are UTC. Every sample, and every summary that has one, carries the offset that was in force
-// where it was recorded; where the source does not know, the user's fallback zone decides. Days are local
-// days.
+// Instants are UTC. Samples, and summaries with an instant, have the UTC offset of the place where they were recorded.
+// If the source does not state it, the user's fallback zone gives it. Days are local days.
 //
 // # What it is not
 //
-// It does not merge sources: two devices that record one night give two summaries. Package aggregate
-// chooses between them.
+// It does not merge sources: two devices that record one night give two summaries. Package aggregate chooses between
+// them.
 package healthdata
 
 // Files in the order of reading: each uses those before it.

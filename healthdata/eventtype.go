@@ -53,7 +53,7 @@ type SummaryDeleted struct {
 // were removed, ascending by timestamp.
 type SamplesDeleted struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// SourceID is the same as in [Batch].
+	// SourceID is a number for the provider in the service. Receivers must not interpret it.
 	SourceID int             `json:"source_id"`
 	Source   Source          `json:"source"`
 	Data     []DeletedSample `json:"data"`
@@ -122,8 +122,8 @@ func shrink(item Summary, limit int) ([]byte, error) {
 	return append(data[:len(data)-1], `,"truncated":true}`...), nil
 }
 
-// withoutLargeParts returns a copy of a summary without its parts of unlimited size: maps, foods, stages and
-// days.
+// withoutLargeParts returns a copy of a summary without its parts of unlimited size: the map of a workout, the foods of
+// a meal, the stages of a night and the days of a menstrual cycle.
 func withoutLargeParts(item Summary) Summary {
 	switch v := item.(type) {
 	case *Workout:
@@ -153,5 +153,5 @@ func withoutLargeParts(item Summary) Summary {
 	}
 }
 
-// usualZones is the usual number of heart rate zones. Other numbers of zones are kept.
+// usualZones is the usual number of heart rate zones. A longer array counts as a part of unlimited size.
 const usualZones = 6

@@ -146,7 +146,7 @@ func (in *intake) checkFuture(p *healthlab.Problems, t healthlab.Time, path ...a
 	}
 }
 
-// event returns an event of this upload.
+// event returns an event about data of this upload. Its verb follows the team's VerbMode and the outcome.
 func (s *Service) event(in *intake, outcome PutOutcome, key string, data []byte) healthlab.Event {
 	verb := verbCreated
 	if in.settings.VerbMode == VerbSplit && outcome == PutChanged {
@@ -168,7 +168,8 @@ func (s *Service) reportUpload(ctx context.Context, in *intake, got *Received) {
 	}
 }
 
-// device returns the device of an upload. Its id is derived, so that it is the same in every upload.
+// device returns the device of an upload. Its id is derived from the source's description, so that every upload of the
+// device has the same id.
 func (in *intake) device() Device {
 	d, src := in.Upload.Device, &in.Source
 	key := "id\x00" + deref(d.ID)
@@ -187,9 +188,9 @@ func (in *intake) device() Device {
 	return out
 }
 
-// soleDevice returns the only known device of a connection, for data without a device. It returns nil if there
-// are several devices, or if the device is of another source type. Data of stores and apps may come from any
-// device.
+// soleDevice returns the only known device of a connection, for data without a device. It returns nil if there are
+// several devices, if the device is of another source type, or if the provider is an on-device store or the team's own
+// data, whose data may come from devices that the service does not know.
 func (s *Service) soleDevice(ctx context.Context, in *intake) (*uuid.UUID, error) {
 	if in.provider.Class == classStore || in.provider.Class == classManual {
 		return nil, nil //nolint:nilnil // there is none, which is no error

@@ -41,8 +41,8 @@ func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user
 	return got, nil
 }
 
-// putDevice stores the device of a checked upload, whose latest data is of the instant told, and sends an event
-// if the device is new or changed. It runs before the data is stored.
+// putDevice stores the device of a checked upload, and sends an event if the device is new or changed. told is the
+// instant of the upload's latest data. putDevice runs before the data is stored.
 func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) error {
 	if in.Upload.Device == nil {
 		return nil
@@ -61,7 +61,7 @@ func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) err
 	if err != nil {
 		return fmt.Errorf("encode device: %w", err)
 	}
-	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a changed payload alone is no change
+	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a new raw document with the same description sends no event
 	raw, err := s.devicePayload(ctx, in, d.ID)
 	if err != nil {
 		return fmt.Errorf("keep device: %w", err)

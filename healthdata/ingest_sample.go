@@ -15,16 +15,15 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// IngestSamples stores samples of one timeseries and one source, and sends events about new and changed samples.
-// Of several samples with one identity the last one is stored. Values are converted to the resource's unit.
+// IngestSamples stores samples of one timeseries and one source, and sends events about new and changed samples. Of
+// several samples with one identity the last one is stored. Values are converted to the resource's unit.
 //
-// A sample that is unreadable or impossible is refused alone (Counts.Refused), and the others are stored. If no
-// sample is left, or if a sample is refused and the upload is Atomic, nothing is stored and the error is
-// healthlab.Invalid with the problems by index and field, of at most [MostRefusals] items.
+// A sample that is unreadable or impossible is refused alone (Counts.Refused), and the others are stored. If no sample
+// is left, or if a sample is refused and the upload is Atomic, nothing is stored and the error is healthlab.Invalid
+// with the problems by index and field, of at most [MostRefusals] items.
 //
-// Errors: healthlab.NotFound without such a user, healthlab.Invalid, also with every problem of
-// the upload's own fields, and a healthlab.RuleError of type [RuleNoConnection] or
-// [RuleConsentWithdrawn].
+// It also returns healthlab.NotFound if the team has no such user, healthlab.Invalid with every problem of the upload's
+// own fields, and a healthlab.RuleError of type [RuleNoConnection] or [RuleConsentWithdrawn].
 func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Counts, error) {
 	r, err := resourceOf(resource, ClassTimeseries)
 	if err != nil {
@@ -254,7 +253,8 @@ func (s *Sample) ownOffset() *int {
 	return writtenOffset(&s.Timestamp, s.Start, s.End)
 }
 
-// checkLength reports an interval that is too long or too short for the resource. A local day may have 25 hours.
+// checkLength reports an interval that is too long or too short for the resource. A limit of 24 hours accepts a local
+// day of 25 hours.
 func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) {
 	longest := in.resource.Longest
 	wall := func(t healthlab.Time) time.Time {
@@ -331,7 +331,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 			check.NotFinite(p, in.resource.Unit, name)
 			return 0
 		}
-		return out + 0 // minus zero is zero
+		return out + 0 // adding zero turns minus zero into zero
 	}
 	switch in.resource.Value {
 	case ValuePressure:

@@ -69,7 +69,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 				return err
 			}
 			told := got
-			if begin == 0 { // including the summaries that were not written
+			if begin == 0 { // the report of the first part contains the summaries that were not written
 				told.Counts = out
 				told.Counts.add(&got.Counts)
 			}
@@ -139,8 +139,8 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 	return out, nil
 }
 
-// keepPayloads sets the stored payload on items without a payload. The workout of a recording, for example,
-// arrives without the provider's document about the workout.
+// keepPayloads sets the stored payload on items without a payload. A recording, for example, contains the values of its
+// workout but not the provider's document about it.
 func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary) error {
 	bare := func(item Summary) bool { return item.head().Raw == nil }
 	if !in.settings.ProviderRawData || !slices.ContainsFunc(items, bare) {
@@ -289,8 +289,9 @@ func summaryOf(written []Summary, i int, res PutResult) (Summary, error) {
 	return written[i], nil
 }
 
-// sessionEvent returns the event about a summary that was written or whose covering session changed. A covered
-// session has no created event, and a session that becomes covered has a deleted event.
+// sessionEvent returns the event about a summary that was written, or that another session of the same app and device
+// covers since this write or no longer covers. A covered session has no created event, and a session that becomes
+// covered has a deleted event.
 func (s *Service) sessionEvent(in *intake, item Summary, res PutResult) ([]healthlab.Event, error) {
 	id := item.head().ID.String()
 	outcome := res.Outcome
@@ -397,8 +398,8 @@ func readOffsets(p *healthlab.Problems, item Summary) {
 	}
 }
 
-// checkDay reports a local day before 1900 and, for a summary without an instant, a day in the future. A
-// predicted cycle may begin later.
+// checkDay reports a local day before 1900 and, for a summary without an instant, a day in the future. A predicted
+// menstrual cycle may begin in the future.
 func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	name := "calendar_date"
 	cycle, isCycle := item.(*MenstrualCycle)
@@ -473,7 +474,7 @@ func (in *intake) last(items []Summary, c *Counts) []Summary {
 	return kept
 }
 
-// record returns a summary in its stored form.
+// record returns the [Record] with which a summary is stored.
 func (in *intake) record(item Summary) (Record, error) {
 	doc, err := encodeRecord(item)
 	if err != nil {

@@ -28,8 +28,8 @@ func Reinterpret(digits healthlab.Time, loc *time.Location) healthlab.Time {
 	return healthlab.At(wall.Add(-time.Duration(before) * time.Second))
 }
 
-// clock reads the times of one source and one user, with the provider's affinity to time zones and the user's
-// fallback zone.
+// clock reads the times of one source and one user. It knows what the provider states about time zones ([Affinity]) and
+// the user's fallback zone.
 type clock struct {
 	loc      *time.Location
 	floating bool // times have clock digits without a zone
@@ -70,8 +70,8 @@ func (c clock) offset(at time.Time, own *int, zone *string) int {
 	return o
 }
 
-// writtenOffset returns the offset of the first time whose location is a place. UTC and the zone of the machine
-// are no places. It returns nil if there is none.
+// writtenOffset returns the UTC offset in seconds of the first time that was written with an offset; nil if there is
+// none. A time in time.UTC or time.Local was written without one.
 func writtenOffset(times ...*healthlab.Time) *int {
 	for _, t := range times {
 		if t == nil || t.Location() == time.UTC || t.Location() == time.Local {

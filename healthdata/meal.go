@@ -163,8 +163,8 @@ func kilocalories(e *Energy) (v float64, ok bool) {
 	return ResourceBySlug("calories_active").Convert(e.Value, e.Unit, "")
 }
 
-// energies calls visit with the energy of the meal and of each food, and with the path of its field. The path
-// has no name of a food.
+// energies calls visit with the energy of the meal and of each food, and with the path of its field. In the path, an
+// asterisk stands for the name of a food.
 func (m *Meal) energies(visit func(e *Energy, path ...any)) {
 	if m.Energy != nil {
 		visit(m.Energy)

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// Slugs of the on-device stores that are part of the API, beside manual.
+// Slugs of the on-device stores that the API names. [SlugManual] is the slug of a team's own data.
 const (
 	SlugAppleHealthKit = "apple_health_kit"
 	SlugHealthConnect  = "health_connect"
@@ -49,8 +49,8 @@ type Provider struct {
 	Backfill Backfill `json:"backfill,omitzero"`
 	// RelinkRerunsBackfill reports whether history is fetched again when a person links again.
 	RelinkRerunsBackfill *bool `json:"relink_reruns_backfill,omitempty"`
-	// Regions are the accepted values of the provider's region field by region of the service, the default
-	// first.
+	// Regions lists the values that the provider's region field accepts, by region of the service. The first value is
+	// the default.
 	Regions map[string][]string `json:"regions,omitempty"`
 	// MFA reports whether a sign-in with a password may require a code.
 	MFA bool `json:"mfa,omitempty"`
@@ -67,7 +67,8 @@ type Provider struct {
 	OwnSite bool `json:"own_site,omitempty"`
 	// Demo reports whether demo connections with generated data are allowed.
 	Demo bool `json:"demo,omitempty"`
-	// Throttle is the provider's throttling class in bulk backfills.
+	// Throttle is the rate at which bulk backfills from the provider start, such as 8_per_minute; package bulk has the
+	// list. Empty means 8_per_minute.
 	Throttle string `json:"throttle,omitempty"`
 	// RateLimits are the provider's limits on requests.
 	RateLimits RateLimits `json:"rate_limits,omitzero"`
@@ -98,7 +99,7 @@ type Scopes struct {
 type ProviderResource struct {
 	// Resource is the slug of the resource.
 	Resource string `json:"resource"`
-	// RefreshPath is the resource's name in the answer of a refresh; derived if it is empty.
+	// RefreshPath is the name of the resource in the HTTP answer to a refresh; derived from the slug if it is empty.
 	RefreshPath string `json:"refresh_path,omitempty"`
 	// Affinity is what the provider states about time zones. Empty means Native.
 	Affinity Affinity `json:"affinity,omitempty"`

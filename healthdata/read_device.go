@@ -26,8 +26,8 @@ func (s *Service) Devices(ctx context.Context, team healthlab.TeamID, user healt
 	return out, nil
 }
 
-// Device returns one device. healthlab.NotFound if the team has no such user, or the user no
-// such device.
+// Device returns one device. It returns healthlab.NotFound if the team has no such user, or the user has no such
+// device.
 func (s *Service) Device(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (Device, error) {
 	list, err := s.devices(ctx, team, user, id)
 	if err == nil && (len(list) == 0 || id == uuid.Nil) {

@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// ByPublished groups series by their published key. The series of a group differ in app and device; readers see
-// them as one series.
+// ByPublished groups series whose keys differ only in app and device ([SeriesKey.Published]). Readers see such a group
+// as one series.
 func ByPublished(all []Series) [][]Series {
 	slices.SortStableFunc(all, func(a, b Series) int { return a.Key.Compare(b.Key) })
 	var out [][]Series
@@ -22,9 +22,9 @@ func ByPublished(all []Series) [][]Series {
 	return out
 }
 
-// ReadPublished calls visit with the samples of the series of one published key inside a range, in order of
-// time, until visit returns false. Of several samples with one timestamp it visits the one that was received
-// last. A block is valid until visit returns.
+// ReadPublished calls visit with the samples of origins inside a range, in order of time, until visit returns false.
+// The keys of origins differ only in app and device. Of several samples with one timestamp it visits the one that was
+// received last. A block is valid until visit returns.
 func ReadPublished(ctx context.Context, v View, origins []Series, r series.Range, visit func(*series.Block) bool) error {
 	if len(origins) == 1 {
 		return readSeries(ctx, v, &origins[0], r, visit)
@@ -51,7 +51,7 @@ func ReadPublished(ctx context.Context, v View, origins []Series, r series.Range
 	return nil
 }
 
-// apartChunks is about how many chunks of all origins are read at a time.
+// apartChunks is about how many chunks ReadPublished holds in memory at a time, of all apps and devices together.
 const apartChunks = 64
 
 // apart cuts a range at the starts of chunks, so that only a part of the samples is in memory at once.

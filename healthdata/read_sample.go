@@ -291,7 +291,7 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 		h := &seriesReader{key: all[i].Key}
 		r := w.query.span()
 		if from.Provider != "" {
-			// The first place after the last sample of the previous page.
+			// Start after the last sample of the previous page.
 			after := from.Time
 			if all[i].Key.Part <= from.Part {
 				after++
@@ -386,8 +386,8 @@ type cursor struct {
 	Part       string     `json:"x,omitempty"`
 }
 
-// sum returns the checksum over the query and the position of a cursor. It is not a secret: a cursor reads
-// nothing that its query could not read.
+// sum returns the checksum over the query and the position of a cursor. It needs no secret: with a forged cursor a
+// caller reads only what its own query selects.
 func (c *cursor) sum(user healthlab.UserID, q *SampleQuery) []byte {
 	h := sha256.New()
 	for _, part := range [...]string{
@@ -423,7 +423,7 @@ func openCursor(text string, user healthlab.UserID, q *SampleQuery) (cursor, err
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
-	// Each cursor has only one valid text.
+	// The text must be the one that seal writes for this position and query.
 	if err != nil || c.Provider == "" || text != c.seal(user, q) {
 		var p healthlab.Problems
 		p.Add("cursor", "damaged, or of another query", "next_cursor")

@@ -32,7 +32,7 @@ type SummaryQuery struct {
 // dayIndexed are the resources whose index is a calendar day.
 var dayIndexed = map[string]bool{"activity": true, "menstrual_cycle": true}
 
-// record converts the query to one of a store.
+// record converts the query to the store's [RecordQuery].
 func (q SummaryQuery) record() (RecordQuery, error) {
 	r, err := resourceOf(q.Resource, ClassSummary)
 	if err != nil {
@@ -233,7 +233,8 @@ func (s *Service) RawSummaries(ctx context.Context, team healthlab.TeamID, user 
 	return out, nil
 }
 
-// recordOfWorkout is the stored document of a workout. The mark zones_of_stream is not published.
+// recordOfWorkout is the stored document of a workout. Unlike the published one, it records whether the heart rate
+// zones were computed from the workout's stream.
 type recordOfWorkout struct {
 	*Workout
 	ZonesOfStream bool `json:"zones_of_stream,omitempty"`

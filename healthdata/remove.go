@@ -70,9 +70,8 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 	return n, nil
 }
 
-// seriesOfOrigins returns the series that may have samples of a published key: one for each app and device of
-// the source. It reads no chunks: the removal of the same transaction may delete them, and so locks them when it
-// first reads them.
+// seriesOfOrigins returns the keys of the series that may have samples of a published key: one for each app and device
+// of the source. It reads only keys, because the removal in the same transaction locks chunks when it first reads them.
 func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey) (keys []SeriesKey, err error) {
 	apart := in.resource.Movement && in.provider.Class == classStore
 	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
@@ -91,8 +90,8 @@ func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey
 // RemoveSummaries removes summaries that a person has deleted at their source, by the source's own ids, as
 // [Service.RemoveSamples] does. It also removes the streams of workouts and the stages of nights.
 //
-// The errors are those of [Service.IngestSummaries], and healthlab.Invalid for a resource whose summaries have
-// no ids of the source, such as one a day.
+// The errors are those of [Service.IngestSummaries], and healthlab.Invalid for a resource whose summaries have no ids
+// of the source, such as activity, which has one summary for each day.
 func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, external []string) (int, error) {
 	r, err := resourceOf(resource, ClassSummary)
 	if err != nil {
@@ -135,7 +134,8 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 	return n, nil
 }
 
-// summariesDeleted returns the deleted events of removed summaries and of their parts.
+// summariesDeleted returns the deleted events of removed summaries and of their parts, such as the stages of nights,
+// and the events of remaining sessions whose covering session changed. parts is the resource slug of the parts.
 func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]healthlab.Event, error) {
 	if !in.emitsEvents() {
 		return nil, nil
@@ -185,7 +185,7 @@ func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, 
 	}
 	all := slices.Clone(gone.Gone)
 	slices.SortFunc(all, func(a, b series.Gone) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Type, b.Type)) })
-	all = slices.Compact(all) // several devices may have one time
+	all = slices.Compact(all) // two devices may have a sample at the same time
 	payload := SamplesDeleted{UserID: in.user.ID, SourceID: SourceNumber(in.Provider), Source: s.source(in.Source)}
 	perEvent := min(s.opts.BatchSamples, max(1, s.opts.BatchBytes/deletedSampleBytes))
 	var events []healthlab.Event

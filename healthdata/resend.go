@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// The user's fallback zone gives the offset of an item without a zone. If the same item is sent again after the
-// fallback zone has changed, it keeps its stored offset, because the person was elsewhere when it was recorded.
+// The user's fallback zone gives the offset of an item without a zone. An item that is sent again keeps its stored
+// offset even if the fallback zone has changed, because the new zone does not say where the item was recorded.
 
 func (in *intake) assumes(at time.Time, own *int, zone *string) bool {
 	// The fallback zone may have been another one when the item was first stored.

@@ -103,7 +103,8 @@ type Resource struct {
 	// Fields are the further JSON keys of samples of this resource. They are always written: null if not known,
 	// tags as a list.
 	Fields []string
-	// Legacy reports whether the deprecated read without groups exists too.
+	// Legacy reports whether the API also has the deprecated operation that reads samples without grouping them by
+	// source.
 	Legacy bool
 	// Rate is the expected density of samples.
 	Rate Rate
@@ -112,14 +113,14 @@ type Resource struct {
 	// Spans reports whether a value covers a period, as steps do, so that an interval of length zero is refused.
 	// Other resources, such as a temperature, accept it.
 	Spans bool
-	// Longest is the longest accepted interval.
+	// Longest is the longest accepted interval; 24 hours unless the catalogue says otherwise.
 	Longest time.Duration
 	// Movement reports whether samples are parts of a day's activity that several devices may count twice.
 	Movement bool
 
-	// ReadKey is the name of the array in the answer of a summary's read.
+	// ReadKey is the JSON name of the array in the answer of the API that lists summaries of this resource.
 	ReadKey string
-	// DatesOnly reports whether the summary's read accepts only dates, without a time of day.
+	// DatesOnly reports whether the API's list of these summaries accepts only dates, without a time of day.
 	DatesOnly bool
 	// Raw reports whether the provider's payload can be read too.
 	Raw bool
@@ -208,7 +209,7 @@ var catalogue = []Resource{
 	{Slug: "daylight_exposure", Additive: true, Spans: true, Shape: Interval, Unit: "min", Rate: Minutes},
 	{Slug: "handwashing", Additive: true, Shape: Interval, Unit: "count"},
 	{Slug: "note", Shape: Interval, Unit: "text", Value: ValueText, Fields: []string{"tags"}},
-	// The deprecated stages of sleep can be read and have no events.
+	// The deprecated series of sleep stages can be read, but has no events.
 	{Slug: "hypnogram", Spans: true, Shape: Interval, Unit: "stage", Legacy: true, Class: ClassTimeseries},
 }
 
@@ -309,7 +310,7 @@ func slugsOf(list []*Resource) []string {
 // HasType reports whether t is one of the known sample types.
 func (r *Resource) HasType(t string) bool { return slices.Contains(r.Types, t) }
 
-// Verbs of health data.
+// Verbs that end the names of health data events, as in daily.data.sleep.created.
 const (
 	verbCreated = "created"
 	verbUpdated = "updated"

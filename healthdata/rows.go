@@ -16,8 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// DataTables declares the tables of [NewData]. encryptSamples encrypts samples as records are encrypted; without
-// it samples are stored in clear, except texts. Both forms can be read.
+// DataTables declares the tables of [NewData]. encryptSamples encrypts samples as records are encrypted; without it
+// samples are stored in clear, except texts. Samples that were written with the other setting can be read.
 func DataTables(encryptSamples bool) []store.Definition {
 	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition(), removedTable.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
@@ -49,8 +49,8 @@ type Changes interface {
 	// Queries returns the rows of a team that Changed reads. A write reads them together with its own rows, so
 	// that they need no further round trip.
 	Queries(team healthlab.TeamID) []store.Query
-	// Changed receives the changed period of each resource: from the first to the last timestamp of changed
-	// samples, and Index of changed records with their former Index. The row of the user is read as Shared.
+	// Changed receives the changed period of each resource, by slug: from the earliest to the latest of the timestamps
+	// of changed samples and the former and present Index of changed records.
 	Changed(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]Span) error
 }
 
@@ -94,7 +94,7 @@ func (d *dataRows) begin(tx store.Tx, team healthlab.TeamID, user healthlab.User
 // eventsAtOnce is how many events one append writes.
 const eventsAtOnce = 1000
 
-// finish appends the events of a write and calls Changes. It clears the list of events as it goes, to free their
+// finish appends the events of a write and calls Changes. It clears events after they are appended, to free their
 // memory.
 func (d *dataRows) finish(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, events []healthlab.Event, spans changedSpans) error {
 	for part := range slices.Chunk(events, eventsAtOnce) {
@@ -146,7 +146,7 @@ func resourceID(user healthlab.UserID, resource string) string {
 }
 
 func (k *SeriesKey) id(user healthlab.UserID) string {
-	// The id of a row of one app and device begins with the id of the published series.
+	// The id of a row begins with the part that the series of all apps and devices of one source share.
 	return k.publishedID(user) + store.Text(k.Origin.App) + store.UUID(k.Origin.Device)
 }
 
@@ -253,7 +253,8 @@ var rawTable = store.Table[recordRow]{
 	Encode: func(r *recordRow) ([]byte, error) { return r.Raw, nil },
 }
 
-// recordVersion is a row that every change of a user's records of a resource increments.
+// recordVersion is a row whose Revision increases with every change of a user's records of a resource, so that readers
+// notice the change.
 type recordVersion struct {
 	owner
 	resource string
@@ -268,21 +269,22 @@ var recordVersions = store.Table[recordVersion]{
 	Decode: func(store.Row, *recordVersion) error { return nil },
 }
 
-// seriesHead is the first row of a series. Every change of the series writes it.
+// seriesHead is the row with the state of a series and with its last chunk while that is small (the open chunk). Other
+// chunks are closed and have rows of their own. Every change of the series writes its seriesHead.
 type seriesHead struct {
 	owner
 	id string
 	// version counts the changes of the series.
 	version int64
-	// closed is at or after the last sample of the closed chunks; series.MinTime - 1 if there are none.
+	// closed is not before the last sample of any closed chunk; series.MinTime - 1 if there are no closed chunks.
 	closed int64
-	// closedEnd is at or after the end of every interval of the closed chunks.
+	// closedEnd is not before the end of any interval of the closed chunks.
 	closedEnd int64
 	// open is the last chunk while it is small; N is 0 if there is none. It begins after closed.
 	open series.Chunk
 }
 
-// headForm is the first byte of a head. headBytes is the number of bytes before its open chunk.
+// headForm is the first byte of a stored seriesHead. headBytes is the number of bytes before its open chunk.
 const (
 	headForm  = 1
 	headBytes = 25
@@ -328,7 +330,7 @@ func parseChunk(doc []byte) (c series.Chunk, err error) {
 	}
 	n := 1 + int(doc[0])
 	if c.Header, err = series.ParseHeader(doc[1:n]); err == nil {
-		c.Data = doc[n:len(doc):len(doc)] // a row does not share its memory
+		c.Data = doc[n:len(doc):len(doc)] // not copied: rows do not share memory
 	}
 	return c, err
 }

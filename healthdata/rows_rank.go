@@ -12,16 +12,17 @@ import (
 // Samples of one time, of one series or of several apps and devices of one source, are ordered by when they were
 // received: see [series.Attrs.Rank]. A write gives its samples a higher rank than the stored ones.
 
-// hourMicros is one hour: points of two origins in the same hour compete, because the whole hour is decided at
-// once.
+// hourMicros is one hour in microseconds. Instant samples of two apps or devices in the same hour compete, because
+// readers take a whole hour from one of them.
 var hourMicros = time.Hour.Microseconds()
 
-// rival is a stored sample that may compete with a written one.
+// rival is a sample that may compete with another one. Intervals compete if they overlap, instants if they are in the
+// same hour; of two that compete the higher rank wins.
 type rival struct {
 	from, to int64
 	point    bool
 	rank     uint32
-	own      bool // of the written series
+	own      bool // the sample is in the series that is being written
 }
 
 func extent(from, end int64) (to int64, point bool) {
@@ -68,7 +69,8 @@ func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
 	return []store.Query{w.lastClosed(from), w.chunks(from, chunkID(w.id, r.To))}
 }
 
-// dayQueries returns the queries for the chunk headers of another origin on the local days of a batch.
+// dayQueries returns the queries for the chunk headers of w, the series of another app or device, on the local days of
+// a batch.
 func (w *seriesWrite) dayQueries(b *series.Block) []store.Query {
 	margin := 2 * 24 * hourMicros
 	from, to := b.Time[0]-margin, b.Time[b.Len()-1]+margin
@@ -80,7 +82,7 @@ func (w *seriesWrite) dayQueries(b *series.Block) []store.Query {
 	return []store.Query{before, {Key: table, By: store.ByID, From: chunkID(w.id, from), To: chunkID(w.id, to), Lock: store.Plain}}
 }
 
-// arrival orders the origins of a local day by when their data was received.
+// arrival says how late the samples of an app or device were received: by rank, then by the time of the last sample.
 type arrival struct {
 	rank uint32
 	at   int64
@@ -106,8 +108,8 @@ func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
 	return out, ok
 }
 
-// raise ranks the changed samples of a batch above the other origins on each of its local days. Each of them is
-// raised: the day stays with this origin as long as one of them is left.
+// raise ranks the changed samples of a batch above those of other apps and devices on each of its local days. It raises
+// each changed sample, so that this app or device wins the day as long as one of them is stored.
 func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 	const day = 24 * int64(time.Hour/time.Microsecond)
 	local := func(s *series.Sample) int64 { return floorTo(s.Time+int64(s.Offset)*1e6, day) }
@@ -125,7 +127,7 @@ func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 			continue
 		}
 		rank := w.rankOfDay(list[first].Time, at-farthestOffset, at+day+farthestOffset)
-		// Of overlapping intervals in one batch the later one wins, also if it begins on the next day.
+		// Of overlapping intervals in one batch the later one wins, even if it begins on the next day.
 		if list[first].Time < until {
 			rank = max(rank, above)
 		}
@@ -142,8 +144,8 @@ func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 // farthestOffset is more than any offset of local time from UTC.
 var farthestOffset = 18 * hourMicros
 
-// rankOfDay returns the least rank that puts all samples from a time on above what other origins have between two
-// times.
+// rankOfDay returns the least rank with which samples from the time first on win against all samples that other apps
+// and devices have between from and to.
 func (w *seriesWrite) rankOfDay(first, from, to int64) (rank uint32) {
 	for _, o := range w.siblings {
 		a, ok := o.latest(from, to)
@@ -183,8 +185,8 @@ func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	return out, nil
 }
 
-// rankSamples returns a batch with ranks, and reports for each sample whether another origin has a sample of its
-// time. shared is nil if there is none.
+// rankSamples returns a batch with ranks. shared reports for each sample whether another app or device has one at its
+// time; nil if there are no samples to compare with.
 func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared []bool, err error) {
 	if len(w.siblings) == 0 && (b.End == nil || len(w.old) == 0 && w.head.Value.open.MaxEnd <= b.Time[0]) {
 		return b, nil, nil
@@ -240,7 +242,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 	return ranked, shared, nil
 }
 
-// above gives a sample a higher rank than one that was received earlier.
+// above raises the rank of r so that r wins against o, which was received earlier, if the two compete.
 func (r *rival) above(o *rival) {
 	switch {
 	case o.own && (o.from == r.from || o.point && r.point), !r.competes(o):
@@ -290,8 +292,8 @@ func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
 	return out, nil
 }
 
-// published counts samples at a time of another origin's sample as changed, because readers saw a value at that
-// time.
+// published counts a new sample as changed if another app or device had a sample at its time, because readers then saw
+// a value at that time before.
 func published(o *series.Outcome, shared []bool) {
 	for i, s := range shared {
 		if s && o.States[i] == series.New {
@@ -311,8 +313,8 @@ type originTold struct {
 
 type originsTold []originTold
 
-// visibleChanges returns the samples that readers no longer see after a removal, and those that readers see
-// instead.
+// visibleChanges returns the samples that readers no longer see after a removal, and the samples of other apps and
+// devices that readers see in place of removed ones.
 func (o originsTold) visibleChanges() (gone []series.Gone, shown []ShownSample) {
 	type place struct {
 		key SeriesKey

@@ -27,7 +27,7 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 		}
 		part := records[:min(len(records), recordsAtOnce)]
 		first := w.at.recordQueries(w.resource, idsOf(part))
-		if len(part) == len(records) { // the sessions that new ones are compared with
+		if len(part) == len(records) { // read the sessions that overlap the new ones in the same round trip
 			times := sessions{}
 			for i := range part {
 				if part[i].isSession() {
@@ -87,7 +87,7 @@ type recordWrite struct {
 	version  *store.Entry[recordVersion]
 	results  []PutResult
 	spans    changedSpans
-	removed  removedDays // that changed records have no more
+	removed  removedDays // the days that changed records no longer have
 	sessions sessions    // the changed sessions
 }
 
@@ -136,7 +136,8 @@ func (w *recordWrite) put(tx store.Tx, records []Record) error {
 	return nil
 }
 
-// withMarks adds the records whose covering session changed to the results.
+// withMarks sets Covered in the results of written records, and appends results for other records whose covering
+// session changed.
 func withMarks(results []PutResult, records []Record, marked []*Record) []PutResult {
 	if len(marked) == 0 {
 		return results
@@ -264,7 +265,8 @@ func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, span
 	return gone, err
 }
 
-// normalRecord returns a record in its stored form.
+// normalRecord returns a copy of a record as it is stored: times in UTC to the microsecond, without Replaces and
+// CoveredBy.
 func normalRecord(r *Record) Record {
 	k := *r
 	k.Doc, k.Raw, k.Replaces, k.CoveredBy = bytes.Clone(r.Doc), bytes.Clone(r.Raw), nil, uuid.Nil

@@ -12,18 +12,21 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// RemovedDay is a day of which data of a user was removed. There may be other data of it, or data that came since.
+// RemovedDay is a day from which data of a user was removed. The day may still have other data, or data that was stored
+// later.
 type RemovedDay struct {
 	Resource   string
 	SourceType SourceType
-	// Day is one on the clock of the data: of a sample the local day, of a record its calendar date too.
+	// Day is the local day of a removed sample. For a removed record it is the local day of its index time or its
+	// calendar date.
 	Day healthlab.Date
-	// Hours has the bits of the hours of that day that samples were in, the lowest one for midnight.
+	// Hours has a bit for each hour of the day from which a sample was removed; the lowest bit is the hour after
+	// midnight.
 	Hours uint32
 }
 
-// removedRow has the days of a month of which data of a resource and source type was removed. Nothing else of what was
-// removed is kept.
+// removedRow lists the days of one month from which data of one resource and source type was removed. It keeps nothing
+// else of the removed data.
 type removedRow struct {
 	owner
 	removedDoc
@@ -37,7 +40,7 @@ type removedDoc struct {
 	Days       map[string]removedTime `json:"d"`
 }
 
-// removedTime is when something of a day was removed last, by the store's clock.
+// removedTime is when data of a day was last removed, by the store's clock, and the hours of all removed samples.
 type removedTime struct {
 	At    time.Time `json:"t"`
 	Hours uint32    `json:"h,omitempty"`
@@ -47,7 +50,7 @@ func (o owner) removedID(resource string, source SourceType, month string) strin
 	return resourceID(o.user, resource) + store.Text(string(source)) + month
 }
 
-// removedTable is found by the time of the last removal.
+// removedTable has the days with removed data, indexed by the time of the last removal.
 var removedTable = store.Table[removedRow]{
 	Name: "removed", PerUser: true,
 	Row: func(r *removedRow) store.Row {
@@ -67,14 +70,14 @@ var removedTable = store.Table[removedRow]{
 	},
 }
 
-// removedKey names a removedRow of a user.
+// removedKey identifies a removedRow of a user.
 type removedKey struct {
 	resource string
 	source   SourceType
 	month    string
 }
 
-// removedDays are the hours of the days of which a write removes something.
+// removedDays collects the days from which a write removes data, each with the bits of [RemovedDay].Hours.
 type removedDays map[removedKey]map[healthlab.Date]uint32
 
 func (d removedDays) add(resource string, source SourceType, day healthlab.Date, hours uint32) {
@@ -85,7 +88,7 @@ func (d removedDays) add(resource string, source SourceType, day healthlab.Date,
 	d[key][day] |= hours
 }
 
-// addSamples adds samples that were removed, of those that there were before.
+// addSamples adds the local days and hours of removed samples. before has the samples as they were stored, by time.
 func (d removedDays) addSamples(key *SeriesKey, gone []series.Gone, before map[int64]series.Sample) {
 	for _, g := range gone {
 		s := before[g.Time]
@@ -101,8 +104,8 @@ func (d removedDays) addSamples(key *SeriesKey, gone []series.Gone, before map[i
 	}
 }
 
-// addRecord adds the days of a record that was removed, or replaced by next if that is not nil: those that next has
-// not.
+// addRecord adds the days of a removed record. If next replaces the record, it adds only the days that next does not
+// have.
 func (d removedDays) addRecord(old, next *Record) {
 	for _, day := range recordDays(old) {
 		if next == nil || !slices.Contains(recordDays(next), day) {
@@ -111,10 +114,10 @@ func (d removedDays) addRecord(old, next *Record) {
 	}
 }
 
-// recordDays are the calendar date of a record and the day of its Index on its clock.
+// recordDays returns the local day of a record's index time and, if it differs, the calendar date of the summary.
 func recordDays(r *Record) []healthlab.Date {
 	days := []healthlab.Date{healthlab.DateOf(r.Index.UTC().Add(time.Duration(r.Offset) * time.Second))}
-	if item, err := r.Decode(); err == nil { // what cannot be read is in no summary
+	if item, err := r.Decode(); err == nil { // a document that cannot be decoded has no calendar date
 		if day := item.day(); !day.IsZero() && day != days[0] {
 			days = append(days, day)
 		}
@@ -122,7 +125,7 @@ func recordDays(r *Record) []healthlab.Date {
 	return days
 }
 
-// put notes the days in the transaction that removes them.
+// put stores the days in the transaction that removes the data.
 func (d removedDays) put(tx store.Tx, o owner) error {
 	for key, days := range d {
 		e, err := removedTable.Get(tx, o.key(o.removedID(key.resource, key.source, key.month)), store.Held)

@@ -86,16 +86,16 @@ type seriesWrite struct {
 	id    string
 	span  series.Span
 	from  int64          // the first written time
-	cells []series.Range // the cells of the grid that are written
-	n     int            // the greatest number of added samples
-	adds  *series.Block  // nil in a removal
+	cells []series.Range // the chunk periods that contain written times
+	n     int            // the greatest number of samples that the write adds
+	adds  *series.Block  // the samples to add; nil in a removal
 	// longest is the length of the longest interval of the resource, in microseconds.
 	longest int64
 	all     string // the common id prefix of all origins of the series
-	// siblings are the series of other apps and devices of the source. They are only read, and their heads are
-	// locked so that samples of all origins are ranked in one order.
+	// siblings are the series of other apps and devices of the source. They are only read, and their seriesHead rows
+	// are locked so that samples of all apps and devices are ranked in one order.
 	siblings []*seriesWrite
-	headers  []series.Header // headers of another origin, on the days of a batch
+	headers  []series.Header // chunk headers of a sibling, on the days of a batch
 	head     *store.Entry[seriesHead]
 	old      []series.Chunk  // the affected closed chunks, ascending
 	known    map[int64]int64 // the revisions of their rows, by start
@@ -121,7 +121,7 @@ func (o owner) headsOf(all string) store.Query {
 	return store.Query{Key: headTable.Key(store.Key{Team: o.team, User: o.user}), By: store.ByID, From: all, To: store.End(all), Lock: store.Held}
 }
 
-// first returns the queries of the first read: the heads and, for a long write, the last closed chunk, which
+// first returns the queries of the first read: the seriesHead rows and, for a long write, the last closed chunk, which
 // takes what the open chunk cannot hold.
 func (w *seriesWrite) first() []store.Query {
 	q := []store.Query{w.heads()}
@@ -141,7 +141,8 @@ func (w *seriesWrite) chunks(from, to string) store.Query {
 	return store.Query{Key: chunkTable.Key(store.Key{Team: w.team, User: w.user}), By: store.ByID, From: from, To: to, Lock: store.Held}
 }
 
-// readSeriesWrites reads the heads of some series and, if necessary in a second round trip, the affected chunks.
+// readSeriesWrites reads the seriesHead rows of some series and, if necessary in a second round trip, the affected
+// chunks.
 func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 	var more []store.Query
 	var whose []*seriesWrite
@@ -181,7 +182,7 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 	return nil
 }
 
-// takeHeads reads the head rows of the series and of its other origins.
+// takeHeads takes the seriesHead rows of the series, and of the series of other apps and devices, from an answer.
 func (w *seriesWrite) takeHeads(rows []store.Row) error {
 	heads, err := headTable.Decoded(rows)
 	if err != nil {
@@ -198,8 +199,8 @@ func (w *seriesWrite) takeHeads(rows []store.Row) error {
 	return nil
 }
 
-// chunkQueries returns the queries for the affected closed chunks. Samples after all closed chunks need none if
-// they fit into the open chunk; otherwise they are merged with the last closed chunk of their cell.
+// chunkQueries returns the queries for the affected closed chunks. Samples after all closed chunks need none if they
+// fit into the open chunk; otherwise they are merged with the last closed chunk of their period ([series.Span.Cell]).
 func (w *seriesWrite) chunkQueries() []store.Query {
 	open := &w.head.Value.open
 	if w.from > w.head.Value.closed {
@@ -216,8 +217,8 @@ func (w *seriesWrite) chunkQueries() []store.Query {
 	}
 	want := slices.Clone(w.cells)
 	if open.N > 0 {
-		// A chunk of a longer grid may own the rest of its last cell, with the open chunk in it: everything
-		// between the two is affected.
+		// A closed chunk that was written for longer chunk periods may reach past the present period, around the open
+		// chunk. The write then affects all chunks between the two.
 		want = append(want, series.Range{From: open.Start, To: open.Stop + 1})
 	}
 	_, load := series.Reach(w.span, want, w.pending())

@@ -32,8 +32,9 @@ func sameSession(a, b series.Range) bool {
 	return 2*common > min(a.To-a.From, b.To-b.From)
 }
 
-// covering returns for each session of one source the session that covers it, or zero. A longer session covers a
-// shorter one; of equal ones the one that changed last.
+// covering returns, by id, the session that covers each session of one source; the zero id if there is none. Of two
+// sessions that share more than half of the shorter one, the longer covers the other. Of equally long sessions the one
+// that changed last covers the other.
 func covering(list []*Record) map[uuid.UUID]uuid.UUID {
 	list = slices.SortedFunc(slices.Values(list), func(a, b *Record) int {
 		return cmp.Or(cmp.Compare(b.Session.To-b.Session.From, a.Session.To-a.Session.From),
@@ -70,8 +71,8 @@ func (o owner) sessionQuery(resource string, times []series.Range) store.Query {
 	}
 }
 
-// coverSessions updates which session covers which, among those that overlap the changed ones directly or
-// through others. It returns the records whose mark changed, by ID.
+// coverSessions sets CoveredBy of the sessions that overlap the changed ones, directly or through other sessions. It
+// returns the records whose CoveredBy changed, by ID.
 func (o owner) coverSessions(tx store.Tx, resource string, changed sessions, spans changedSpans) ([]*Record, error) {
 	var out []*Record
 	for teller, times := range changed {

@@ -21,8 +21,8 @@ var errMoved = errors.New("the data changed while it was read")
 
 // View implements [Data].
 //
-// Each query of a view is a snapshot of its own. The view also reads the heads and versions of earlier answers.
-// If one of them changed, the earlier answer is outdated and read is called again.
+// Each query of a view is a snapshot of its own. With a query, the view also reads the version rows of its earlier
+// answers. If one of them changed, the earlier answer is outdated and read is called again.
 func (d *dataRows) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
 	for try := range viewTries {
 		if try > 0 {
@@ -84,7 +84,7 @@ func (v *rowView) run(ctx context.Context, read func(View) error) (moved bool, e
 	return v.moved, err
 }
 
-// ask answers queries at the same instant as all earlier answers.
+// ask answers queries. It returns errMoved if the answers would be from a later instant than earlier answers.
 func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, err
 
 func sameRevision(a, b store.Row) bool { return a.ID == b.ID && a.Revision == b.Revision }
 
-// trust keeps a query and its answer as a witness.
+// trust keeps a query and its answer as a witness, so that later queries notice a change of the answer.
 func (v *rowView) trust(q store.Query, rows []store.Row) {
 	q.Bare = true
 	if slices.ContainsFunc(v.witness, func(w witness) bool { return w.q == q }) {
@@ -204,14 +204,14 @@ func (o owner) recordRange(q *RecordQuery) store.Query {
 	return find
 }
 
-// Queries returns the queries that read a user and answer [View].Records for q, to announce them to
-// [store.Ahead]. Views of other stores do not use it.
+// Queries returns the queries that read a user and answer [View].Records for q, to announce them to [store.Ahead]. Only
+// the view of a Data from [NewData] makes these queries.
 func (q RecordQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
 	return append(owner{team, user}.viewedRecords(&q), store.User(team, user))
 }
 
-// Queries returns the queries that read a user and answer [View].Series for q, without the headers of closed
-// chunks, to announce them to [store.Ahead]. Views of other stores do not use it.
+// Queries returns the queries that read a user and answer [View].Series for q, without the headers of closed chunks, to
+// announce them to [store.Ahead]. Only the view of a Data from [NewData] makes these queries.
 func (q SeriesQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []store.Query {
 	return append(owner{team, user}.viewedHeads(&q), store.User(team, user))
 }
@@ -261,7 +261,8 @@ func (o owner) viewedHeads(q *SeriesQuery) []store.Query {
 	return heads
 }
 
-// closedRows reads the rows of the closed chunks of each head in the range of q, with their samples if q.Whole.
+// closedRows reads the rows of the closed chunks of each series of heads in the range of q, with their samples if
+// q.Whole.
 func (v *rowView) closedRows(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([][]store.Row, error) {
 	ranged := q.From != 0 || q.To != 0
 	table := headerTable.Name
@@ -269,7 +270,7 @@ func (v *rowView) closedRows(ctx context.Context, q *SeriesQuery, heads []*store
 		table = chunkTable.Name
 	}
 	var find []store.Query
-	var whose []int // the index of the head of each query
+	var whose []int // for each query, the index of its series in heads
 	for i, h := range heads {
 		id, end := h.Value.id, store.End(h.Value.id)
 		switch {
@@ -348,7 +349,8 @@ func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.En
 	return out, nil
 }
 
-// Load implements [View]. A chunk belongs to the instant of its header if both have the same version.
+// Load implements [View]. If the version of a chunk differs from that of the header that Series returned, the data has
+// changed and read is called again.
 func (v *rowView) Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

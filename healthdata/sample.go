@@ -24,9 +24,9 @@ type Sample struct {
 	// Start and End bound an interval, half open. Both are nil for an instant.
 	Start *healthlab.Time `json:"start,omitempty" wire:"offset"`
 	End   *healthlab.Time `json:"end,omitempty" wire:"offset"`
-	// TimezoneOffset is seconds east of UTC where the sample was measured; never null on output. If an upload
-	// has null, the offset is that of the location of Timestamp, Start or End, unless that is UTC or time.Local.
-	// Otherwise the source states no offset.
+	// TimezoneOffset is seconds east of UTC where the sample was measured; never null on output. If an upload has null,
+	// the offset is taken from the time.Location of Timestamp, Start or End. The location UTC or time.Local means that
+	// the source states no offset.
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	// Type is the sample's type, for resources with types.
 	Type *string `json:"type"`
@@ -415,7 +415,7 @@ func (r *Resource) entry(s *Sample) (amount float64, ok bool) {
 	return amount, ok && check.Finite(amount)
 }
 
-// join adds an entry to another one.
+// join adds the diary entry s, with its amount in the resource's unit, to the entry to.
 func (r *Resource) join(to, s *Sample, amount float64) {
 	if r.Value == ValueText {
 		to.Value = Text(to.Value.Text + "\n" + s.Value.Text)
@@ -452,7 +452,7 @@ func agreed(a, b *string) *string {
 	return a
 }
 
-// purpose returns the purpose of two merged injections.
+// purpose returns the bolus purpose of two merged injections: mixed if one is for a meal and one a correction.
 func purpose(a, b *string) *string {
 	if a == nil || b == nil || *a == *b {
 		return agreed(a, b)

@@ -228,10 +228,10 @@ func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
 // errUnchanged ends an update that has nothing to write.
 var errUnchanged = errors.New("nothing to change")
 
-// View calls read with a consistent view of one user's stored data. Other packages query the view. read may run
-// more than once, as [Data] says. The view is used by one goroutine at a time and not after read returns; what
-// it returns is shared and must not be changed. The error of the last run is returned unchanged.
-// healthlab.NotFound without such a live user.
+// View calls read with a consistent view of one user's stored data, for queries of other packages. read may run more
+// than once, as [Data] says. The view is used by one goroutine at a time and not after read returns; what it returns is
+// shared and must not be changed. The error of the last run is returned unchanged. It returns healthlab.NotFound if the
+// team has no such user, or the user is deleted.
 func (s *Service) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
 	if _, err := s.live(ctx, team, user); err != nil {
 		return fmt.Errorf("look at data: %w", err)

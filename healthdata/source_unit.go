@@ -33,7 +33,8 @@ func (r *Resource) sourceUnit(unit, sampleType string, sent, stored []float64) s
 	return out
 }
 
-// turnedBack returns the number in a unit that converts to a stored value, with the fewest digits from 6 on.
+// turnedBack returns the number in a unit that converts to a stored value, with the fewest significant digits, at least
+// 6.
 func (r *Resource) turnedBack(unit, sampleType string, stored float64) (float64, bool) {
 	c, ok := r.conversion(unit, sampleType)
 	if !ok {

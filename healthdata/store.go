@@ -29,14 +29,14 @@ import (
 // healthlab.Invalid. Connections and Scopes that are empty come back nil, as does
 // ConnectedSources, which is not kept.
 //
-// A store draws the Seq of every event it writes: 1 for the first of a team and key,
-// and one more for each that follows.
+// A store assigns the Seq of every event it writes: 1 for the first of a team and key, and one more for each that
+// follows.
 type Users interface {
-	// Insert adds a live user, with Revision 1 whatever it says. The zero team or user, and a user with
-	// DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict. A live user of
-	// the team with the same client user id is a [*ClientUserIDError] that names the user. If limit is above
-	// zero and the team has that many live users already, it is healthlab.Exhausted; a taken client user id is
-	// reported first. Racing calls do not exceed the limit, and do not take one client user id twice.
+	// Insert adds a live user, with Revision 1 whatever u.Revision is. The zero team or user, and a user with
+	// DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict. A live user of the
+	// team with the same client user id is a [*ClientUserIDError] that names the user. If limit is above zero and the
+	// team has that many live users already, it is healthlab.Exhausted; a taken client user id is reported first.
+	// Racing calls do not exceed the limit, and do not take one client user id twice.
 	Insert(ctx context.Context, u User, limit int) error
 
 	// Get returns a user, live or deleted, until it is erased.
@@ -51,11 +51,10 @@ type Users interface {
 	// change leaves live, is a [*ClientUserIDError]. healthlab.Unavailable if the
 	// store gave up under contention.
 	//
-	// While a user is deleted, the same store writes no event about it, and the write
-	// that deletes it removes the events that are kept about it, with their deliveries
-	// and log; the Seq of their keys goes on. What else the store keeps of the user
-	// (orders, results, parsing jobs, demographics) is in no answer, as the contracts of
-	// those interfaces say, and comes back with the user.
+	// While a user is deleted, the same store writes no event about it. The write that deletes it removes its stored
+	// events with their deliveries and log, but the Seq of their keys continues. No read returns what else the store
+	// keeps of the user (orders, results, parsing jobs, demographics), as the contracts of those interfaces say; all of
+	// it can be read again after the user is restored.
 	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 		change func(*User) ([]healthlab.Event, error)) (User, error)
 
@@ -115,14 +114,14 @@ type UserPage struct {
 	Total int
 }
 
-// ClientUserIDError says that a live user of the team has this client user id
-// already, and which. It unwraps to healthlab.Conflict.
+// ClientUserIDError reports that a live user of the team already has this client user id, and names that user. It
+// unwraps to healthlab.Conflict.
 type ClientUserIDError struct {
 	User      healthlab.UserID
 	CreatedOn healthlab.Time
 }
 
-// Error says the rule.
+// Error returns a text without the client user id and the user.
 func (e *ClientUserIDError) Error() string { return "client_user_id is taken" }
 
 // Unwrap returns healthlab.Conflict.
@@ -145,9 +144,9 @@ type Data interface {
 	// the same id, records of two resources, the zero id, an empty Doc, NUL in Doc or Raw, and text
 	// with NUL or that is not UTF-8 are healthlab.Invalid. No records are no error and change nothing.
 	//
-	// Sessions of one provider, source type and origin that have more than half of the shorter one in
-	// common are one session: the longest one, of equal ones the one that changed last, covers the
-	// others. The marks of all of them are set anew with each write.
+	// Two sessions of one provider, source type and origin that share more than half of the shorter one are one
+	// session: the longer one covers the other, and of equally long ones the one that changed last. Each write sets
+	// CoveredBy of all sessions that it affects.
 	//
 	// events may run more than once and is pure; its error is returned unchanged and nothing is
 	// written. A nil events writes no event.
@@ -162,37 +161,34 @@ type Data interface {
 	MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
-	// Remove removes records and samples, all or none, and returns how many there were.
-	// What is not there is no error. The same series twice is healthlab.Invalid, and
-	// so are times that do not ascend.
+	// Remove removes records and samples, all or none, and returns how many of them existed. Missing ones are no error.
+	// The same series twice is healthlab.Invalid, and so are times that do not ascend.
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 
-	// RemovedDays returns the days of which data of a user was removed at an instant or after it, by resource, source
-	// type and day; those that a record has no more since it changed are among them. The clock of the store counts.
+	// RemovedDays returns the days from which data of a user was removed at or after an instant of the store's clock,
+	// by resource, source type and day. They include the days that a record lost because its time or offset changed.
 	RemovedDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, since time.Time) ([]RemovedDay, error)
 
-	// RemovedUsers returns the users of a team of whom RemovedDays has something, each once, in no order.
+	// RemovedUsers returns the users of a team for whom RemovedDays returns a day, each once, in no order.
 	RemovedUsers(ctx context.Context, team healthlab.TeamID, since time.Time) ([]healthlab.UserID, error)
 
-	// View calls read with a consistent view of one user's data: writes that are
-	// committed while read runs are not seen. read may run more than once, with a new view,
-	// where such a write changed what it had yet to see; only the last run counts. The view is
-	// used by one goroutine at a time and not after read returns. The error of the last run is
+	// View calls read with a consistent view of one user's data, without writes that are committed while read runs. If
+	// such a write changed data that read had not loaded yet, read runs again with a new view; only the last run
+	// counts. The view is used by one goroutine at a time and not after read returns. The error of the last run is
 	// returned unchanged.
 	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error
 
-	// Find returns the record of a team with this resource and id, and whose it is.
+	// Find returns the record of a team with this resource and id, and its user.
 	Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, Record, error)
 }
 
-// View is a consistent look at one user's data. What it returns is shared: do not
-// change it.
+// View is a consistent snapshot of one user's data. Results are shared with other readers: do not change them.
 type View interface {
 	// Records returns the records that fit the query, by Index, then ID.
 	Records(ctx context.Context, q RecordQuery) ([]Record, error)
-	// Series returns the series that fit the query, by key, each with its chunks'
-	// headers (Data is nil) in ascending order, and its pending segments, whole, in
-	// the order of arrival. Chunks that do not overlap the range are left out.
+	// Series returns the series that fit the query, by key. Each has the headers of its chunks (Data is nil),
+	// ascending, and its Pending chunks with their data, in the order of arrival. Chunks that do not overlap the range
+	// are left out.
 	Series(ctx context.Context, q SeriesQuery) ([]Series, error)
 	// Load returns the chunks of a series that begin at the given instants, with their data, in that order. It
 	// returns healthlab.NotFound if no chunk begins at an instant, or if the user does not have the series.
@@ -263,8 +259,8 @@ type PutResult struct {
 	CreatedAt time.Time
 	// Covered reports whether another record covers this one, WasCovered whether one did before the write.
 	Covered, WasCovered bool
-	// Record is set in results about other records whose mark changed. They follow the results of the written
-	// records, by ID.
+	// Record is set in results about records that were not written but whose covering session changed. They follow the
+	// results of the written records, by ID.
 	Record *Record
 }
 
@@ -350,16 +346,17 @@ type Removed struct {
 	IDs, PartIDs []uuid.UUID
 	// Samples has the samples that existed, for each entry of [Removal.Samples], ascending by time.
 	Samples [][]series.Gone
-	// Gone are the removed samples that readers no longer see. Shown are samples of other origins that readers
-	// see instead of removed ones, by published key and time.
+	// Gone are the removed samples at whose published key and time readers now see no sample. Shown are the samples of
+	// other origins that readers see instead of removed ones, by key and time.
 	Gone  []series.Gone
 	Shown []ShownSample
-	// Hidden are the removed records that were covered. Marked are the sessions whose mark changed.
+	// Hidden are the ids of the removed records that another session covered, so that readers did not see them. Marked
+	// are the remaining records whose covering session changed.
 	Hidden []uuid.UUID
 	Marked []*Record
 }
 
-// ShownSample is a sample of a series.
+// ShownSample is a sample with the key of its series.
 type ShownSample struct {
 	Key    SeriesKey
 	Sample series.Sample

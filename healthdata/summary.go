@@ -70,9 +70,9 @@ type Head struct {
 	UserID healthlab.UserID `json:"user_id" wire:"out"`
 	// Source is the source that recorded the summary.
 	Source Source `json:"source" wire:"out"`
-	// CreatedAt is when the summary was first stored. Service time.
+	// CreatedAt is when the summary was first stored, by the service's clock.
 	CreatedAt healthlab.Time `json:"created_at" wire:"out"`
-	// UpdatedAt is when its content last changed. Service time.
+	// UpdatedAt is when the content of the summary last changed, by the service's clock.
 	UpdatedAt healthlab.Time `json:"updated_at" wire:"out"`
 	// ExternalID is the source's own id of the record. Uploads have it, and it is part of the identity; it is
 	// not published.

@@ -86,8 +86,8 @@ type Unparsed struct {
 	Count int
 }
 
-// position returns the position in the upload of the k-th item that was read. If more than MostRefusals items
-// are unread, only the first ones are counted, and the result is after all of those.
+// position returns the position in the upload of the k-th item that could be read. If more than MostRefusals items
+// could not be read, it counts only the first of them, and treats the others as if they were at the end of the upload.
 func (u *Unparsed) position(k int) int {
 	for _, r := range u.First {
 		if r.Index > k {
@@ -182,7 +182,7 @@ type Received struct {
 
 // Refusal is a refused item with its problems.
 type Refusal struct {
-	// Index is the position of the item.
+	// Index is the position of the item in the upload, from 0.
 	Index int
 	// Problems name fields and rules, never values.
 	Problems []healthlab.Problem

@@ -164,7 +164,7 @@ type Connection struct {
 	Status   ConnectionStatus
 	// CreatedOn is when the source was connected, or connected again after its last removal.
 	CreatedOn time.Time
-	// ExternalUserID is the provider's own name for the person; nil if the provider has no such name.
+	// ExternalUserID is the provider's id of the person; nil if the provider has none.
 	ExternalUserID *string
 	// Scopes are the grants that the person gave, by the provider's names. They are nil for a provider without
 	// scopes and after the removal.
@@ -198,7 +198,7 @@ const (
 
 // ConnectionFailure is the reason why a connection failed permanently.
 type ConnectionFailure struct {
-	// Type is one of the Failure names; empty is [FailureUnknown].
+	// Type is one of the Failure constants, such as [FailureTokenRefresh]; empty is [FailureUnknown].
 	Type string
 	// Message and Details are texts for people. They never contain the provider's words about a person.
 	Message, Details string
@@ -489,8 +489,8 @@ func (u *User) grant(c Consent) {
 	}
 }
 
-// agree records the consent that a person gives by connecting a provider. It returns an error if there is none
-// and the last one was withdrawn.
+// agree records the consent c that a person gives by connecting a provider. It returns an error if c is nil and the
+// person has withdrawn the last consent.
 func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
 	if c == nil {
 		return u.consents(provider)

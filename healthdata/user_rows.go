@@ -55,7 +55,7 @@ var userTable = store.Table[User]{
 	},
 }
 
-// remainder returns the readable part of a user whose key was deleted: the id, the team and the state. It is
+// remainder returns the readable part of a user whose encryption key was deleted: the id, the team and the state. It is
 // enough to erase the user.
 func remainder(row store.Row) User {
 	u := User{ID: store.UserIDOf(row), Team: row.Team}
@@ -68,7 +68,7 @@ func remainder(row store.Row) User {
 	return u
 }
 
-// teamOfUser is a row with the team of a user id, so that no two users have one id.
+// teamOfUser is a row with the id of a user as its key, so that no two users of any team have the same id.
 type teamOfUser struct {
 	User healthlab.UserID
 	Team healthlab.TeamID
@@ -78,8 +78,8 @@ var userIDTable = store.Table[teamOfUser]{Name: "user_id", Clear: true, Row: fun
 	return store.Row{Key: store.Key{User: t.User, ID: store.UUID(t.User.UUID)}}
 }}
 
-// erasure is the state of the erasure of a deleted user. It is not encrypted, so that a stopped erasure
-// continues after the key of the person was deleted.
+// erasure is the state of the erasure of a deleted user. It is not encrypted, because an interrupted erasure continues
+// after the user's encryption key was deleted.
 type erasure struct {
 	Team      healthlab.TeamID
 	User      healthlab.UserID
@@ -131,8 +131,8 @@ var ConnectionTable = store.Table[ConnectionRow]{Name: "connection", Clear: true
 	return store.Row{Key: store.Key{User: c.User, ID: store.UUID(c.User.UUID) + c.Provider}, Due: c.Due}
 }}
 
-// accountRow links an account at a provider to a user who has connected it. The document does not contain the
-// account, which is the key.
+// accountRow links an account at a provider to a user who has connected it. The account is stored only as a digest, in
+// the index of the row.
 type accountRow struct {
 	Team     healthlab.TeamID
 	User     healthlab.UserID
@@ -140,7 +140,7 @@ type accountRow struct {
 	Account  accountDigest `json:"-"`
 }
 
-// accountDigest is the SHA-256 of a provider and the name of an account there.
+// accountDigest is the SHA-256 of a provider's slug and the id of an account at that provider.
 type accountDigest [sha256.Size]byte
 
 func digestAccount(provider, account string) accountDigest {
@@ -194,9 +194,9 @@ type UserOptions struct {
 	// OnDelete is called after a live user was deleted, to remove rows that other packages have only for live
 	// users. Default: none.
 	OnDelete []UserHook
-	// OnErase is called before the rows of a user are deleted. All rows with the user as Key.User are deleted
-	// anyway; a hook saves what must outlive the user, such as the names of files to delete. It must not read
-	// documents of the user, because their key may be deleted. Default: none.
+	// OnErase is called before the rows of a user are deleted. All rows with the user as Key.User are deleted anyway; a
+	// hook saves what must outlive the user, such as the names of files to delete. It must not read documents of the
+	// user, because the user's encryption key may be deleted. Default: none.
 	OnErase []UserHook
 	// Erasing is called during the erasure of a user with many rows, after each [ErasingRows] rows, with the
 	// number of deleted rows. It must be safe for concurrent use. Default: none.
@@ -210,7 +210,7 @@ type UserOptions struct {
 // It is immutable and safe for concurrent use.
 type UserRows struct{ opts UserOptions }
 
-// NewUserRows returns the users of a store whose tables include [UserTables].
+// NewUserRows returns UserRows for transactions of a store whose tables include [UserTables].
 func NewUserRows(opts *UserOptions) *UserRows {
 	if opts == nil {
 		opts = &UserOptions{}
@@ -229,8 +229,8 @@ func (r *UserRows) Get(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, 
 	return e.Value, nil
 }
 
-// lockedUser returns a user, live or deleted. opened is false if the user's key was deleted. It returns NotFound
-// if the team has no such user.
+// lockedUser returns a user, live or deleted. opened is false if the user's encryption key was deleted. It returns
+// NotFound if the team has no such user.
 func lockedUser(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock store.Lock) (e *store.Entry[User], opened bool, err error) {
 	key := store.UserKey(team, id)
 	if e, err = userTable.Get(tx, key, lock); err != nil || e != nil {
@@ -264,7 +264,7 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 	case err != nil:
 		return User{}, err
 	case !opened && next.Live():
-		return User{}, noUser() // a user cannot become live without the key of the person
+		return User{}, noUser() // a user whose encryption key was deleted cannot become live
 	}
 	next.ID, next.Team, next.CreatedOn, next.Revision = was.ID, was.Team, was.CreatedOn, was.Revision+1
 	if err := claimClientUserID(tx, &next); err != nil {
@@ -292,7 +292,7 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 	return next.Clone(), nil
 }
 
-// putUser writes a user back. Of a user whose key was deleted it writes the row without a document.
+// putUser writes a user back. If the user's encryption key was deleted, it writes the row without a document.
 func putUser(tx store.Tx, e *store.Entry[User], opened bool) error {
 	if opened {
 		return userTable.Put(tx, e)
@@ -304,7 +304,7 @@ func putUser(tx store.Tx, e *store.Entry[User], opened bool) error {
 	return nil
 }
 
-// deleted removes rows that a deleted user must not have.
+// deleted removes the events about a deleted user, and what the hooks of UserOptions.OnDelete remove.
 func (r *UserRows) deleted(ctx context.Context, tx store.Tx, u *User) error {
 	if r.opts.Events != nil {
 		if err := r.opts.Events.Forget(ctx, tx, u.Team, u.ID); err != nil {

@@ -28,8 +28,8 @@ func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUs
 // NewUserID returns an id for [Service.CreateUserAs].
 func (s *Service) NewUserID() healthlab.UserID { return healthlab.UserID{UUID: s.opts.NewUserID()} }
 
-// CreateUserAs is [Service.CreateUser] with an id that the caller made before. A transaction that may run again
-// uses one id for all its runs, because the key of a new user is created between two runs. It returns
+// CreateUserAs is [Service.CreateUser] with an id that the caller made before. A transaction that may run again must
+// use one id for all its runs, because the user's encryption key is created between two runs. It returns
 // [healthlab.Conflict] if a user has the id.
 func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewUser) (User, error) {
 	u, err := newUser(team, id, n, s.now())
@@ -142,8 +142,8 @@ func (s *Service) UsersDeletedSince(ctx context.Context, team healthlab.TeamID, 
 	}
 }
 
-// UsersWithRemovals returns the users of a team of whom [Service.RemovedDays] has something, each once, in no order;
-// users who were deleted, too.
+// UsersWithRemovals returns the users of a team for whom [Service.RemovedDays] returns a day, each once, in no order.
+// It includes users who have been deleted since.
 func (s *Service) UsersWithRemovals(ctx context.Context, team healthlab.TeamID, since time.Time) ([]healthlab.UserID, error) {
 	out, err := s.data.RemovedUsers(ctx, team, since)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Service) UsersWithRemovals(ctx context.Context, team healthlab.TeamID, 
 	return out, nil
 }
 
-// RemovedDays returns the days of which data of a live user was removed at an instant or after it, by resource, source
+// RemovedDays returns the days from which data of a live user was removed at or after an instant, by resource, source
 // type and day. [healthlab.NotFound] if the team has no such user.
 func (s *Service) RemovedDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, since time.Time) ([]RemovedDay, error) {
 	if _, err := s.live(ctx, team, user); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// NewUsers returns the users of a store whose tables include [UserTables].
+// NewUsers returns a Users that stores its rows in s, whose tables must include [UserTables].
 func NewUsers(s store.Store, opts *UserOptions) Users { return usersOverRows{s, NewUserRows(opts)} }
 
 type usersOverRows struct {
@@ -85,7 +85,7 @@ func checkLimit(tx store.Tx, team healthlab.TeamID, limit int) error {
 
 func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
 	e, err := userTable.LookOne(ctx, v.s, store.UserKey(team, id))
-	if err == nil && e == nil { // there is no such user, or the key was deleted
+	if err == nil && e == nil { // there is no such user, or the user's encryption key was deleted
 		bare := store.User(team, id)
 		bare.Bare = true
 		var got [][]store.Row
@@ -102,8 +102,8 @@ func (v usersOverRows) Get(ctx context.Context, team healthlab.TeamID, id health
 	return e.Value, nil
 }
 
-// users returns the users of rows without documents. A user whose key was deleted has only the fields of its
-// row.
+// users reads the users of rows that were read without documents. A user whose encryption key was deleted has only the
+// fields of its row.
 func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, error) {
 	got, err := v.documents(ctx, bare)
 	if err != nil {
@@ -120,7 +120,7 @@ func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, err
 	return out, nil
 }
 
-// documents reads the documents of some rows. The result of a row whose key was deleted is empty.
+// documents reads the documents of some rows. The result is empty for a row whose encryption key was deleted.
 func (v usersOverRows) documents(ctx context.Context, bare []store.Row) ([][]store.Row, error) {
 	q := make([]store.Query, len(bare))
 	for i, row := range bare {
@@ -204,7 +204,7 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 	if err != nil {
 		return UserPage{}, err
 	}
-	entries, err := userTable.Decoded(slices.Concat(got...)) // users whose key was deleted are left out
+	entries, err := userTable.Decoded(slices.Concat(got...)) // users whose encryption key was deleted are left out
 	for _, e := range entries {
 		page.Users = append(page.Users, e.Value)
 	}
@@ -337,7 +337,7 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 		rows += rowsAnErasure
 		err := v.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 			q := store.User(team, id).Hold()
-			q.Bare = true // the document may be unreadable, because the key of the person may be deleted
+			q.Bare = true // the documents may be unreadable, because the user's encryption key may be deleted
 			got, err := tx.Read(q)
 			if err != nil {
 				return err
@@ -365,9 +365,8 @@ func (v usersOverRows) Erase(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// eraseRows reads at most limit rows of a user and deletes those of the team. It deletes the rows of the user
-// and of the erasure last; after that the erasure is done. others is the number of rows of other teams, which
-// stay.
+// eraseRows reads at most limit rows of a user and deletes those of the team. others is the number of rows of other
+// teams, which stay. It deletes the rows of the user and of the erasure last; done is then true.
 func eraseRows(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, limit int) (others int, done bool, err error) {
 	got, err := tx.Read(store.Query{Key: store.Key{User: id}, By: store.ByUser, Limit: limit, Lock: store.Held, Bare: true})
 	if err != nil {

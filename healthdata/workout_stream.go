@@ -14,14 +14,13 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
-// IngestWorkoutStream stores the stream of a stored workout and sends an event with the path of the stream.
-// workout is the workout's id. A point without a possible time is left out, and so are positions and altitudes
-// that cannot be; Counts.Refused names the first 100 points, and Counts.RefusedCount is the number of all. A
-// stream all of whose points are left out is refused, and so is one of an Atomic upload of which something is
-// left out.
+// IngestWorkoutStream stores the stream of a stored workout and sends an event with the path of the stream. workout is
+// the workout's id. Points with an impossible time are left out, and so are impossible positions and altitudes;
+// Counts.Refused names the first 100 points, and Counts.RefusedCount is the number of all. A stream all of whose points
+// are left out is refused, and so is one of an Atomic upload of which something is left out.
 //
-// Errors: as of [Service.IngestSummaries]; healthlab.NotFound without such a workout of
-// this user and provider too.
+// The errors are those of [Service.IngestSummaries], and healthlab.NotFound if the user has no such workout from this
+// provider.
 func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
 	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, stream)
 	if err == nil && w == nil {
@@ -171,8 +170,8 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 	return in, of.(*Workout), rec, refused, nil
 }
 
-// putStream writes the stream of a workout and its heart rate zones, and returns the number of events. replaces
-// is the same as in [Record].
+// putStream writes the stream of a workout and its heart rate zones, and returns the number of events. replaces is the
+// document that the stored stream must have, as [Record].Replaces.
 func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
 	stream.dropUnmeasured()
 	stream.complete()
@@ -197,7 +196,7 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 		if results[0].Outcome == PutSame {
 			return nil, nil
 		}
-		// A stream of the history has an event too, because the event contains the path of the stream.
+		// A stream of a backfill has an event too, because receivers learn the path of the stream from it.
 		sent = 1
 		return []healthlab.Event{s.event(in, results[0].Outcome, streamSlug+"/"+w.ID.String(), notice)}, nil
 	})

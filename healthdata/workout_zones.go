@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// longestBeat is for how many seconds one heart rate of a stream is assumed to last. A longer gap is a pause or
-// a lost sensor.
+// longestBeat is the longest time, in seconds, that one heart rate of a stream is assumed to last. A longer gap is a
+// pause or a lost sensor.
 const longestBeat = 60
 
 // fillZones sets the heart rate zones of workouts without zones from their stored streams, or to an empty array,
@@ -69,8 +69,8 @@ func (s *Service) setZones(ctx context.Context, in *intake, w *Workout, stream *
 	return nil
 }
 
-// putZones sets the heart rate zones of a stored workout without zones from its stream, and returns the event
-// about the change.
+// putZones sets the heart rate zones of a stored workout without zones from its stream, and writes the workout with the
+// event about the change.
 func (s *Service) putZones(ctx context.Context, in *intake, stored Record, stream *WorkoutStream) error {
 	item, err := stored.Decode()
 	if err != nil {

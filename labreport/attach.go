@@ -251,8 +251,8 @@ func (d *document) sameComponent(a, b string) bool {
 	return len(x) > 0 && len(y) > 0 && x[0].Term.Component == y[0].Term.Component
 }
 
-// headsRows reports whether the row of a line needs the text as a heading: its name is known after the text and
-// not alone.
+// headsRows reports whether the row of line i needs the text as a heading: the catalogue knows the name of the row with
+// the text before it, and not without it.
 func (d *document) headsRows(text string, i int, cols []column) bool {
 	if i >= len(d.lines) {
 		return false

@@ -81,7 +81,7 @@ func RangeFlags(t ValueType, value string, b Bounds) (above, below *bool) {
 	if b.High != nil {
 		hi := *b.High
 		switch {
-		// P lies inside (hi, ∞), or [hi, ∞) if hi itself is outside the range.
+		// All numbers that the value can mean are above the range.
 		case p.low > hi, p.low == hi && (p.lowOpen || b.HighOpen):
 			above = ptr(true)
 		case p.high < hi, p.high == hi && (!b.HighOpen || p.highOpen):
@@ -208,7 +208,7 @@ func wordKind(s string) (string, bool) {
 	return c, ok
 }
 
-// titerWithin compares "1:80" with "<1:40".
+// titerWithin compares a titer such as 1:80 with an expected limit such as <1:40.
 func titerWithin(value, expected string) Interpretation {
 	read := func(s string) (sign string, n float64, ok bool) {
 		s = strings.ReplaceAll(refrange.PlainMarks(s), " ", "")

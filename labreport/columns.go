@@ -175,7 +175,7 @@ func resolveSecondColumns(cols []column) {
 	for i := range cols {
 		if cols[i].role == rValue {
 			if seen && !rOutThere {
-				// "Result Interpretation": the column has flags.
+				// An older result, or the interpretation of the first column ("Result Interpretation").
 				cols[i].role, cols[i].second = rPrev, true
 			}
 			seen = true

@@ -12,10 +12,10 @@ var (
 	reWithPoint   = regexp.MustCompile(`\d\.\d`)
 )
 
-// withPoint returns the value with a decimal point if a value on a picture probably lost it: with the point the
-// digits fit the printed range, and without it they do not. A range that prints decimals needs a smaller
-// distance than one that prints none; and so does a range with one end, because nearly every number fits it.
-// reference must have a decimal point.
+// withPoint returns the value with a decimal point if a value on a picture probably lost it: with the point the number
+// fits the printed range, and without it the number does not. The value must be at least twice the upper end of a range
+// that prints no decimals. A range with only a lower end is used only if it prints decimals, because nearly every
+// number is above it. reference must have a decimal point.
 func withPoint(value string, b Bounds, reference string) (string, bool) {
 	digits := strings.TrimLeft(value, "<>= ")
 	mark := value[:len(value)-len(digits)]
@@ -35,7 +35,7 @@ func withPoint(value string, b Bounds, reference string) (string, bool) {
 	if b.Low != nil && b.High != nil && !above && !below || below || b.Low == nil && !above {
 		return "", false
 	}
-	if !above && !(decimals && b.High == nil) { // only "> 5.4" remains
+	if !above && !(decimals && b.High == nil) { // only a range such as "> 5.4" remains
 		return "", false
 	}
 	if above && !decimals && v < 2**b.High {

@@ -13,15 +13,16 @@
 //
 //   - [Job] is one report on its way through the [Service]: staged, read, perhaps reviewed by a person,
 //     completed or failed.
-//   - [Data] is what was read; [Evidence] is the receipt: page, box and confidence of every field.
+//   - [Data] is what was read; [Evidence] says from where: page, box and confidence of every field.
 //   - [Reader] calls no model and no network, and it never guesses a digit: what it cannot read it leaves
 //     out or marks with a low confidence.
-//   - [TextExtractor] is where words come from: a PDF's text, an OCR engine. An adapter implements it.
-//   - [loinc.Catalogue] is where codes come from. [loinc.Embedded] holds common laboratory terms;
+//   - [TextExtractor] returns the words of a file: a PDF's text, or the output of an OCR engine. An adapter
+//     implements it.
+//   - [loinc.Catalogue] finds codes for names. [loinc.Embedded] holds common laboratory terms;
 //     [loinc.Load] reads the published table instead.
 //
-// It orders nothing and has nothing to do with the results of orders: those come from a laboratory as data,
-// these from paper.
+// It orders no tests and does not handle the results of orders: laboratories send those as data, while this package
+// reads documents.
 package labreport
 
 // Files in the order of reading: each uses those before it.

@@ -159,7 +159,7 @@ type ranged struct {
 	ok bool
 }
 
-// nearly also accepts slightly misread or misspelt names.
+// nearly returns how well a name matches the catalogue, 0 to 1, even if it is slightly misread or misspelt.
 func (g *grammar) nearly(name string) float64 {
 	if k := g.known(name); k > 0.8 {
 		return k
@@ -202,7 +202,7 @@ func cleanName(s string) string {
 
 const impossible = -1e9
 
-// mostTokens is the greatest value in longest.
+// mostTokens is the greatest number of tokens of any part of a line.
 const mostTokens = 12
 
 // longest is the greatest number of tokens of a part by role.
@@ -353,7 +353,7 @@ func (s *search) score(r role, i, n int) float64 {
 // crossing is the cost of a wide gap inside of a part, by role.
 var crossing = [roles]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}
 
-// gaps scores the start and end of a part against the cells.
+// gaps scores whether a part starts and ends where the cells of the line do.
 func (s *search) gaps(r role, i, n int) float64 {
 	v := 0.0
 	crossed := 0
@@ -477,7 +477,7 @@ func (s *search) place(r role, i, n int) float64 {
 	return -2.2
 }
 
-// toPointAll rewrites every number of a text.
+// toPointAll rewrites every number of a text with a decimal point and without group marks.
 func toPointAll(s string, d Decimals) string {
 	fields := strings.Fields(refrange.PlainMarks(s))
 	if d == Comma {

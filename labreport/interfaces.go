@@ -34,8 +34,8 @@ type Store interface {
 	// behave as if they ran one after another.
 	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) ([]healthlab.Event, error)) (Job, error)
 
-	// List returns jobs, newest first, ties by descending id. In a restored backup, List and
-	// Claim leave out jobs of persons whose key was deleted.
+	// List returns jobs, newest first, ties by descending id. In a restored backup, List and Claim leave out jobs of
+	// users whose encryption key was deleted.
 	List(ctx context.Context, q Query) ([]Job, error)
 
 	// Claim claims at most n jobs of any team whose DueAt is not later than the store's own clock, the longest
@@ -65,20 +65,19 @@ type ListPosition struct {
 	ID        JobID
 }
 
-// BlobStore keeps files. An implementation encrypts them at rest;
-// they are health data. Where a host has keys of persons, a file is encrypted with the
-// key of its user, so that deleting the key erases copies of the file as well: Get is
-// then [healthlab.NotFound], and Delete still works.
+// BlobStore keeps files. An implementation encrypts them at rest, because they are health data. If the host has an
+// encryption key for each user, a file is encrypted with the key of its user, so that deleting that key also erases
+// copies of the file: Get is then [healthlab.NotFound], and Delete still works.
 //
-// Put and Get name the user whom the file is about. A file is found by its key alone; an
+// Put and Get name the user whom the file is about. A file is found by its name alone, the parameter key; an
 // implementation that encrypts for each user does not open it for another one.
 //
-// A key is letters, digits, hyphens, underscores and single slashes between them, at most 512 bytes; another one
-// is [healthlab.Invalid]. Keys that differ in case are different, and one may begin with another. Put replaces
-// the whole content, or after an error nothing: readers see the old content or the new, never a part, even after
-// a crash. An error of the content reader is wrapped. Put and Delete may be called again after any error. Get of
-// a missing file is [healthlab.NotFound]; Delete of it is no error. Once ctx has ended, a call returns the
-// context's error and changes nothing. Implementations are safe for concurrent use.
+// A name is letters, digits, hyphens, underscores and single slashes between them, at most 512 bytes; another one is
+// [healthlab.Invalid]. Names that differ in case are different, and one may begin with another. Put replaces the whole
+// content, or after an error nothing: readers see the old content or the new, never a part, even after a crash. An
+// error of the content reader is wrapped. Put and Delete may be called again after any error. Get of a missing file is
+// [healthlab.NotFound]; Delete of it is no error. Once ctx has ended, a call returns the context's error and changes
+// nothing. Implementations are safe for concurrent use.
 type BlobStore interface {
 	Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error
 	// Get returns the content; the caller closes it.

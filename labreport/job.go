@@ -178,7 +178,7 @@ type StoredFile struct {
 	Size int64
 }
 
-// Review is a person's decision.
+// Review is a person's decision about the draft of a job.
 type Review struct {
 	healthlab.Private
 

@@ -24,8 +24,8 @@ var jobTable = store.Table[Job]{Name: "parsing_job", Row: func(j *Job) store.Row
 	return r
 }}
 
-// jobFiles has the files of a job in a separate row, so that they are found after the person's key was deleted.
-// It is due after the user was erased.
+// jobFiles has the files of a job in a separate row, so that they are found after the user's encryption key was
+// deleted. It is due after the user was erased.
 type jobFiles struct {
 	ID        JobID
 	Team      healthlab.TeamID
@@ -59,7 +59,8 @@ type StoreOptions struct {
 	UsersElsewhere bool
 }
 
-// NewStore returns a Store on a store whose tables include [Tables]. Erasing a user must call [EraseJobs].
+// NewStore returns a Store that keeps jobs in s, whose tables must include [Tables]. Erasing a user must call
+// [EraseJobs].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	r := rowStore{s: s}
 	if opts != nil {

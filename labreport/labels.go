@@ -4,7 +4,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// metaField is the field that a label in the head of a report announces.
+// metaField is the kind of data that a label such as "Date of birth" announces on a report.
 type metaField uint8
 
 const (

@@ -25,8 +25,8 @@ type metaReader struct {
 	language string
 }
 
-// label finds a label at tokens[i]; n is its length in tokens. strong labels end
-// with a colon or stand at the beginning of a cell.
+// label finds the longest label that begins at tokens[i]; n is its number of tokens. It returns noField and 0 if there
+// is none.
 func label(tokens []token, i int) (f metaField, n int) {
 	for n = min(6, len(tokens)-i); n > 0; n-- {
 		var words []string

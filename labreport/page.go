@@ -278,7 +278,7 @@ var (
 // splitWord splits a printed word with several parts: a number and its unit, a label and its value, dot leaders.
 func splitWord(w token) []token {
 	if strings.HasSuffix(w.text, ").") || strings.HasSuffix(w.text, "].") {
-		w.text = w.text[:len(w.text)-1] // the end of a sentence
+		w.text = w.text[:len(w.text)-1] // without the full stop of a sentence
 	}
 	text := w.text
 	if strings.Trim(text, ".…_-·•●■▪◦‣○*|") == "" && text != "-" && text != "--" && text != "*" && text != "**" && text != "---" {

@@ -34,7 +34,7 @@ type Reader struct {
 	catalogue loinc.Catalogue
 }
 
-// NewReader returns a Reader that matches with the catalogue; nil means [Embedded].
+// NewReader returns a Reader that matches with the catalogue; nil means [loinc.Embedded].
 func NewReader(c loinc.Catalogue) *Reader {
 	if c == nil {
 		c = loinc.Embedded()

@@ -82,7 +82,7 @@ func (d *document) nameAndUnit(r *row) {
 	r.nameToks, r.unitToks = r.p.find(rName), r.p.find(rUnit)
 	if first := r.nameToks[0].text; len(r.nameToks) > 1 && strings.IndexByte("([", first[0]) >= 0 {
 		if b, ok := d.g.bounds(toPointAll(first, d.g.decimals)); ok && b.Any() {
-			r.nameToks = r.nameToks[1:] // the range of the row next to it
+			r.nameToks = r.nameToks[1:] // the first token is the range of the row beside this one
 		}
 	}
 	if whole := r.p.nameWithIndex(); whole != nil {
@@ -163,7 +163,7 @@ func withDigits(name string, terms []*loinc.Term) string {
 	return strings.Join(printed, " ")
 }
 
-// digitsOf returns a word with the digits of another one of the same length.
+// digitsOf returns word with the digits that from, which is of equal length, has at the same positions.
 func digitsOf(from, word string) string {
 	out := []byte(word)
 	for i := range from {
@@ -309,7 +309,7 @@ func (d *document) refuse() FailureReason {
 }
 
 func (d *document) measuredIn(r *row) bool {
-	// A price of copper changes by percent; copper in blood has no percentage.
+	// The percentage in a list of copper prices is not a unit of copper in blood.
 	found := d.g.find(r.name)
 	return slices.ContainsFunc(found[:min(len(found), 12)], func(f loinc.Found) bool {
 		return loinc.MeasuredIn(f.Term, r.unit)

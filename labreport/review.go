@@ -40,7 +40,7 @@ type JobReview struct {
 	healthlab.Private
 
 	JobSummary
-	// Draft is the extracted data with the place and confidence of each field; nil before.
+	// Draft is the extracted data with the place and confidence of each field; nil until the report is read.
 	Draft *Data `json:"draft"`
 	// Corrections are those of the review; never nil.
 	Corrections []Correction `json:"corrections"`

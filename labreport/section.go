@@ -27,7 +27,7 @@ func specimenIn(panel string) loinc.Specimen {
 // states no other specimen.
 var departments = map[string]bool{"hematology": true, "haematology": true, "hamatologie": true, "hematologia": true, "hematologie": true}
 
-// bloodPanels are words, in the form of termKey, in names of panels that are measured in blood.
+// bloodPanels are words, in the form of [loinc.Key], in names of panels that are measured in blood.
 var bloodPanels = fold.Set(`cbc haemogram hemogram hemogramme lipid lipide lipido lipidprofil lipidique lipidico lipidstatus blutfette fettstoffwechsel metabolic bmp cmp
 	electrolyte elektrolyte electrolito liver leber leberwerte hepatic hepatico hepatique hepatogramme thyroid schilddruse schilddrusenwerte tiroide tiroideo tiroidea thyroide thyroidien
 	coagulation gerinnung coagulacion hemostase hemostasia vitamin vitamine iron eisenstoffwechsel anemia hormone hormone serology serologie serologia renal nierenwerte tumor`)

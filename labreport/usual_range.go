@@ -113,7 +113,7 @@ type rangeSize int
 const (
 	usualSize    rangeSize = iota
 	otherPlaces            // larger by a power of ten: decimal points were lost or moved
-	farFromUsual           // of another size
+	farFromUsual           // larger or smaller, and not by a power of ten
 )
 
 // sizeOf compares a printed range with the published one of the analyte, and returns by how many places the

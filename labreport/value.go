@@ -139,8 +139,8 @@ func number(s string) (float64, bool) {
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// valueClasses has the meaning of values in words by their names in the word files. Two words of one class have
-// the same meaning.
+// valueClasses has the classes of values in words, which are keys in the word files. Two words of one class have the
+// same meaning.
 var valueClasses = func() map[string]string {
 	out := map[string]string{}
 	for _, c := range strings.Fields("negative positive trace clear yellow colour cloudy amount normal abnormal between immune notimmune type none") {
@@ -171,7 +171,7 @@ const (
 	noteShape // known words that explain why there is no value
 )
 
-// valueShape returns the form of a text that may be in a value column. The number is written as in the document.
+// valueShape returns the form of a text that may be in a value column. Its numbers have the decimal mark d.
 func valueShape(s string, d Decimals) shape {
 	s = strings.TrimSpace(strings.Trim(strings.TrimSpace(refrange.PlainMarks(s)), "*!"))
 	if s == "" || len(s) > 60 {

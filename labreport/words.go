@@ -56,7 +56,8 @@ var vocabulary = func() []wordRow {
 	return out
 }()
 
-// wordsBy returns a list of the vocabulary by its keys. Unknown keys are left out.
+// wordsBy returns the words of a list of the word files, each with the value that keys has for the key of the word.
+// Words with other keys are left out.
 func wordsBy[K any](list string, keys map[string]K) map[string]K {
 	out := map[string]K{}
 	for _, row := range vocabulary {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Ahead returns a context for a use case that reads, with the queries that it will ask. The first Read of a
-// [ReadAhead] store with the context asks all of them in one round trip, from the same snapshot; later reads of
-// these queries cost no round trip. Locks are ignored. A query that is missing here costs a round trip of its
-// own. queries is called until a Read succeeds, and by one store only.
+// Ahead returns a context for a use case that reads. queries returns the queries that the use case will make. The first
+// Read of a [ReadAhead] store with the context makes all of them in one round trip, from the same snapshot; later reads
+// of these queries cost no round trip. Locks are ignored. A query that queries does not return costs a round trip of
+// its own. queries is called until a Read succeeds, and by one store only.
 //
-// The answers are those of one instant until the context is used for an Update. Use the context for one use
-// case, and [Fresh] for reads that must see later changes.
+// The answers are those of one instant until the context is used for an Update. Use the context for one use case, and
+// [Fresh] for reads that must see later changes.
 func Ahead(ctx context.Context, queries func() []Query) context.Context {
 	return context.WithValue(ctx, aheadKey{}, &ahead{queries: queries})
 }
@@ -31,7 +31,7 @@ type ahead struct {
 	mu      sync.Mutex
 	queries func() []Query  // nil after the first round trip
 	known   map[Query][]Row // nil before the first round trip
-	of      *readAhead      // the store that has made it
+	of      *readAhead      // the store that gave the answers
 }
 
 // ReadAhead returns s with reads that use the queries of [Ahead] about these tables.
@@ -70,8 +70,8 @@ func (r *readAhead) Read(ctx context.Context, q ...Query) ([][]Row, error) {
 	return r.Store.Read(ctx, q...)
 }
 
-// read answers queries from the answers of Ahead, which it asks for if that was not done. False if it cannot
-// answer them.
+// read answers queries from the answers of Ahead, and fetches those first if no read has fetched them. False if they do
+// not answer the queries.
 func (a *ahead) read(ctx context.Context, r *readAhead, q []Query) (out [][]Row, ok bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,7 +121,7 @@ func (a *ahead) answer(r *readAhead, q []Query) ([][]Row, bool) {
 func aheadQuery(q Query) Query {
 	q.Lock = Plain
 	if q.By == ByKey {
-		q.User = Key{}.User // a row is found without it, too
+		q.User = Key{}.User // the answer for a key does not depend on its User
 	}
 	return q
 }

@@ -36,7 +36,7 @@ type Buffer struct {
 	after  []func()
 }
 
-// ident is a key without the User, which is unique.
+// ident is what identifies a row: its key without the User.
 type ident struct {
 	table, id string
 	team      uuid.UUID
@@ -382,8 +382,8 @@ func (b *Buffer) put(r Row) error {
 	return nil
 }
 
-// mayAdd reports whether the transaction has locked or put the user's row of a new row. For a row without a
-// team, a user row of any team counts.
+// mayAdd reports whether the transaction may add a row with the key k: it must have locked or put the row of the key's
+// user. If k has no team, a row of that user in any team counts.
 func (b *Buffer) mayAdd(k Key) bool {
 	if k.User.IsZero() || k.Table == UserTable {
 		return true

@@ -30,7 +30,7 @@ func rowKey(table string, team healthlab.TeamID, id string) string {
 	return Text(table) + UUID(team.UUID) + id
 }
 
-// Prefixes of marks, by the index that they belong to.
+// Prefixes of marks (see [KV]), one for each index of rows.
 const (
 	markDue    = "\x01"
 	markUser   = "\x02"
@@ -40,7 +40,7 @@ const (
 
 func dueMark(table string, due time.Time) string { return markDue + Text(table) + Time(due) }
 
-// marks returns the marks of a row, and whether each must be unique.
+// marks returns the marks of a row, which are its index values (see [KV]), and whether each must be unique.
 func marks(r *Row, def Definition) (out []string, unique []bool) {
 	add := func(mark string, one bool) { out, unique = append(out, mark), append(unique, one) }
 	if !r.Due.IsZero() {
@@ -142,7 +142,8 @@ func markRange(q *Query) (from, to string) {
 			begin = markSecond
 		}
 		prefix := begin + rowKey(q.Table, q.Team, "")
-		// A value is escaped in the mark: escaped bounds without their end keep the order.
+		// A mark contains its value as Text encodes it. Bounds that are encoded without the end mark of Text keep the
+		// order.
 		return bounds(prefix, open(q.From), open(q.To))
 	default:
 		return "", ""

@@ -118,7 +118,7 @@ func (t *Table[T]) Decoded(rows []Row) ([]*Entry[T], error) {
 // DecodedOne is Decoded for the rows of a query for a key; nil if there is none.
 func (t *Table[T]) DecodedOne(rows []Row) (*Entry[T], error) { return first(t.Decoded(rows)) }
 
-// Copy returns a deep copy of v in its stored form.
+// Copy returns a deep copy of v, encoded and decoded as if it had been stored.
 func (t *Table[T]) Copy(v *T) (T, error) {
 	r, err := t.row(v)
 	if err != nil {

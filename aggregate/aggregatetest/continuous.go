@@ -152,7 +152,7 @@ func queryAliasing(t contT) {
 	got, err = t.Store.Get(t.Context(), q.Team, q.ID)
 	require.NoError(t, err)
 	require.Equal(t, was, conformance.JSON(t, got))
-	// What is scheduled by is not the caller's either.
+	// A change of the caller's copies does not change which data makes tasks.
 	u := t.user(q.Team)
 	t.sample(u, "steps", 0, 1)
 	require.Len(t, t.drain(), 1)
@@ -224,7 +224,7 @@ func queryList(t contT) {
 			t.archive(q)
 		}
 	}
-	// The newest first; of equal age, the larger id.
+	// The newest is first; of two queries of equal age, the one with the larger id.
 	want := []continuous.QueryID{made[4]}
 	for _, pair := range [][]continuous.QueryID{made[2:4], made[0:2]} {
 		slices.SortFunc(pair, func(a, b continuous.QueryID) int { return slices.Compare(b.UUID[:], a.UUID[:]) })
@@ -238,7 +238,7 @@ func queryList(t contT) {
 		for _, q := range page.Queries {
 			got = append(got, q.ID)
 		}
-		if i == 0 { // what comes meanwhile is not in the way
+		if i == 0 { // a query that is added between two pages is on neither
 			late := contQuery(team, "late")
 			late.CreatedAt = noon.Add(24 * time.Hour)
 			t.insert(late)

@@ -35,8 +35,8 @@ type contT struct {
 	ContinuousHarness
 }
 
-// contQuery returns an active query about steps in which every field is set, and whose tables may be made again
-// at any time.
+// contQuery returns an active query about steps in which every field is set, and whose tables may be evaluated again at
+// once.
 func contQuery(team healthlab.TeamID, slug string) continuous.Query {
 	return continuous.Query{
 		ID: newQueryID(), Status: continuous.Active, Slug: slug, Title: "Steps (per day)", Team: team,

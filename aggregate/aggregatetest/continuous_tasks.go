@@ -71,8 +71,8 @@ func scheduleSamples(t contT) {
 	q := t.insert(contQuery(team, "a"))
 	u := t.user(team)
 	t.sample(u, "steps", 5, 1)
-	t.sample(u, "steps", 2, 1) // before it
-	t.sample(u, "steps", 7, 1) // after it
+	t.sample(u, "steps", 2, 1) // earlier than the range so far
+	t.sample(u, "steps", 7, 1) // later than the range so far
 	tasks := t.drain()
 	require.Len(t, tasks, 1)
 	require.Equal(t, continuous.Task{
@@ -82,13 +82,13 @@ func scheduleSamples(t contT) {
 	require.False(t, tasks[0].StartedAt.Before(tasks[0].ScheduledAt))
 	require.Equal(t, time.UTC, tasks[0].StartedAt.Location())
 
-	// Only what has changed counts: the first of these is there already.
+	// Only changed samples are in the range: the first of these is stored already.
 	t.merge(u, healthdatatest.Steps, healthdatatest.Sample(2, 1), healthdatatest.Sample(3, 1), healthdatatest.Sample(9, 2))
 	tasks = t.drain()
 	require.Len(t, tasks, 1)
 	require.Equal(t, aggregate.Span{From: healthdatatest.Sample(3, 0).Time, To: healthdatatest.Sample(9, 0).Time}, tasks[0].Range)
 
-	// A batch that is a chunk of its own.
+	// A batch that is large enough for a chunk of its own.
 	many := make([]int, 3000)
 	for i := range many {
 		many[i] = 100 + i
@@ -98,7 +98,7 @@ func scheduleSamples(t contT) {
 	require.Len(t, tasks, 1)
 	require.Equal(t, aggregate.Span{From: healthdatatest.Sample(100, 0).Time, To: healthdatatest.Sample(3099, 0).Time}, tasks[0].Range)
 
-	// Many callers at once.
+	// Many callers write at the same time.
 	var all sync.WaitGroup
 	people := make([]healthlab.UserID, 24)
 	for i := range people {
@@ -173,7 +173,7 @@ func scheduleRecords(t contT) {
 	require.Len(t, tasks, 1)
 	require.Equal(t, aggregate.Span{From: noon.UnixMicro(), To: noon.Add(48 * time.Hour).UnixMicro()}, tasks[0].Range)
 
-	// A record that moves is missed where it was.
+	// A record whose Index changes makes a task over its former and its new Index.
 	first.Index = noon.Add(72 * time.Hour)
 	t.put(u, first, second)
 	tasks = t.drain()
@@ -240,8 +240,8 @@ func scheduleGap(t contT) {
 	require.Nil(t, entries[0].StartedAt)
 	require.Nil(t, entries[0].EndedAt)
 
-	// A query that asks for less waits less from its next change on that finds nothing
-	// waiting; what waits stays.
+	// A shorter gap does not move a waiting task to an earlier time. It applies from the first change after that task
+	// has begun.
 	_, err := t.Store.Update(t.Context(), team, q.ID, func(c *continuous.Query) error {
 		c.Scheduling.MinimumGap = new(0)
 		return nil
@@ -349,7 +349,7 @@ func finishResult(t contT) {
 		require.NoError(t, err)
 		require.Equal(t, table, string(got))
 	}
-	// Without a table the old one stays.
+	// An outcome without a table keeps the old table.
 	t.sample(ann, "steps", 1, 1)
 	require.NoError(t, t.Work.Finish(t.Context(), t.claim(1), continuous.Outcome{Status: continuous.TaskCompleted}))
 	got, err := t.Store.Result(t.Context(), team, ann.ID, q.ID)

@@ -36,7 +36,7 @@ type ResultTableChange struct {
 
 // UnmarshalJSON reads the change of one query, or an array of changes, which is the older form of the message.
 func (c *ResultTableChange) UnmarshalJSON(data []byte) error {
-	type plain ResultTableChange // without this method
+	type plain ResultTableChange // a type without this method, so that it is not called again
 	var list []plain
 	if text := bytes.TrimLeft(data, " \t\r\n"); len(text) == 0 || text[0] != '[' {
 		list = make([]plain, 1)

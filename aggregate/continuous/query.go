@@ -95,7 +95,8 @@ type Definition struct {
 	// Title has at most 50 characters: letters, digits, ( ) & _ - . and white space.
 	Title string
 	Query aggregate.Query
-	// Config is that of an aggregate request. Names of columns are always qualified.
+	// Config has the settings of an aggregate request. Its ColumnNaming is ignored: names of columns are always
+	// qualified.
 	Config     aggregate.Config
 	Scheduling Scheduling
 	// Quiet is true if changed rows make no event.

@@ -290,7 +290,7 @@ func (r *RowStore) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID
 	if len(read) == 0 {
 		return nil
 	}
-	if _, err := tx.Read(read...); err != nil { // one trip for all
+	if _, err := tx.Read(read...); err != nil { // one round trip for all tasks
 		return err
 	}
 	for i, w := range due {

@@ -51,7 +51,7 @@ var taskTable = store.Table[taskRow]{
 	Row: func(t *taskRow) store.Row {
 		due := t.Due
 		if !t.Lease.IsZero() {
-			due = t.Lease // the next one begins after this one has ended
+			due = t.Lease // the waiting task starts after the running one has ended
 		}
 		return store.Row{Key: taskKey(t.Team, t.User, t.Query), Due: due}
 	},
@@ -70,7 +70,7 @@ func historyKey(team healthlab.TeamID, user healthlab.UserID, query QueryID, num
 	return k
 }
 
-// historyTable stores statuses, times and codes of errors, not encrypted for the same reason as taskTable.
+// historyTable stores statuses, times and codes of errors. It is not encrypted: its only personal data is times.
 var historyTable = store.Table[historyRow]{
 	Name: "continuous_history", Clear: true,
 	Row:    func(h *historyRow) store.Row { return store.Row{Key: historyKey(h.team, h.User, h.Query, h.number)} },

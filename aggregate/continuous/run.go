@@ -93,7 +93,7 @@ func (s *Service) outcome(ctx context.Context, t *Task) (Outcome, error) {
 	if q.Status != Active {
 		return Outcome{Status: TaskSkipped}, nil
 	}
-	if t.Try > s.opts.Tries { // its processes died of it
+	if t.Try > s.opts.Tries { // earlier tries did not end, perhaps because the process crashed
 		return Outcome{Status: TaskError, Details: "poison"}, nil
 	}
 	p, err := s.questions.Prepare(&q.Query, &q.Config)

@@ -27,7 +27,7 @@ type Options struct {
 	Tries int
 	// Idle is the wait before the next claim if no task is due. Default 1 s.
 	Idle time.Duration
-	// Wake ends that wait early. Its buffer must be one.
+	// Wake ends the wait of Idle early when it receives a value. The channel must have a buffer of 1.
 	Wake <-chan struct{}
 	// Accessed is called before a task reads a user's data. After an error the task reads nothing and is tried
 	// again. Nil records nothing.
@@ -78,8 +78,8 @@ const (
 	UserNotFound = "USER_NOT_FOUND"
 )
 
-// New returns a Service that evaluates queries with questions, within its limits. All arguments but opts are
-// required; without them it returns healthlab.Invalid. It starts no goroutine.
+// New returns a Service that evaluates queries with questions and within the limits of questions. All arguments but
+// opts are required; without them it returns healthlab.Invalid. It starts no goroutine.
 func New(questions *aggregate.Service, store Store, tasks Work, opts *Options) (*Service, error) {
 	if questions == nil || store == nil || tasks == nil {
 		return nil, fmt.Errorf("%w: continuous.New: the aggregate service, the store and the tasks are required", healthlab.Invalid)

@@ -20,7 +20,7 @@ const (
 	Milligrams Unit = "mg/dL"
 )
 
-// Units lists them.
+// Units returns the units of glucose.
 func Units() []Unit { return []Unit{Millimoles, Milligrams} }
 
 // Numbers of days of a profile.

@@ -55,7 +55,7 @@ func RunDataAlone(t *testing.T, newStore func(t testing.TB) DataAloneHarness) {
 	})
 }
 
-// alone returns the harness with functions of Users in place of Users itself.
+// alone returns the harness for a suite of data alone, whose Add and Delete call Users.
 func (h DataHarness) alone() DataAloneHarness {
 	return DataAloneHarness{
 		Data: h.Data, Messages: h.Messages,

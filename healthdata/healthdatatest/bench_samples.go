@@ -13,17 +13,17 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// SampleStore is a way of storing samples that [BenchSamplesInTurn] measures. An adapter's benchmark compares
-// the adapter (see [SampleStoreOf]) with another SampleStore.
+// SampleStore is a way of storing samples that [BenchSamplesInTurn] measures. It stores several series, numbered from
+// 0, which the parameters line and the comments call lines. An adapter's benchmark compares the adapter (see
+// [SampleStoreOf]) with another SampleStore.
 type SampleStore struct {
-	// Write stores samples of one line, numbered from 0, and returns when they are durable. One goroutine calls
-	// it for each line.
+	// Write stores samples of one line and returns when they are durable. One goroutine calls it for each line.
 	Write func(ctx context.Context, line int, samples *series.Block) error
 	// Read reads all samples of a line into columns and returns their number.
 	Read func(ctx context.Context, line int) (int, error)
 }
 
-// benchLines is the number of lines of a SampleStore. Each line belongs to its own user.
+// benchLines is the number of lines (series) of a SampleStore. Each line belongs to its own user.
 const benchLines = 64
 
 // SampleStoreOf returns a SampleStore that writes to a store.
@@ -76,7 +76,8 @@ func readColumns(ctx context.Context, v healthdata.View) (n int, err error) {
 	return n, nil
 }
 
-// heartbeat returns n samples of a line, one a minute, from the given one on. The values vary like a heart rate.
+// heartbeat returns n samples of a line (a series), one a minute, the first at minute from. The values vary like a
+// heart rate.
 func heartbeat(line, from, n int) *series.Block {
 	b := new(series.Block)
 	for i := range n {
@@ -90,10 +91,10 @@ func heartbeat(line, from, n int) *series.Block {
 	return b
 }
 
-// BenchSamplesInTurn compares two SampleStores. It writes batches of several sizes from one caller, up to a
-// hundred calls by turns, so that both see the same load of the disk, then single samples from 64 callers, two
-// hundred by turns, and reads a year of each by turns. The metric of-other is the throughput of the first
-// divided by that of the other. us/call and other-us/call are the time of a call, divided by the number of
+// BenchSamplesInTurn compares two SampleStores. It writes batches of several sizes from one caller, then single samples
+// from 64 callers, and reads a year of each. It alternates between the stores, after up to a hundred writes of one
+// caller and two hundred of many, so that both see the same load of the disk. The metric of-other is the throughput of
+// the first divided by that of the other. us/call and other-us/call are the time of a call, divided by the number of
 // callers.
 func BenchSamplesInTurn(b *testing.B, newKeeper, newOther func(b *testing.B) SampleStore) {
 	const lines = 4
@@ -131,7 +132,7 @@ func BenchSamplesInTurn(b *testing.B, newKeeper, newOther func(b *testing.B) Sam
 	b.Run("Read/year", func(b *testing.B) { benchReadByTurns(b, [2]SampleStore{newKeeper(b), newOther(b)}) })
 }
 
-// benchReadByTurns reads a year from each of two SampleStores by turns.
+// benchReadByTurns reads a year from each of two SampleStores, alternating between them.
 func benchReadByTurns(b *testing.B, keepers [2]SampleStore) {
 	for _, k := range keepers {
 		FillYear(b, k)
@@ -152,7 +153,7 @@ func benchReadByTurns(b *testing.B, keepers [2]SampleStore) {
 	b.ReportMetric(float64(took[1].Microseconds())/float64(turns), "other-us/call")
 }
 
-// benchCallersByTurns writes single samples from many callers to each of two SampleStores by turns.
+// benchCallersByTurns writes single samples from many callers to each of two SampleStores, alternating between them.
 func benchCallersByTurns(b *testing.B, keepers [2]SampleStore) {
 	const calls = 200
 	for _, k := range keepers {
@@ -191,7 +192,7 @@ func benchCallersByTurns(b *testing.B, keepers [2]SampleStore) {
 
 const year = 525_600 // minutes
 
-// FillYear writes a year of samples, one a minute, to line 0.
+// FillYear writes a year of samples, one a minute, to line 0 of a SampleStore.
 func FillYear(b *testing.B, k SampleStore) {
 	const piece = 5_256
 	for at := 0; at < year; at += piece {

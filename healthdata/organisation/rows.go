@@ -57,7 +57,7 @@ type StoreOptions struct {
 	OnDelete []func(ctx context.Context, tx store.Tx, team healthlab.TeamID) error
 }
 
-// NewStore returns the teams and keys of a store whose tables include [Tables].
+// NewStore returns a Store that keeps teams and keys in s, whose tables must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	r := rowStore{s: s}
 	if opts != nil {

@@ -77,7 +77,7 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 // NewTeam describes the team that [Service.CreateTeam] creates.
 type NewTeam struct {
-	// ID is the id of the new team, to use the same id as in another environment; zero for a new id.
+	// ID is the id of the new team; zero for a new id. Set it to give a team the same id in two environments.
 	ID            healthlab.TeamID
 	Name          string
 	IntegrationID string

@@ -94,8 +94,8 @@ type Store interface {
 	// FindKey returns a key of any team by its hash.
 	FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error)
 
-	// RotateKey inserts next and sets the ExpiresAt of the key id of the same team to until,
-	// unless that key expires earlier. Errors as of InsertKey; NotFound if the team has no key id.
+	// RotateKey inserts next and sets ExpiresAt of the key with the id to until, unless that key expires earlier. Both
+	// keys are of one team. The errors are those of InsertKey, and NotFound if the team has no key with the id.
 	RotateKey(ctx context.Context, id uuid.UUID, until time.Time, next Key, most int) error
 
 	// TouchKey sets LastUsedAt of a key, unless it is already later. It does nothing if the team has no such
@@ -110,7 +110,7 @@ type Store interface {
 // healthlab.Conflict.
 type IntegrationTakenError struct{ Team healthlab.TeamID }
 
-// Error says the rule.
+// Error returns a text without the id of the team.
 func (*IntegrationTakenError) Error() string {
 	return "another team of the organisation has this integration id"
 }

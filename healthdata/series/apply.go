@@ -16,13 +16,12 @@ type Change struct {
 // Empty reports whether the change writes nothing.
 func (c *Change) Empty() bool { return len(c.Put) == 0 && len(c.Drop) == 0 }
 
-// Apply merges in into a series. old are the affected chunks of its body, ascending by Start and without
-// overlap. pending are the affected segments of its log, in order of arrival. [Reach] returns which ones are
-// affected. A pending sample replaces one of old with the same time, and one of in replaces both. Chunks of old
-// without a new sample are neither decoded nor written. in may be nil.
+// Apply merges the samples of in into a series. old are the affected chunks of its body, ascending by Start and without
+// overlap. pending are the affected segments, which were appended and not merged yet, in order of arrival. [Reach]
+// returns which ones are affected. A pending sample replaces one of old with the same time, and one of in replaces
+// both. Chunks of old without a new sample are neither decoded nor written. in may be nil.
 //
-// The errors: Invalid for an in that [Block.Validate] refuses, and for chunks out of
-// order; [ErrCorrupt].
+// It returns Invalid for an in that [Block.Validate] refuses and for chunks out of order, and [ErrCorrupt].
 func Apply(old []Chunk, pending []Segment, in *Block, span Span) (Change, error) {
 	if in == nil {
 		in = &Block{}
@@ -42,14 +41,14 @@ func Apply(old []Chunk, pending []Segment, in *Block, span Span) (Change, error)
 	return c, nil
 }
 
-// Fold is [Apply] without new samples: it merges the pending segments into the body.
+// Fold is [Apply] without new samples: it merges the pending segments into the chunks of the series.
 func Fold(old []Chunk, pending []Segment, span Span) (Change, error) {
 	return Apply(old, pending, nil, span)
 }
 
-// Delete removes the samples from r.From (inclusive) to r.To (exclusive), and merges the pending segments into
-// the body. Arguments and errors are those of [Apply]; for [Reach], want is r. The store must write the change
-// and delete the merged segments.
+// Delete removes the samples from r.From (inclusive) to r.To (exclusive), and merges the pending segments into the
+// chunks of the series. Arguments and errors are those of [Apply]; call [Reach] with r as want. The store must write
+// the change and delete the merged segments.
 func Delete(old []Chunk, pending []Segment, r Range, span Span) (Change, error) {
 	var w writer
 	if err := w.open(old, pending); err != nil {
@@ -88,9 +87,9 @@ func Delete(old []Chunk, pending []Segment, r Range, span Span) (Change, error) 
 	return changes(old, body), nil
 }
 
-// Compare returns the outcome of merging in without a change. A store that only appends a segment uses it to
-// report which samples are new. old are the chunks and pending the segments that overlap in, with their data.
-// The errors are those of [Apply].
+// Compare returns the outcome of merging in, without computing new chunks. A store that only appends a segment uses it
+// to report which samples are new. old are the chunks and pending the segments that overlap in, with their data. The
+// errors are those of [Apply].
 func Compare(old []Chunk, pending []Segment, in *Block) (Outcome, error) {
 	if err := in.Validate(); err != nil {
 		return Outcome{}, err
@@ -156,7 +155,7 @@ func inOrder(chunks []Chunk) error {
 	return nil
 }
 
-// rebuild returns the chunks of a series after log and in were merged into old.
+// rebuild returns the chunks of a series after the pending segments (w.log) and then in were merged into old.
 func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Outcome, err error) {
 	o.States = make([]State, 0, in.Len())
 	li, ii := 0, 0 // positions in log and in
@@ -171,7 +170,7 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 		}
 		target, until := place(old, next, t, span)
 		if target < 0 {
-			// A cell without a chunk: earlier chunks are done.
+			// No chunk owns this time: earlier chunks get no more samples.
 			for next < len(old) && old[next].Start < t {
 				body = append(body, old[next])
 				next++
@@ -212,10 +211,10 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 	return append(body, old[next:]...), o, nil
 }
 
-// place returns the place of a sample at t: into chunk target of old, or into none (-1), and until what time
-// (exclusive) the samples behind it belong to the same place. A chunk owns the time from its first to its last
-// sample, the time after it in its last cell up to the next chunk, and the time before it in its first cell
-// unless the previous chunk owns that. Chunks before next are done and own nothing.
+// place returns the chunk of old that a sample at t is merged into, -1 for none, and the time until (exclusive) up to
+// which later samples belong to the same chunk or cell. A chunk owns the time from its first to its last sample, the
+// time after it in its last cell up to the next chunk, and the time before it in its first cell unless the previous
+// chunk owns that. Chunks before next get no more samples and own nothing.
 func place(old []Chunk, next int, t int64, span Span) (target int, until int64) {
 	k := next
 	for k < len(old) && old[k].Start <= t {
@@ -265,7 +264,7 @@ func (w *writer) cut(body []Chunk, b *Block, span Span) ([]Chunk, error) {
 	return body, nil
 }
 
-// changes returns the difference of two bodies.
+// changes returns what a store must write to turn the chunks old into body.
 func changes(old, body []Chunk) Change {
 	var c Change
 	i := 0

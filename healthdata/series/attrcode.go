@@ -15,7 +15,7 @@ const (
 	maskOffset = 1 << iota
 	maskDevice
 	maskWorkout
-	maskTexts // one bit per text field above these
+	maskTexts // the first of the bits for text fields, one for each
 	maskRank  = maskTexts << textFields
 	maskKnown = maskRank<<1 - 1
 )

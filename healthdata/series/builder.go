@@ -46,7 +46,7 @@ func (b *Builder) Block() *Block {
 		case t[i] > t[j]:
 			return 1
 		default:
-			return int(i - j) // the order of arrival
+			return int(i - j) // equal times stay in the order of arrival
 		}
 	})
 	runs := b.runOf()

@@ -33,7 +33,7 @@ type Header struct {
 	Crossed bool
 	// MaxRank is the greatest rank of a sample.
 	MaxRank uint32
-	// Format is the format of the data.
+	// Format is the number of the format of Data, such as [Format].
 	Format byte
 	// Size is the length of the data in bytes.
 	Size int

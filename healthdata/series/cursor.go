@@ -4,9 +4,9 @@ package series
 // for their attributes.
 type cursor struct {
 	b    *Block
-	i    int // the next sample
-	run  int // the run of that sample
-	used int // number of earlier samples of that run
+	i    int // position of the next sample
+	run  int // index of the run with the next sample
+	used int // number of samples of that run before the next one
 }
 
 func (c *cursor) attrs() *Attrs { return &c.b.Runs[c.run].Attrs }

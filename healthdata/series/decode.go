@@ -77,7 +77,7 @@ func (l *layout) decodeTimes(dst []int64) error {
 	t, step := l.first*l.unit, l.step*l.unit
 	dst[0] = t
 	from := 1
-	// Of short steps, deltas and gaps that are not negative, no sum overflows and the times ascend.
+	// If steps and deltas are short and no gap is negative, no sum overflows and the times ascend.
 	ascend := l.step > 0 && l.step <= dayMicros/l.unit && l.deltas.width <= 2
 	for g := l.gaps; len(g) > 0; g = g[gapBytes:] {
 		at := int(binary.LittleEndian.Uint32(g))

@@ -11,11 +11,11 @@
 //
 //   - [Block]: samples as columns, ascending by time. A [Builder] makes one from
 //     samples in any order.
-//   - [Chunk]: an encoded block with its [Header]. A stored series is a list of chunks
-//     that do not overlap, and a short log of pending chunks (segments) that were
-//     appended and not folded in yet.
+//   - [Chunk]: an encoded block with its [Header]. A stored series has a body, which is a list of chunks
+//     that do not overlap, and a short log of pending chunks (segments), which were appended and not merged
+//     into the body yet.
 //   - [Apply]: what a store must put and drop when new samples arrive; [Fold] and
-//     [Delete] likewise.
+//     [Delete] likewise for other changes.
 //   - [Scanner]: reads chunks and pending segments as one series, in time order.
 //   - [HourScanner]: the local hours that have samples, without their values.
 //   - [Reducer]: count, sum, min, max, first and last per bucket of time, without
@@ -26,11 +26,11 @@
 // A store keeps bytes and headers and has three things to do, all per series:
 //
 //   - append a segment: write [NewChunk] of a small batch to the log, in order of
-//     arrival; of a very small one, [NewPiece] before the pieces that wait together;
+//     arrival; for a very small batch, put [NewPiece] before the earlier pieces of the log;
 //   - load: the pending segments, and the chunks that overlap a list of ranges;
-//   - replace under a lock: ask [Reach] which segments and ranges take part, load
-//     them, call [Apply], delete the chunks in Change.Drop and the segments that took
-//     part, write the chunks in Change.Put.
+//   - replace under a lock: call [Reach] to learn which segments and ranges are affected, load
+//     them, call [Apply], delete the chunks in Change.Drop and the affected segments, and write
+//     the chunks in Change.Put.
 //
 // # Times and values
 //

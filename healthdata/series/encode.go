@@ -65,7 +65,7 @@ func Encode(dst []byte, b *Block) ([]byte, error) {
 
 // timePlan is how times are encoded.
 type timePlan struct {
-	unit  int   // index of units
+	unit  int   // index in units
 	least int64 // smallest delta, in microseconds
 	width int
 	gaps  int
@@ -269,7 +269,7 @@ func (p valuePlan) append(out []byte, v []float64) []byte {
 type endPlan struct {
 	any, some bool
 	unit      int
-	base      int64 // in the unit
+	base      int64 // smallest end minus time, in the unit
 	width     int
 }
 

@@ -24,12 +24,12 @@ import (
 //	28  smallest value in its decimal place, 8 bytes; 0 if raw
 //	36  the same for second values, 8 bytes, only if there are some
 //	    smallest end - time in the unit of the ends, 8 bytes, only if there are ends
-//	    gaps: position of a sample (4 bytes), what its delta has on top (8 bytes)
+//	    gaps: position of a sample (4 bytes), what is added to its delta (8 bytes)
 //	    deltas of the samples but the first, minus the smallest
 //	    values minus the smallest, or raw
 //	    second values, likewise
-//	    ends - times minus the smallest; where some have none, 0 is none and the
-//	    others are one higher
+//	    ends - times minus the smallest; if some samples have no end, 0 means no end and
+//	    the others are one higher
 //	    attributes: a list of distinct ones, then runs (see attrcode.go)
 //
 // Units: 0 microsecond, 1 millisecond, 2 second, 3 minute. Bytes per code: 0, 1, 2, 4

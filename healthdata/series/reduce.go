@@ -61,7 +61,7 @@ func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
 	}
 }
 
-// one adds a single sample. It is faster than a total if each bucket has few samples.
+// one adds a single sample. It is faster than computing a total for a few samples.
 func (a *Acc) one(at int64, v float64) {
 	if a.N == 0 {
 		a.N, a.Sum.Hi = 1, v
@@ -94,7 +94,7 @@ type Reduction struct {
 type Reducer struct {
 	r       Reduction
 	accs    []Acc
-	bucket  int // end of the last run, as a guess for the next
+	bucket  int // the bucket of the last search, where the next one starts
 	scan    Scanner
 	times   []int64
 	values  []float64
@@ -141,16 +141,15 @@ func (r *Reducer) Range() Range {
 	return Range{e[0], e[len(e)-1]}
 }
 
-// NeedsData reports whether [Reducer.Chunk] must decode the chunk. If not, its Data may be nil.
-// [Reducer.Missing] checks a whole series with its log.
+// NeedsData reports whether [Reducer.Chunk] must decode the chunk. If not, its Data may be nil. For a series with
+// pending segments use [Reducer.Missing].
 func (r *Reducer) NeedsData(h *Header) bool {
 	_, answered := r.headerSuffices(h)
 	return !answered
 }
 
-// Missing returns the positions of the chunks without Data that [Reducer.Series] must decode, ascending. A
-// caller with only headers loads these chunks. Without a log those are the chunks for which NeedsData returns
-// true.
+// Missing returns the positions of the chunks without Data that [Reducer.Series] must decode, ascending. A caller with
+// only headers loads these chunks. Without pending segments those are the chunks for which NeedsData returns true.
 func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
 	var out []int
 	all := r.Range()
@@ -166,7 +165,8 @@ func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
 	return out
 }
 
-// Series adds the samples of a body and a log. Arguments and errors are those of [Scanner.Blocks].
+// Series adds the samples of a series: its chunks and its pending segments. Arguments and errors are those of
+// [Scanner.Blocks].
 func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
 	var failed error
 	err := r.scan.walk(chunks, pending, r.Range(), func(c *Chunk) bool {
@@ -182,9 +182,9 @@ func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
 	return failed
 }
 
-// Walk calls visit with the values of a body and a log, bucket by bucket, for aggregates that need each value,
-// such as a median. The values of one call are in order of time. A bucket may be visited several times. The
-// values are valid until visit returns. Every chunk that overlaps [Reducer.Range] needs its data.
+// Walk calls visit with the values of a series, bucket by bucket, for aggregates that need each value, such as a
+// median. The values of one call are in order of time. A bucket may be visited several times. The values are valid
+// until visit returns. Every chunk that overlaps [Reducer.Range] needs its data.
 func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int, values []float64)) error {
 	r.visit = visit
 	defer func() { r.visit = nil }()

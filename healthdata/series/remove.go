@@ -8,9 +8,9 @@ type Gone struct {
 	Type string
 }
 
-// Remove removes the samples at some ascending times for whose attributes which returns true (nil: all), and
-// merges the pending segments into the body. It returns the removed samples, ascending. Arguments and errors are
-// those of [Apply]; for [Reach], want is [Span.Points] of the times. Missing samples are no error.
+// Remove removes the samples at some ascending times for whose attributes which returns true (nil: all), and merges the
+// pending segments into the chunks of the series. It returns the removed samples, ascending. Arguments and errors are
+// those of [Apply]; call [Reach] with [Span.Points] of the times as want. Missing samples are no error.
 func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bool, span Span) (Change, []Gone, error) {
 	if !ascending(times) {
 		return Change{}, nil, invalid("times do not ascend, or leave the years 1 to 9999")
@@ -20,7 +20,7 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 		return Change{}, nil, err
 	}
 	const stays, goes = 1, 2
-	outcomes := make([]byte, len(times)) // the outcome of the latest sample at each time: the log first
+	outcomes := make([]byte, len(times)) // by time, for the latest sample: pending samples are visited first
 	types := make([]string, len(times))
 	others := func(b *Block) func(int) bool {
 		c := cursor{b: b}
@@ -76,5 +76,5 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 	return changes(old, body), gone, nil
 }
 
-// Points returns the cells of the grid with some ascending times, ascending and without neighbours.
+// Points returns the cells of the grid with some ascending times, ascending, with neighbours joined.
 func (s Span) Points(times []int64) []Range { return s.Cells(&Block{Time: times}) }

@@ -2,18 +2,18 @@ package series
 
 import "iter"
 
-// Scanner reads the body and the log of a series in ascending order of time. Of several samples with one time it
-// returns the latest. A Scanner reuses its memory. The zero value is ready to use.
+// Scanner reads a series, which is its chunks and its pending segments, in ascending order of time. Of several samples
+// with one time it returns the latest. A Scanner reuses its memory. The zero value is ready to use.
 type Scanner struct {
 	log              Block
 	one, other, part Block
 	window           Block // shares columns with another block; never reset
 }
 
-// Blocks yields the samples of r, a block at a time. chunks are the chunks of the body that overlap r, ascending
-// by Start; pending are the segments of the log that overlap r, in order of arrival. Further chunks and segments
-// are allowed. A block is valid until the next iteration, and must not be changed. The sequence ends after an
-// error ([ErrCorrupt], or Invalid for chunks out of order).
+// Blocks yields the samples of r, a block at a time. chunks are the merged chunks that overlap r, ascending by Start;
+// pending are the segments that overlap r and are not merged yet, in order of arrival. Further chunks and segments are
+// allowed. A block is valid until the next iteration, and must not be changed. The sequence ends after an error
+// ([ErrCorrupt], or Invalid for chunks out of order).
 func (s *Scanner) Blocks(chunks []Chunk, pending []Segment, r Range) iter.Seq2[*Block, error] {
 	return func(yield func(*Block, error) bool) {
 		var failed error
@@ -58,9 +58,9 @@ func (s *Scanner) Read(dst *Block, chunks []Chunk, pending []Segment, r Range, l
 	return r.To, nil
 }
 
-// walk visits the body and the log in order of time. It calls chunk for a chunk without samples of the log, and
-// block for samples of the log, alone or merged with a chunk. Chunks and blocks may reach out of r. A callback
-// that returns false ends the walk.
+// walk visits chunks and pending segments in order of time. It calls chunk for a chunk that no segment overlaps, and
+// block for samples of segments, alone or merged with a chunk. Chunks and blocks may reach out of r. A callback that
+// returns false ends the walk.
 func (s *Scanner) walk(chunks []Chunk, pending []Segment, r Range, chunk func(*Chunk) bool, block func(*Block) bool) error {
 	if err := inOrder(chunks); err != nil {
 		return err

@@ -80,14 +80,13 @@ func join(list []Range, r Range) []Range {
 	return append(list, r)
 }
 
-// Reach returns what a change of a series affects: positions of pending segments (take, ascending) and ranges of
-// the body (load, ascending and without overlap). The store must load every chunk that overlaps one of the
-// ranges. want is what is going to be written: [Span.Cells] of a block, or the range of a [Delete]. For a [Fold]
-// of everything, want is nil: then all segments take part.
+// Reach returns what a change of a series affects: positions of pending segments (take, ascending) and ranges of the
+// body's chunks (load, ascending and without overlap). The store must load every chunk that overlaps one of the ranges.
+// want is what is going to be written: [Span.Cells] of a block, or the range of a [Delete]. For a [Fold] of everything,
+// want is nil: then all segments are affected.
 //
-// A segment is affected if it overlaps the written range; then everything that the segment overlaps is affected
-// too. If it stayed in the log, it would replace samples of the body that were received later. Only the headers
-// of pending are used.
+// A segment is affected if it overlaps the written range; then everything that the segment overlaps is affected too. If
+// it stayed pending, it would replace samples that were received later. Only the headers of pending are used.
 func Reach(span Span, want []Range, pending []Segment) (take []int, load []Range) {
 	for _, r := range want {
 		r = Range{max(r.From, MinTime), min(r.To, MaxTime+1)} // want may exceed the range of valid times

@@ -17,15 +17,14 @@ const (
 	packedBits = (fixedBytes - 1 + 7) / 8
 )
 
-// NewPiece encodes a small batch as a piece of a tail. A tail is the pieces of a log in
-// one run of bytes, the newest first: a store appends to the log by putting a piece
-// before what it has, unread, and [ReadTail] makes a segment of it.
+// NewPiece encodes a small batch as a piece of a tail. A tail is the pieces of a log in one run of bytes, the newest
+// first: a store appends to the log by putting a piece before the stored bytes, without reading them, and [ReadTail]
+// makes a segment of the tail.
 //
-// A piece is 2 bytes of length, little-endian, and what [Encode] writes. Of that the first
-// 36 bytes, which are most of a small batch and most of them zero, are packed where this
-// makes them shorter: a 2; 5 bytes, little-endian, whose bit i says that byte i + 1 is not
-// zero; and the bytes that are not. The errors are those of [Encode], and Invalid for a
-// batch whose encoding is longer than 65535 bytes.
+// A piece is its length (2 bytes, little-endian) and the result of [Encode]. The first 36 bytes of that result are most
+// of a small batch, and most of them are zero. They are packed if this makes them shorter: a 2; 5 bytes, little-endian,
+// whose bit i says that byte i + 1 is not zero; and the bytes that are not zero. The errors are those of [Encode], and
+// Invalid for a batch whose encoding is longer than 65535 bytes.
 //
 // If seal is not nil, it encrypts the bytes behind the length, and its error is returned.
 func NewPiece(b *Block, seal func(plain []byte) ([]byte, error)) ([]byte, error) {
@@ -49,7 +48,7 @@ func NewPiece(b *Block, seal func(plain []byte) ([]byte, error)) ([]byte, error)
 	return slices.Clip(piece), nil
 }
 
-// pack removes the zero bytes from the head of an encoded block, in place, if that makes it shorter.
+// pack removes the zero bytes from the fixed part at the start of an encoded block, in place, if that makes it shorter.
 func pack(data []byte) []byte {
 	head := [1 + packedBits + fixedBytes]byte{packed}
 	n := 1 + packedBits

@@ -11,8 +11,7 @@ type total struct {
 	min, max, first, last float64
 }
 
-// totalOf aggregates at least one value. The result is the same for the same values, and exact to about twice
-// the digits of a float64.
+// totalOf aggregates at least one value. Its sum is exact to about twice the digits of a float64.
 func totalOf(v []float64) total {
 	if len(v) >= 16 {
 		if t, ok := totalFast(v); ok {
@@ -49,15 +48,14 @@ func extremes(v []float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// totalFast starts each sum at a bias far above the sum of all values. Then every
-// addition is one of a large and a small number, what its rounding takes away costs two
-// operations instead of five, and at the end the bias comes off without a rounding. The
-// bias is guessed from three values; it says no if the guess turns out too small. Two
-// lanes hide the latency of an addition; they are joined in a fixed order.
+// totalFast starts each sum at a bias far above the sum of all values. Every addition is then one of a large and a
+// small number, so its rounding error is found with two operations instead of five, and at the end the bias is
+// subtracted without a rounding error. The bias is guessed from three values; totalFast returns false if the guess is
+// too small. Two independent sums hide the latency of an addition; they are joined in a fixed order.
 //
-// The extremes are compared as integers, which the processor does beside the sums.
-// That is the order of the numbers as long as none is negative; a negative one shows as
-// a very high integer, and then they are compared again, as numbers.
+// The extremes are compared as integers, which the processor does in parallel with the sums. Integers have the order of
+// the numbers if no number is negative. A negative number looks like a very large integer; the values are then compared
+// again as numbers.
 func totalFast(v []float64) (total, bool) {
 	const slack = 4096
 	n := float64(len(v))
@@ -165,7 +163,7 @@ func (c *numbers) total(i, j int) total {
 	return t
 }
 
-// value returns the value of a code.
+// value returns the number that a code stands for: base + code, in the decimal places of c.
 func (c *numbers) value(code uint64) float64 {
 	v := float64(c.base + int64(code))
 	if c.scale > 0 {
@@ -177,7 +175,7 @@ func (c *numbers) value(code uint64) float64 {
 // scaled returns the sum of n values whose codes add up to sum + top*2^32.
 func (c *numbers) scaled(n int, sum, top uint64) Sum {
 	var s Sum
-	if top == 0 && sum < 1<<62 && c.base > -1<<45 && c.base < 1<<45 { // n is at most 2^16
+	if top == 0 && sum < 1<<62 && c.base > -1<<45 && c.base < 1<<45 { // no overflow, because n is at most 2^16
 		s = sumOfInt(c.base*int64(n) + int64(sum))
 	} else {
 		s = sumOfProduct(float64(c.base), float64(n)).Plus(sumOfUint(sum))

@@ -1,13 +1,12 @@
-// Package tables shows the summaries of a resource as rows of typed columns, for questions over
-// them and for exports.
+// Package tables shows the summaries of a resource as rows of typed columns, for queries and exports.
 //
 // The names to know:
 //
-//   - [All] and [ByName]: the tables. They derive from the catalogue of package healthdata: a
-//     resource names its own.
-//   - [Table] and [Column]: what a table has, with types, units and words.
+//   - [All] and [ByName]: the tables. They derive from the catalogue of package healthdata, where a
+//     resource names its table.
+//   - [Table] and [Column]: a table and its columns, with types, units and descriptions.
 //   - [Row] and [Cell]: a summary, and one value of it.
-//   - [SampleColumns]: the columns that samples of a timeseries have.
+//   - [SampleColumns]: the columns of the samples of a timeseries.
 //
-// It reads no store and answers no question: that is package aggregate's.
+// It reads no store and computes no query: package aggregate does.
 package tables

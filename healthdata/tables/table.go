@@ -209,7 +209,7 @@ func SampleColumns(r *healthdata.Resource) []Column {
 	return out
 }
 
-// Constructors of columns. of returns the summary's own struct, which every row of the table has.
+// Constructors of columns. of makes a column whose function gets the summary as its own struct type.
 
 func of[T any, P interface {
 	*T

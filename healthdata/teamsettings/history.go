@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// PullDays is how many days of history are fetched.
+// PullDays is the number of days of history that are fetched, and the greatest number that a team can choose.
 type PullDays struct {
 	Days int `json:"historical_days_to_pull"`
 	// Limit is the greatest number of days that a team can choose.

@@ -27,7 +27,7 @@ func Queries(team healthlab.TeamID) []store.Query {
 // Tables declares the tables of [NewStore].
 func Tables() []store.Definition { return []store.Definition{choicesTable.Definition()} }
 
-// NewStore returns the choices of a store whose tables include [Tables].
+// NewStore returns a Store that keeps choices in s, whose tables must include [Tables].
 func NewStore(s store.Store) Store { return rowStore{s} }
 
 type rowStore struct{ s store.Store }

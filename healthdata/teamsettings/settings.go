@@ -43,7 +43,7 @@ type Choices struct {
 	// CriticalLadder is when the team is notified of a critical result that is not acknowledged: 1 to
 	// [MaxLadder] steps, each later than the one before. Nil means the default: after 15, 30 and 60 minutes.
 	CriticalLadder []LadderStep `json:"critical_result_escalation,omitempty"`
-	// Practice is the only practice whose patients can connect a provider by an address.
+	// Practice is the only medical practice whose patients can connect a provider that asks them for an e-mail address.
 	Practice *string `json:"practice_binding,omitempty"`
 	// EventPrefixes limits events to types that begin with one of them. An empty list sends all events.
 	EventPrefixes []string `json:"event_type_prefixes,omitempty"`
@@ -146,7 +146,7 @@ func New(store Store, providers *healthdata.Providers, defaults Choices) (*Servi
 	})}, nil
 }
 
-// over returns the choices, completed from below.
+// over returns the choices c, with nil fields taken from below.
 func (c Choices) over(below Choices) Choices {
 	history := maps.Clone(below.History)
 	if history == nil {

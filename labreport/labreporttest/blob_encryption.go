@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// EncryptedBlobs is a fresh, empty store of files that encrypts with keys of persons.
+// EncryptedBlobs is a fresh, empty store of files that encrypts with a key for each user.
 type EncryptedBlobs struct {
 	Files labreport.BlobStore
 	Keys  *personkey.Keys
@@ -22,7 +22,7 @@ type EncryptedBlobs struct {
 	Kept func(t testing.TB) []byte
 }
 
-// RunBlobEncryption runs what [labreport.BlobStore] promises where a host has keys of persons.
+// RunBlobEncryption checks the promises of [labreport.BlobStore] about hosts with an encryption key for each user.
 // newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunBlobEncryption(t *testing.T, newStore func(t testing.TB) EncryptedBlobs) {
 	const mark = "Quillonia-zq-document-marker"

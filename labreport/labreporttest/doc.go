@@ -1,7 +1,7 @@
-// Package labreporttest has the conformance suites of the interfaces of package labreport:
-// [RunStore] checks [labreport.Store], [RunErasure] what becomes of the jobs of a user who is
-// deleted or erased, [RunBlobStore] checks [labreport.BlobStore], [RunBlobEncryption] that it
-// encrypts with keys of persons, and [RunTextExtractor] checks [labreport.TextExtractor].
+// Package labreporttest has the conformance suites of the interfaces of package labreport: [RunStore] checks
+// [labreport.Store], [RunErasure] what becomes of the jobs of a user who is deleted or erased, [RunBlobStore] checks
+// [labreport.BlobStore], [RunBlobEncryption] that it encrypts with a key for each user, and [RunTextExtractor] checks
+// [labreport.TextExtractor].
 //
 //	func TestJobs(t *testing.T) {
 //		labreporttest.RunStore(t, func(testing.TB) labreporttest.StoreHarness {

@@ -14,15 +14,14 @@ import (
 // ErasedKeysHarness is a fresh, empty store that encrypts parsing jobs.
 type ErasedKeysHarness struct {
 	Jobs labreport.Store
-	// Keys are the keys of persons in the store.
+	// Keys are the encryption keys of the users in the store.
 	Keys *personkey.Keys
 	// SetClock puts the store's clock at an instant, where it stands still.
 	SetClock func(now time.Time)
 }
 
-// RunErasedKeys runs what [labreport.Store] promises about a person whose key was deleted
-// while the jobs are there, as in a restored backup. newStore returns a fresh, empty store and
-// registers its own cleanup on t.
+// RunErasedKeys checks what [labreport.Store] promises about a user whose encryption key was deleted while the jobs are
+// there, as in a restored backup. newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunErasedKeys(t *testing.T, newStore func(t testing.TB) ErasedKeysHarness) {
 	h := newStore(t)
 	h.SetClock(jobsAt)

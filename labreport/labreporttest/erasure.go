@@ -69,7 +69,7 @@ var parsingJobErasureCases = map[string]func(*testing.T, ErasureHarness){
 	},
 	"FilesAreStillToBeDeleted": func(t *testing.T, h ErasureHarness) {
 		j := parsingJob(jobTeam())
-		j.DueAt = time.Time{} // a person was to review it
+		j.DueAt = time.Time{} // the job waits for a person's review
 		require.NoError(t, h.Jobs.Insert(t.Context(), j, 0, nil))
 		h.remove(t, j)
 		got := h.claim(t)

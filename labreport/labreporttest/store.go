@@ -39,8 +39,7 @@ func parsingJob(team healthlab.TeamID) labreport.Job {
 		Tries:  2, DueAt: jobsAt, StartedAt: jobsAt.Add(time.Second), CreatedAt: jobsAt, UpdatedAt: jobsAt.Add(time.Minute)}
 }
 
-// StoreHarness is a fresh, empty store as the suite of parsing jobs needs it. Both
-// interfaces look at the same store.
+// StoreHarness is a fresh, empty store for the suite of parsing jobs. Jobs and Messages use the same store.
 type StoreHarness struct {
 	// Jobs is the interface that is tested.
 	Jobs labreport.Store

@@ -31,7 +31,7 @@ type Candidate struct {
 	Term *Term
 	// Score is 0 to 0.99.
 	Score float64
-	// Clash reports whether the term is measured in another kind of unit.
+	// Clash reports whether the term is measured in another kind of unit than the row has.
 	Clash bool
 	// Guessed reports whether the specimen is not stated.
 	Guessed bool
@@ -98,7 +98,7 @@ func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float6
 	score += byUnit + scaleScore(t, q) + specimenScore(t, specimen)
 	if strings.Contains(q.Unit.UCUM, "FEU") && strings.Contains(t.Component, "DDU") ||
 		strings.Contains(q.Unit.UCUM, "DDU") && strings.Contains(t.Component, "FEU") {
-		score, clash = score-0.4, true // they differ by a factor of two
+		score, clash = score-0.4, true // FEU and DDU differ by a factor of two
 	}
 	low := strings.ToLower(t.System)
 	if strings.Contains(low, "24h") && specimen != dayUrine && q.Unit.Kind() != "perday" && !strings.Contains(fold.String(q.Name), "24") {

@@ -266,7 +266,7 @@ func cutAtGroups(line string) []string {
 	return append(out, line[from:])
 }
 
-// readGroup reads "Male 18-60 years: 13-17 g/dL".
+// readGroup reads one entry of a list, such as "Male 18-60 years: 13-17 g/dL".
 func readGroup(e entry) (Group, bool) {
 	label, r, ok := labelled(e.plain)
 	if !ok || !r.Any() {

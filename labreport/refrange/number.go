@@ -69,7 +69,7 @@ func PlainMarks(text string) string {
 	}, marks.Replace(text))
 }
 
-// marks has the soft hyphen as a dash, because a text of a PDF file has it in place of one.
+// marks maps signs to ASCII. A soft hyphen becomes a dash, because PDF files have it in place of one.
 var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "\u00ad", "-",
 	"\u00a0", " ", "\u2009", " ", "\u202f", " ", "›", ">", "‹", "<", "’", "'")
 

@@ -140,7 +140,7 @@ func (s suite) unique() {
 func (s suite) bytes() {
 	team := newTeam()
 	sorted := []string{"\x00", "\x00\x00", "\x00\x01", "\x01", "a", "a\x00", "a\x00\xff", "a\x01", "ab", "b", "\xfe", "\xff", "\xff\xff"}
-	for i := range sorted { // in another order than theirs
+	for i := range sorted { // inserted in another order
 		v := sorted[(i*5)%len(sorted)]
 		s.put(store.Row{Key: key(plainTable, team, v), Index: [2]string{v, v}})
 	}

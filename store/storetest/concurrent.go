@@ -158,8 +158,8 @@ func (s suite) erasure() {
 }
 
 // absentUser tests that a user can be locked without a row in the store, as with a host that stores its users
-// elsewhere. A row that is added during an erasure is deleted by it, or its transaction sees the mark of the
-// erasure; a transaction that holds the user can count the rows of the user.
+// elsewhere. A row that is added during an erasure is deleted by it, or its transaction sees that the user is being
+// erased; a transaction that holds the user can count the rows of the user.
 func (s suite) absentUser() {
 	const most = 3
 	for range rounds() {

@@ -110,8 +110,8 @@ func (s suite) perUser() {
 	s.perUserRaces(team, users)
 }
 
-// perUserRaces tests concurrent updates, snapshots, transactions of several users, and an erasure on such a
-// table.
+// perUserRaces tests concurrent updates, snapshots, transactions of several users, and an erasure on a table whose rows
+// an engine may store on a machine per user.
 func (s suite) perUserRaces(team healthlab.TeamID, users []healthlab.UserID) {
 	count := func(tx store.Tx, keys ...store.Key) error {
 		queries := make([]store.Query, len(keys))

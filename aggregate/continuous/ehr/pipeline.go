@@ -166,7 +166,7 @@ type DeadLetter struct {
 	Codes       []string       `json:"codes"`
 	Expressions []string       `json:"expressions"`
 	At          healthlab.Time `json:"refused_at"`
-	// Subject and Span are the data that is marked for another attempt.
+	// Subject and Span name the data to push again when the dead letter is replayed.
 	Subject string `json:"-"`
 	Span    Span   `json:"-"`
 	version string

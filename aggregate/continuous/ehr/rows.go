@@ -76,7 +76,8 @@ var stateTable = store.Table[stateRow]{
 	Row: func(s *stateRow) store.Row { return store.Row{Key: pipelineKey(s.Team, s.Pipeline)} },
 }
 
-// sweepRow is a pipeline whose users are being marked, or whose rows are being removed, in the background.
+// sweepRow is a pipeline for which all users are being marked for pushing, or whose rows are being removed, in the
+// background.
 type sweepRow struct {
 	Team     healthlab.TeamID `json:"t"`
 	Pipeline PipelineID       `json:"p"`
@@ -147,7 +148,7 @@ func (r *Rows) list(ctx context.Context, team healthlab.TeamID) ([]Pipeline, err
 	return out, nil
 }
 
-// update changes a pipeline, and starts a background sweep if change returns one.
+// update changes a pipeline, and starts a background sweep of its users if change returns true.
 func (r *Rows) update(ctx context.Context, team healthlab.TeamID, id PipelineID, change func(*Pipeline) (sweep bool, err error)) (out Pipeline, err error) {
 	err = r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		key := pipelineKey(team, id)
@@ -277,8 +278,8 @@ const (
 	AllQueries   = "queries"
 )
 
-// Changed implements [healthdata.Changes]: it marks the user for each pipeline that pushes the changed
-// resources.
+// Changed implements [healthdata.Changes]: it marks the changed data of the user for pushing, for each pipeline that
+// pushes the resources.
 func (r *Rows) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, spans map[string]Span) error {
 	return r.mark(tx, team, user, func(w *watch) marks {
 		out := marks{}
@@ -291,10 +292,10 @@ func (r *Rows) Changed(_ context.Context, tx store.Tx, team healthlab.TeamID, us
 	})
 }
 
-// orderEvents are the prefixes of the event types about orders. The key of such an event is the order's id.
+// orderEvents is the prefix of the event types about orders. The key of such an event is the order's id.
 const orderEvents = "labtest.order."
 
-// Read implements webhook.Reader: it marks the orders of events for each pipeline that pushes orders.
+// Read implements webhook.Reader: it marks the orders of events for pushing, for each pipeline that pushes orders.
 func (r *Rows) Read(_ context.Context, tx store.Tx, events []healthlab.Event) error {
 	for i := range events {
 		e := &events[i]
@@ -314,7 +315,7 @@ func (r *Rows) Read(_ context.Context, tx store.Tx, events []healthlab.Event) er
 	return nil
 }
 
-// QueryChanged marks a user's rows of a continuous query, in the transaction that stores the rows.
+// QueryChanged marks a user's rows of a continuous query for pushing, in the transaction that stores the rows.
 func (r *Rows) QueryChanged(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, query uuid.UUID) error {
 	return r.mark(tx, team, user, func(w *watch) marks {
 		if !w.Pipeline.Queries {
@@ -324,7 +325,7 @@ func (r *Rows) QueryChanged(_ context.Context, tx store.Tx, team healthlab.TeamI
 	})
 }
 
-// mark marks a user for the team's pipelines. The caller has locked the user's row.
+// mark records for the team's pipelines which data of a user must be pushed. The caller has locked the user's row.
 func (r *Rows) mark(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, of func(*watch) marks) error {
 	list, err := watches.Find(tx, all(team, store.Shared))
 	if err != nil {
@@ -420,7 +421,7 @@ func (r *Rows) markAll(tx store.Tx, e *store.Entry[sweepRow], w *watch) error {
 	if err != nil {
 		return err
 	}
-	// A write that began before the pipeline was there has ended once the row of its user is held.
+	// Locking the users' rows waits for writes that began before the pipeline existed and marked nothing for it.
 	hold := make([]store.Query, len(got[0]))
 	for i, row := range got[0] {
 		hold[i] = store.User(v.Team, store.UserIDOf(row)).Hold()

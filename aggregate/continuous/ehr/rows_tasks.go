@@ -50,7 +50,7 @@ var taskTable = store.Table[taskRow]{
 	Row: func(t *taskRow) store.Row {
 		out := store.Row{Key: taskKey(t.Team, t.User, t.Pipeline), Due: t.Due}
 		if !t.Lease.IsZero() {
-			out.Due = t.Lease // the next one begins after this one has ended
+			out.Due = t.Lease // the waiting data is pushed after the running push has ended
 		}
 		place := store.UUID(t.Pipeline.UUID) + store.UUID(t.User.UUID)
 		if len(t.Marks) > 0 {
@@ -92,7 +92,7 @@ type Task struct {
 	gens map[string]int64
 }
 
-// disabledPause is the time after which tasks of a disabled pipeline are looked at again.
+// disabledPause is the time by which Claim postpones the tasks of a disabled pipeline.
 const disabledPause = time.Minute
 
 // Claim returns at most n due tasks, the longest due first, and hides them from other callers until the lease
@@ -233,7 +233,7 @@ func byPlace(results []Result) map[sentPlace][]Result {
 	return by
 }
 
-// sentOf returns the row of a place and locks it; a new row if there is none.
+// sentOf locks and returns the row with the results of a subject and month; a new row if there is none.
 func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
 	e, err := sentTable.Get(tx, sentKey(t, p.subject, p.month), store.Held)
 	if err != nil {
@@ -248,8 +248,8 @@ func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
 	return e, nil
 }
 
-// sentRow has the resource versions of a subject and month that the server has, by resource type and id. A mark
-// before a version says that the server refused it.
+// sentRow has the resource versions of a subject and month that the server has, by resource type and id. A mark before
+// a version says that the server refused it, or that it is being sent.
 type sentRow struct {
 	Team     healthlab.TeamID  `json:"t"`
 	User     healthlab.UserID  `json:"u"`
@@ -336,7 +336,7 @@ type Result struct {
 	Version string
 	// Refused is the cause of a refusal; nil if the server accepted the resource.
 	Refused *Refusal
-	// Span is the time span that is marked to push a refused resource again.
+	// Span is the time span of the data to push again after a refusal.
 	Span Span
 }
 
@@ -450,8 +450,8 @@ func (r *Rows) change(tx store.Tx, t *Task, change func(*stateRow) error) error 
 	return stateTable.Put(tx, e)
 }
 
-// Finish ends a task: all marks that it was claimed with are pushed. later are marks for a later time, at which
-// values change without a write; zero for none. Precondition as Record.
+// Finish ends a task: all marks that it was claimed with are pushed. later are marks that become due at the time at,
+// when values change without a write; nil for none. The errors are those of Record.
 func (r *Rows) Finish(ctx context.Context, t *Task, later map[string]Span, at time.Time) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		for subject, gen := range t.gens {
@@ -574,7 +574,7 @@ func (r *Rows) replay(ctx context.Context, team healthlab.TeamID, id PipelineID,
 		for i := range page.Letters {
 			if err := r.replayOne(ctx, team, id, page.Letters[i].ID); err != nil {
 				if healthlab.KindOf(err) == healthlab.NotFound {
-					continue // taken or deleted since
+					continue // accepted by the server or deleted since
 				}
 				return count, err
 			}
@@ -615,7 +615,7 @@ func (r *Rows) replayOne(ctx context.Context, team healthlab.TeamID, id Pipeline
 		key := SentKey(v.ResourceType, v.ResourceID)
 		for _, e := range list {
 			if version, ok := e.Value.Versions[key]; ok && strings.Trim(version[:1], anyRefused) == "" {
-				e.Value.Versions[key] = version[:1] // no version has this name, so that any is sent
+				e.Value.Versions[key] = version[:1] // only the mark, which equals no version, so that the resource is sent again
 				if err := sentTable.Put(tx, e); err != nil {
 					return err
 				}

@@ -228,7 +228,7 @@ func (s *Service) key(p *healthlab.Problems, v *Pipeline, text string) []byte {
 		public["kty"], public["alg"] = "RSA", "RS384"
 		public["n"], public["e"] = encode(rsaKey.N.Bytes()), encode(big.NewInt(int64(rsaKey.E)).Bytes())
 	case err == nil && isEC && ecKey.Curve == elliptic.P384():
-		point, wrong := ecKey.PublicKey.Bytes() // 4, x and y
+		point, wrong := ecKey.PublicKey.Bytes() // a byte 4, then x and y
 		if err = wrong; err == nil {
 			public["kty"], public["alg"], public["crv"] = "EC", "ES384", "P-384"
 			public["x"], public["y"] = encode(point[1:49]), encode(point[49:])

@@ -11,12 +11,12 @@ import (
 
 // Node is a JSON value with its keys in order, so that a decoder can report every unexpected key.
 type Node struct {
-	Kind  byte   // { [ " 0 t n; t for both booleans
+	Kind  byte   // { object, [ list, " string, 0 number, t true or false, n null
 	Raw   []byte // the text of the value
 	Text  string
 	Yes   bool
 	Keys  []string
-	Items []Node // of a list, or the values of keys
+	Items []Node // the elements of a list, or the values of an object's keys
 }
 
 const maxDepth = 32

@@ -23,7 +23,7 @@ type Reader struct {
 	Lenient  bool // unknown keys are accepted
 }
 
-// CodeBody is the problem code of an error in the form of a body.
+// CodeBody is the problem code of a body that is not valid JSON, or of a field that is missing or not allowed there.
 const CodeBody = "invalid_body"
 
 // Fault adds a problem at a path.

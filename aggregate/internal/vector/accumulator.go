@@ -25,7 +25,7 @@ var errOverflow = healthlab.Problems{{Code: "numeric_overflow", Msg: "must have 
 
 var errValues = healthlab.Problems{{Code: "too_many_values", Msg: "must have fewer distinct values, or fewer groups, for medians, percentiles and measures of glucose"}}.Err()
 
-// Count counts.
+// Count counts the values that are not null.
 type Count struct{ n int64 }
 
 // Add implements [Acc].
@@ -113,7 +113,7 @@ func (a *FloatSum) Result() (tables.Cell, error) {
 
 // IntSum adds up integers in 128 bits; times are integers too.
 type IntSum struct {
-	hi, lo uint64 // high half of the sum, in two's complement
+	hi, lo uint64 // halves of the sum, in two's complement
 	n      int64
 	Mean   bool
 	In     tables.ColumnType
@@ -204,7 +204,7 @@ type Deviation struct {
 
 // Add implements [Acc].
 func (a *Deviation) Add(v *Vec, _ *Batch, i, j int) {
-	// Sums of one stretch, each with the error of its additions beside it.
+	// s and q are the sums of these rows, se and qe the rounding errors of their additions.
 	var s, se, q, qe float64
 	for ; i < j; i++ {
 		if v.IsNull(i) {
@@ -246,7 +246,7 @@ func (a *Deviation) Result() (tables.Cell, error) {
 	n := float64(a.n)
 	acc := series.Acc{N: a.n, Sum: a.sum}
 	m := acc.Mean()
-	rest := a.sum.Plus(series.Sum{Hi: -m * n, Lo: -math.FMA(m, n, -(m * n))}) // what m leaves of the sum
+	rest := a.sum.Plus(series.Sum{Hi: -m * n, Lo: -math.FMA(m, n, -(m * n))}) // sum - m*n
 	p := m * m
 	e := math.FMA(m, m, -p)
 	spread := a.squares

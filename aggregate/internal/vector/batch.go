@@ -6,7 +6,7 @@ import "github.com/healthlab-dev/healthlab/healthdata/tables"
 type Batch struct {
 	N     int
 	Index []int64 // local time on the person's clock
-	Cols  []Vec   // by slot
+	Cols  []Vec   // by number of the column in the plan
 
 	Source   int // rank of the source in the order of preference
 	Resource int // index in the plan's resources; 0 for summaries

@@ -81,7 +81,7 @@ const (
 	ClassDate          // days
 )
 
-// Operand is a slot, or a literal.
+// Operand is a column of the batch (its Slot), or a literal.
 type Operand struct {
 	Slot int // -1 for a literal
 	Num  float64

@@ -14,8 +14,8 @@ type Bounds struct {
 	Nothing bool // the filter accepts no value
 }
 
-// RangeOf returns the bounds of a filter; false unless it is a conjunction of comparisons of one slot with
-// numbers.
+// RangeOf returns the bounds of a filter; false unless it is a conjunction of comparisons of one column with numbers. A
+// slot is the number of a column.
 func RangeOf(f Filter, isValue func(slot int) bool) (Bounds, bool) {
 	b := Bounds{Slot: -1, Least: math.Inf(-1), Most: math.Inf(1)}
 	ok := b.narrow(f, isValue)
@@ -74,8 +74,8 @@ func mirrored(op string) string {
 	}
 }
 
-// Settle simplifies a filter for rows in which some text slots have a known value: it returns the filter's
-// value if it is known, else the remaining filter.
+// Settle simplifies a filter for rows in which some text columns have a known value: it returns the filter's value if
+// it is known, else the remaining filter.
 func Settle(f Filter, known func(slot int) (text string, null, ok bool)) (rest Filter, answer Tri) {
 	switch f := f.(type) {
 	case And, Or:
@@ -118,7 +118,7 @@ func Settle(f Filter, known func(slot int) (text string, null, ok bool)) (rest F
 func settlePair(f Filter, known func(int) (string, bool, bool)) (Filter, Tri) {
 	and, isAnd := f.(And)
 	left, right := and.Left, and.Right
-	ends := IsFalse // the answer that decides alone
+	ends := IsFalse // the answer of one side that decides the result
 	if or, ok := f.(Or); ok {
 		left, right, ends = or.Left, or.Right, IsTrue
 	}

@@ -51,7 +51,7 @@ func (a *GMI) Result() (tables.Cell, error) {
 // Shares adds up the weights of the ranges that values are in, and divides by the number of values.
 type Shares struct {
 	Ranges []Range
-	// Weights are the percent that a value counts in the range at the same position.
+	// Weights has for each range the percentage that a value inside it adds.
 	Weights []float64
 	Most    float64 // upper limit of the result
 
@@ -115,7 +115,7 @@ var riskless = math.Pow(5.381, 1/1.084)
 
 // Add implements [Acc].
 func (a *RiskIndex) Add(v *Vec, _ *Batch, i, j int) {
-	var sum, rest float64 // of one stretch, and the errors of its additions
+	var sum, rest float64 // of these rows, and the rounding errors of the additions
 	for ; i < j; i++ {
 		if v.IsNull(i) {
 			continue

@@ -199,8 +199,8 @@ func distance(a, b int64) int64 {
 	return a - b
 }
 
-// usualMinutes returns the median distance of readings in whole minutes, the smaller of two, and whether it is
-// short enough for a continuous sensor.
+// usualMinutes returns the median distance of readings in whole minutes (the smaller of the two in the middle), and
+// whether it is short enough for a continuous sensor.
 func usualMinutes(list []reading) (int64, bool) {
 	if len(list) < 2 {
 		return 0, false
@@ -249,7 +249,7 @@ func Episodes(in Range) func([]reading) tables.Cell {
 			return tables.Cell{}
 		}
 		n := int64(0)
-		inside := false // an episode is on
+		inside := false // an episode has begun and not ended
 		for i := 0; i < len(list); {
 			// A run is readings that are all in the range or all out of it, without a gap.
 			j := i + 1

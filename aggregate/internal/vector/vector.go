@@ -10,7 +10,7 @@ import (
 // microsOfDay is the length of a day in microseconds, the unit of times.
 const microsOfDay = int64(86_400_000_000)
 
-// Vec has the values of one slot in the rows of a batch. The type decides which field has the values.
+// Vec has the values of one column in the rows of a batch. The type decides which field has the values.
 type Vec struct {
 	Type   tables.ColumnType
 	Ints   []int64 // int64, bool (0 or 1), dates in days, times in microseconds
@@ -19,7 +19,7 @@ type Vec struct {
 	lists  []tables.Cell
 	Nulls  []bool // nil: none is null
 
-	// Memory that Keep reuses; the fields above may be borrowed.
+	// Memory that [Batch.Pick] reuses. The fields above may share the memory of other vectors.
 	OwnInts   []int64
 	OwnFloats []float64
 	ownTexts  []string

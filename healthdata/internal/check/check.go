@@ -171,7 +171,7 @@ func EachField(v reflect.Value, path []any, visit func(reflect.Value, []any)) {
 	}
 }
 
-// Line reports whether a text is valid as one line: not empty or only space, without control characters, and of
+// Line reports whether a text is valid as one line: not empty or only white space, without control characters, and of
 // at most most characters.
 func Line(s string, most int) bool {
 	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unicode.IsControl)
