@@ -35,7 +35,7 @@ type AppSessions interface {
 	// NotFound if the team has no such live user. A session whose ExpiresAt is a day ago may be deleted.
 	InsertApp(ctx context.Context, a AppSession) error
 
-	// App returns a session.
+	// App returns a session. It returns NotFound if the team has no session with this id.
 	App(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (AppSession, error)
 
 	// UpdateApp lets change edit a session and writes it back. ID, Team, User and CreatedAt cannot be changed.
@@ -250,7 +250,7 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 		case hmac.Equal(t.secret[tokenRandom/2:], t.seal(a.key)):
 			stolen = s.User
 			return refused
-		default: // an attacker who saw a token of the session can forge one
+		default: // an unknown token without the seal of the service: an attacker can forge one, so the session stays
 			return refused
 		}
 		next = a.derive(t, s.Rotations)

@@ -147,8 +147,8 @@ type EmailRequest struct {
 	Email string
 	// Region is one of the regions in the provider's record; empty if the record has none.
 	Region string
-	// Practice is the only practice whose patients the team may connect, without case; empty for any. A provider
-	// without practices ignores it.
+	// Practice is the only practice whose patients the team may connect, compared without regard to case; empty for any. A
+	// provider without practices ignores it.
 	Practice string
 }
 
@@ -198,8 +198,7 @@ type Renewal struct {
 
 // GrantError reports that a provider refuses access permanently: the person must link again.
 type GrantError struct {
-	// Type is one of the names healthdata.Failure…; empty is
-	// healthdata.FailureTokenRefresh.
+	// Type is one of the names healthdata.Failure…; empty means healthdata.FailureTokenRefresh.
 	Type string
 }
 

@@ -55,8 +55,8 @@ type CredentialRefresherOptions struct {
 	Ahead time.Duration
 	// Timeout bounds a call of a connector. Default 30 seconds.
 	Timeout time.Duration
-	// Lease is how long one process may take to renew a secret, including both calls and the writes, before
-	// another process may try, by the store's clock. Default 2 minutes; at least three times the Timeout.
+	// Lease is how long one process may take to renew a secret, including two calls of the connector and the writes,
+	// before another process may try, by the store's clock. Default 2 minutes; at least three times the Timeout.
 	Lease time.Duration
 	// Clients stores the OAuth clients of teams, as in [Options].
 	Clients TeamClients

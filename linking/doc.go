@@ -10,28 +10,28 @@
 //   - [Service] hands out two things. A link code ([Service.CreateCode], [Service.Redeem]) binds a companion
 //     app to one user. A link token ([Service.CreateToken]) opens the link pages, or a customer's own, for
 //     one user, one hour and one successful connection; failed tries do not use it up.
-//   - [Session] is the state of a link token. Its lifecycle is a table of states.
+//   - [Session] is the state of a link token. [Diagram] draws its states.
 //   - [Result] and [Outcome] are the results of a try, with an [ErrorType] if the person can solve the problem.
 //   - [ProviderConnector] calls one provider: an adapter implements it.
 //   - [Apps]: companion apps that act for one user, with tokens of their own.
 //
-// A flow asks the provider and then writes once: the connection, its event, the sealed credential and the
-// end of the token are one transaction of the [Store].
+// A sign-in calls the provider and then writes once: the connection, its event, the sealed credential and the end of
+// the token are one transaction of the [Store].
 //
 // # Binding a sign-in to a browser
 //
-// An attacker who begins a sign-in at a provider's own page and makes another person finish it would get
-// that person's data. So the link pages give a browser a secret ([Service.NewBrowserSecret]), hand it over
-// when the person leaves ([OAuthSignIn]) and when they come back ([Callback]); a callback in another browser
-// connects nothing. A customer's own widget shows us no browser before it comes back: it keeps the token in
-// the session of its person, and opens the address at that person's click. [TeamSettings].PagesOnly refuses
-// what does not begin on the link pages.
+// An attacker who begins a sign-in at a provider's own page and makes another person finish it would get that person's
+// data. So the link pages give a browser a secret ([Service.NewBrowserSecret]) and pass it to the Service when the
+// person leaves ([OAuthSignIn]) and comes back ([Callback]). A callback in another browser connects nothing. With a
+// customer's own widget the Service knows no browser before the callback. So the widget must keep the token in the
+// person's session, and open the provider's page only when that person clicks. [TeamSettings].PagesOnly refuses
+// sign-ins that do not begin on the link pages.
 //
 // # Guessing codes
 //
-// A link token has 256 random bits. A link code has 32, for its shape is given, so wrong tries are limited
-// by client ([MaxWrongPerClient]) and by code ([MaxWrongPerCode]): one client hits a given code of an hour
-// with 9.3e-9. docs/link-codes.md has the sums.
+// A link token has 256 random bits. A link code has only 32, because its format is fixed. So wrong tries are limited by
+// client ([MaxWrongPerClient]) and by code ([MaxWrongPerCode]): one client guesses a given code of one hour with
+// probability 9.3e-9. docs/link-codes.md shows the calculation.
 package linking
 
 // Files in the order of reading: each uses those before it.

@@ -89,7 +89,7 @@ type Error struct {
 // Error returns the type and its text.
 func (e *Error) Error() string { return string(e.Type) + ": " + e.Type.Text() }
 
-// Unwrap returns the kind.
+// Unwrap returns the error kind of the type.
 func (e *Error) Unwrap() error {
 	for _, t := range errorTypes {
 		if t.name == e.Type {

@@ -34,7 +34,7 @@ type Code struct {
 	User healthlab.UserID
 	// CreatedAt and ExpiresAt are the lifetime of the code.
 	CreatedAt, ExpiresAt time.Time
-	// UsedAt is when it was redeemed; zero if it was not.
+	// UsedAt is when the code was redeemed; zero if it was not redeemed.
 	UsedAt time.Time
 	// WrongBefore and FirstBefore are the values of TeamWrong and TeamFirst of [CodeAttempt] at the creation of
 	// the code. A store sets them when it inserts the code.

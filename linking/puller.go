@@ -28,12 +28,11 @@ type ExtendedPuller interface {
 	Puller
 	// Pulls reports whether the puller also supports one of these resources.
 	//
-	// device lists people's devices apart from what they recorded: items have a Device, and
-	// how it records in Source.Type, and nothing else. The whole list is returned, whatever
-	// range is asked for.
+	// device is the list of a person's devices: each item has only a Device, and in Source.Type how that device records
+	// data. The puller returns the whole list for any range.
 	//
-	// workout_stream is the recordings of workouts: items have one workout each in Summaries,
-	// as the resource workouts has it, and its Stream.
+	// workout_stream is the recordings of workouts: each item has a Stream, and in Summaries the workout as the resource
+	// workouts returns it.
 	Pulls(resource string) bool
 }
 

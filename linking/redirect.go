@@ -88,9 +88,9 @@ type Outcome struct {
 	Error ErrorType
 }
 
-// Redirect adds the outcome to a redirect URL: state, then provider or error_type, error (the same name, as
-// OAuth has it) and error_description (a sentence for people). The existing query stays first, byte for byte,
-// and the fragment stays last. The target does not change.
+// Redirect adds the outcome to a redirect URL: state, then provider or error_type, error (the error_type again, as in
+// OAuth) and error_description (a sentence for people). The existing query stays first, byte for byte, and the fragment
+// stays last. The target does not change.
 func (o Outcome) Redirect(target string) string {
 	base, fragment, hasFragment := strings.Cut(target, "#")
 	pairs := [][2]string{{"state", "success"}, {"provider", o.Provider}}

@@ -38,10 +38,10 @@ func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user he
 	return IssuedCode{Code: c.Text, ExchangeURL: link, ExpiresAt: healthlab.At(until)}, nil
 }
 
-// Redeem redeems a link code and returns its user. client identifies the caller, preferably by its network
-// address (of IPv6, the first 64 bits). It is stored only after a wrong try, for a few hours, as a hash with the
-// signing key. While many guess at the team's codes, a client that has failed lately may find no such code where
-// there is one; a new code works.
+// Redeem redeems a link code and returns its user. client identifies the caller, preferably by its network address (of
+// IPv6, the first 64 bits). The client is stored only after a wrong try, for a few hours, as a hash with the signing
+// key. While many clients guess codes of the team, a client with a recent wrong try may get [RuleCodeInvalid] for a
+// valid code; a new code works.
 //
 // Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
 // [RuleCodeExpired] or [RuleCodeConsumed].
@@ -57,7 +57,7 @@ func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, cod
 func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, code string) (Code, error) {
 	at := s.now()
 	if !codeForm.MatchString(code) {
-		code = "" // no team has it, and the try is counted
+		code = "" // an empty code is never found, so the try counts as wrong
 	}
 	var got Code
 	var verdict error

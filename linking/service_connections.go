@@ -21,7 +21,7 @@ func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user h
 	return nil
 }
 
-// Disconnect removes a connection and its credential, and then revokes the grant at the provider, whose failure
+// Disconnect removes a connection and its credential, and then revokes the grant at the provider. A failure to revoke
 // is ignored. The data stays. An event is sent. The errors are those of healthdata.Service.Disconnect.
 func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	change, err := s.users.Disconnecting(provider)

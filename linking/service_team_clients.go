@@ -65,9 +65,9 @@ func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provid
 	}), nil
 }
 
-// SetTeamClient sets the OAuth client of a team at a provider, from the next sign-in on. Existing connections
-// keep the client that made them. With the same ClientID, the new secret applies to them at once; with another
-// one, the old client is kept, sealed, until its last connection is removed.
+// SetTeamClient sets the OAuth client of a team at a provider, from the next sign-in on. Existing connections keep the
+// client that made them. With the same ClientID, the new secret applies to existing connections at once; with another
+// ClientID, the old client is kept, sealed, until its last connection is removed.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient] or [RuleTooManyClients];
 // Invalid, with every problem by the names in JSON.
@@ -190,9 +190,9 @@ const (
 	PrepareRequired = "preparations_required"
 )
 
-// PrepareTeamClient returns the steps that a team must take at a provider for its own client with a redirect
-// URL, which may be empty; nil means that of the current client. A step that is proven to be done, because
-// people came back through the current client, is left out. Nothing is changed, and no provider is asked.
+// PrepareTeamClient returns the steps that a team must take at a provider for its own client with a redirect URL, which
+// may be empty; nil means the redirect URL of the current client. A step that is proven to be done, because people came
+// back through the current client, is left out. It changes nothing and does not call the provider.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
 func (s *Service) PrepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {

@@ -44,7 +44,7 @@ type Trigger string
 const (
 	// Start: the pages open, a provider is chosen, or a try begins.
 	Start Trigger = "start"
-	// HandOut: the person is sent to the provider.
+	// HandOut: the person is sent to the provider's sign-in page.
 	HandOut Trigger = "hand_out"
 	// AskCode: the provider requires a code.
 	AskCode Trigger = "ask_code"

@@ -41,7 +41,7 @@ type Store interface {
 	// without id, team or user.
 	InsertSession(ctx context.Context, s Session) error
 
-	// Session returns a session.
+	// Session returns a session. It returns NotFound if the team has no session with this id.
 	Session(ctx context.Context, team healthlab.TeamID, id SessionID) (Session, error)
 
 	// UpdateSession lets change edit a session and writes it back with the next revision. ID, Team, User, Token,

@@ -27,7 +27,7 @@ type TeamSettings struct {
 	// CallbackURLs are the callback URLs that the team has registered by provider, in place of the service's
 	// own.
 	CallbackURLs map[string]string
-	// Practice is the only practice whose patients can be connected by their address; empty for any. Existing
+	// Practice is the only practice whose patients can be connected by their e-mail address; empty for any. Existing
 	// connections stay.
 	Practice string
 	// Brand is the look of the link pages.

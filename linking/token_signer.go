@@ -20,8 +20,8 @@ import (
 // choose the algorithm.
 var tokenHeader = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 
-// claims is the payload of a token. A service that shares the OAuth application can read from it, without the
-// key, to which service a state belongs.
+// claims is the payload of a token. A service that shares the OAuth application can read from the claims, without the
+// key, which service issued an OAuth state.
 type claims struct {
 	Audience string           `json:"aud"`
 	Subject  SessionID        `json:"sub"`

@@ -15,12 +15,12 @@ type Bodies interface {
 	// Teams returns the teams that have messages, in no order.
 	Teams(ctx context.Context) ([]healthlab.TeamID, error)
 
-	// EmptyBodies empties at most n bodies of a team's messages, the oldest first, and returns
-	// how many it emptied. A message is emptied if it was written before the instant, was
-	// routed, has no unfinished delivery, and had no attempt at or after the instant.
+	// EmptyBodies empties at most n bodies of a team's messages, the oldest first, and returns how many it emptied. A
+	// message is emptied if it was written before ended, was routed, has no unfinished delivery, and had no attempt at or
+	// after ended.
 	//
-	// [Log.Message] returns an emptied message without a body. [Deliveries.Replay] of one is a RuleError of type
-	// [RuleBodyDeleted]; recovering skips it.
+	// [Log.Message] returns an emptied message without a body. [Deliveries.Replay] refuses to resend one, with a RuleError
+	// of type [RuleBodyDeleted]; a Replay without an Event skips it.
 	EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error)
 }
 

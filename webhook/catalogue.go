@@ -15,11 +15,10 @@ var typeName = regexp.MustCompile(
 	`^(?:daily\.data\.` + ident + `\.(?:created|updated|deleted)|historical\.data\.` + ident + `\.created|` +
 		`labtest\.result\.critical\.` + ident + `|` + ident + `\.` + ident + `\.` + ident + `|endpoint\.` + ident + `)$`)
 
-// ValidType reports whether name fits the grammar of event types: three identifiers
-// joined by full stops; daily.data.<resource>.created, the same with updated or deleted, or
-// historical.data.<resource>.created; labtest.result.critical.<what happened to it>; or
-// endpoint.<what happened to it>. Identifiers are lower case letters, digits and
-// underscores, a letter first. A name may be valid and not be in any catalogue.
+// ValidType reports whether name fits the grammar of event types: three identifiers joined by full stops;
+// daily.data.<resource>.<created, updated or deleted>; historical.data.<resource>.created;
+// labtest.result.critical.<change>; or endpoint.<change>. Identifiers are lower case letters, digits and underscores, a
+// letter first. A name may be valid and not be in any catalogue.
 func ValidType(name string) bool { return typeName.MatchString(name) }
 
 // Catalogue has the event types of a service. It is immutable and safe for concurrent use.
@@ -28,8 +27,8 @@ type Catalogue struct {
 	byName map[string]int
 }
 
-// NewCatalogue joins the lists of event types of several packages; [EventTypes] is the list of this one. It
-// returns Invalid with every position if a name does not match the grammar or occurs twice.
+// NewCatalogue joins the lists of event types of several packages; [EventTypes] is the list of package webhook.
+// NewCatalogue returns Invalid with every position if a name does not match the grammar or occurs twice.
 func NewCatalogue(lists ...[]healthlab.EventType) (*Catalogue, error) {
 	c := &Catalogue{byName: map[string]int{}}
 	var problems healthlab.Problems
@@ -67,7 +66,7 @@ func (c *Catalogue) Types() []healthlab.EventType { return slices.Clone(c.types)
 // Names returns the names of all types, sorted.
 func (c *Catalogue) Names() []string { return slices.Sorted(maps.Keys(c.byName)) }
 
-// Modes returns the mode of each type by name.
+// Modes returns, by type name, how events with the same key are ordered.
 func (c *Catalogue) Modes() map[string]healthlab.Mode {
 	modes := make(map[string]healthlab.Mode, len(c.types))
 	for _, t := range c.types {

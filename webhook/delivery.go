@@ -21,7 +21,7 @@ const (
 	Retrying State = "waiting"
 	// Succeeded means that the receiver accepted the message.
 	Succeeded State = "succeeded"
-	// Failed means that there is no further attempt, unless a replay is requested.
+	// Failed means that the delivery was given up. Only a replay sends the message again.
 	Failed State = "failed"
 	// Cancelled means that sending is no longer useful. The Reason states why.
 	Cancelled State = "cancelled"
@@ -38,9 +38,9 @@ const (
 	ReasonExhausted Reason = "exhausted"
 	// ReasonExpired: the message was too old.
 	ReasonExpired Reason = "expired"
-	// ReasonBlocked: the delivery blocked its lane for longer than allowed.
+	// ReasonBlocked: the delivery held up the later ones of its key for longer than allowed.
 	ReasonBlocked Reason = "blocked"
-	// ReasonPoison: the delivery was started repeatedly without an outcome.
+	// ReasonPoison: the delivery was started repeatedly without an outcome, for example because each start crashed.
 	ReasonPoison Reason = "poison"
 	// ReasonSuperseded: a newer event of the same key replaced the message.
 	ReasonSuperseded Reason = "superseded"

@@ -23,9 +23,9 @@ const (
 	recordRetry = 10 * time.Millisecond
 )
 
-// Dispatcher delivers events: it routes written events into lanes, claims due deliveries, sends them, and
-// records the outcomes. Any number of dispatchers may work on one store, in one process or many. Call Run once;
-// Wake is safe for concurrent use.
+// Dispatcher delivers events: it routes written events into lanes (queues), claims due deliveries, sends them, and
+// records the outcomes. Any number of dispatchers may work on one store, in one process or many. Call Run once; Wake is
+// safe for concurrent use.
 type Dispatcher struct {
 	modes      map[string]healthlab.Mode
 	deliveries Deliveries

@@ -127,7 +127,7 @@ func origin(raw string) string {
 }
 
 func secretPlace(e *Endpoint, id fmt.Stringer) []byte {
-	// The context makes a sealed box unreadable in another row.
+	// The secret is sealed together with this text, so that it cannot be decrypted in the row of another endpoint.
 	return []byte("secret " + e.Team.String() + " " + e.ID.String() + " " + id.String())
 }
 

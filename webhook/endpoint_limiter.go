@@ -35,7 +35,7 @@ type gate struct {
 	tokens float64
 	filled time.Time
 
-	shut   bool // until a disabling or pause is written
+	shut   bool // no request starts until a disabling or pause is stored
 	failed map[DeliveryID]struct{}
 	lastOK time.Time
 }

@@ -32,9 +32,8 @@ func Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
 // clientUserID is the customer's own reference to the user; nil, or an event about
 // no user, is written as null.
 //
-// A body is made once, when the event is written, and stored. Invalid if the type's
-// name is not one, the team is missing, the data is not a JSON object, or the body
-// is larger than [MaxBody].
+// A body is made once, when the event is written, and stored. Invalid if the event type has an invalid name, the team
+// is missing, the data is not a JSON object, or the body is larger than [MaxBody].
 func (v Envelope) Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
 	switch data := bytes.TrimLeft(e.Data, " \t\r\n"); {
 	case !ValidType(e.Type):

@@ -15,8 +15,8 @@ const (
 	maxHeaderValue = 1024
 )
 
-// refusedHeaders are names that the webhook protocol or HTTP uses. Idempotency keys are refused too, because the
-// transport would repeat such requests.
+// refusedHeaders are the headers that a team cannot set, because the webhook protocol or HTTP uses them. Idempotency
+// keys are among them, because net/http would repeat requests that have one.
 var refusedHeaders = []string{
 	"content-type", "content-length", "content-encoding", "transfer-encoding", "host", "connection",
 	"user-agent", "idempotency-key", "x-idempotency-key", "te", "trailer", "upgrade", "expect",

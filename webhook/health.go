@@ -3,8 +3,8 @@ package webhook
 import "time"
 
 const (
-	armAfter     = 12 * time.Hour  // failures at least this far apart
-	armWithin    = 24 * time.Hour  // and at most this far apart arm the rule
+	armAfter     = 12 * time.Hour  // the rule for disabling is armed at least so long after the first failure
+	armWithin    = 24 * time.Hour  // and at most so long after the last failure before
 	disableAfter = 120 * time.Hour // an armed endpoint is disabled after this time without a success
 	maxPause     = 15 * time.Minute
 )
@@ -17,16 +17,15 @@ var pauseSteps = []time.Duration{
 // Health is the state of an endpoint that follows from its attempts. It is stored with the endpoint, so that all
 // processes agree; its methods are pure.
 //
-// FirstFailedAt and LastFailedAt are the first and the last failure of the current cluster, in which no failure
-// is 12 hours after the first. The rule for disabling needs no earlier failures: until the rule is armed, they
-// are more than 24 hours before the later ones.
+// FirstFailedAt and LastFailedAt are the first and the last failure of the current cluster, in which no failure is 12
+// hours after the first. Earlier failures are not needed to decide about disabling.
 type Health struct {
 	FirstFailedAt time.Time
 	LastFailedAt  time.Time
 	// ArmedAt is when failures spanned 12 to 24 hours without a success. 120 hours
 	// after it the endpoint is disabled.
 	ArmedAt time.Time
-	// PausedUntil is until when nothing is sent.
+	// PausedUntil is the end of the pause, during which nothing is sent; zero without a pause.
 	PausedUntil time.Time
 	// PauseStep is the number of pauses since the last success. While it is above 0, one delivery at a time is
 	// sent as a probe.

@@ -92,8 +92,8 @@ var (
 	errBeyond = errors.New("the egress proxy cannot connect to the receiver")
 )
 
-// through makes a transport use a proxy, which may have a private address. The dial timeout is shorter than that
-// of the exchange.
+// through makes a transport use a proxy, which may have a private address. Dialling has a shorter timeout than the
+// whole request.
 func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver *net.Resolver) {
 	t.Proxy = http.ProxyURL(proxy)
 	t.DialContext = (&net.Dialer{Timeout: timeout / 3, Resolver: resolver}).DialContext

@@ -57,19 +57,17 @@ type Deliveries interface {
 	// twice.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
-	// RecordOutcomes records outcomes. An outcome whose lease holds (the token is the
-	// delivery's; the time of the lease may have passed) is applied:
+	// RecordOutcomes records outcomes. An outcome is applied if its token is still the token of the delivery, even if the
+	// lease has expired:
 	//
-	//   - a final state ends the delivery, and the next of the lane becomes its
-	//     head, due at once;
-	//   - Retrying counts the attempt, and makes it due after Delay; if a newer
-	//     version of its key waits, it ends as Cancelled, superseded, instead;
-	//   - Quiet keeps what is left in the lane from being claimed for so long;
+	//   - a final state ends the delivery, and the next delivery of the lane (its queue) becomes the head, due at once;
+	//   - Retrying counts the attempt, and makes the delivery due after Delay; if a newer event that replaces it waits,
+	//     the delivery ends as Cancelled, superseded, instead;
+	//   - for the duration Quiet, no other delivery of the lane can be claimed;
 	//   - Events are appended as Outbox.Append does.
 	//
-	// Each applied outcome is one line of the log. One whose lease is gone is a line
-	// of the log with state Retrying and reason lease_lost, and changes nothing; the
-	// same outcome a second time is not even that. Outcomes of one call do not
+	// Each applied outcome is logged as one line. An outcome with an outdated token changes nothing and is logged with
+	// state Retrying and reason lease_lost; if it is recorded a second time, it is not logged. Outcomes of one call do not
 	// depend on each other.
 	RecordOutcomes(ctx context.Context, outcomes []Outcome) (RecordedOutcomes, error)
 
@@ -79,25 +77,24 @@ type Deliveries interface {
 
 	// Replay puts messages that were routed before into lanes again.
 	//
-	// With Event set, it is that one message: NotFound if the team has no such
-	// message or no such endpoint. By the mode of its type:
+	// With Event set, Replay resends that message, and returns NotFound if the team has no such message or endpoint. The
+	// mode of the event type decides:
 	//
-	//   - Latest: Precondition if a newer event of its key that the endpoint
-	//     matches exists, for that one would be overtaken; else it is sent again.
+	//   - Latest: it is sent again. Precondition if the endpoint matches a newer event of the key, because the older one
+	//     must not arrive after it.
 	//   - Ordered: it and every later event of its key that the endpoint matches
 	//     are sent again, in order.
 	//   - Independent: it is sent again.
 	//
-	// Precondition, too, if the endpoint is disabled or does not match the message,
-	// or while one of the deliveries concerned is being sent. What waits is put at
-	// its place in the new order, with attempts counted from the start.
+	// Precondition, too, if the endpoint is disabled or does not match the message, or while one of the deliveries
+	// concerned is being sent. Waiting deliveries of these messages move to their place in the new order, with attempts
+	// counted from the start.
 	//
-	// With Event zero, it recovers: of the messages written at or after Since and
-	// before Until, and not before the endpoint was made, it takes those that ended as Failed or
-	// Cancelled (but not superseded), and those that never had a delivery. Latest
-	// sends the newest of its key, if that is one of them; Ordered rewinds its key
-	// from the first of them; a delivery that is being sent stays as it is.
-	// It looks at most Max messages, from After on, and says where to go on.
+	// With Event zero, Replay recovers lost messages: of those written at or after Since and before Until, and not before
+	// the endpoint was made, it takes those that ended as Failed or Cancelled (but not superseded), and those that never
+	// had a delivery. Of mode Latest it sends only the newest of a key, if that one is lost; of mode Ordered all of a key
+	// from the first lost one on. A delivery that is being sent does not change. One call checks at most Max messages
+	// after the cursor After, and returns the next cursor.
 	Replay(ctx context.Context, r Replay) (Replayed, error)
 }
 
@@ -180,9 +177,9 @@ type Endpoints interface {
 	// so it must be pure. Concurrent updates behave as if they ran one after another. ID, Team, CreatedAt and
 	// Revision cannot be changed.
 	//
-	// Two changes also change the queue in the same write: when Disabled is set, all unfinished deliveries of
-	// the endpoint end as Cancelled, disabled; when Health.PauseStep goes back to 0, all heads of its lanes are
-	// due at once, but for the quiet time of their lane.
+	// Two changes also change the queue in the same write: when Disabled is set, all unfinished deliveries of the endpoint
+	// end as Cancelled, disabled; when Health.PauseStep goes back to 0, the first delivery of each of its lanes is due at
+	// once, or at the end of the lane's quiet time.
 	Update(ctx context.Context, team healthlab.TeamID, id EndpointID,
 		change func(*Endpoint) ([]healthlab.Event, error)) (Endpoint, error)
 
@@ -252,10 +249,9 @@ type Message struct {
 
 // Notifier sends one message to one receiver.
 //
-// Notify may be called again with the same message after any result, also by another process. The receiver
-// recognizes repeats by the message id. It makes one request and never retries one of which a byte was written.
-// It returns soon after ctx ends. A failure is a Result, not an error. Implementations must be safe for
-// concurrent use.
+// Notify may be called again with the same message after any result, also by another process. The receiver recognizes
+// repeats by the message id. Notify makes one request, and never repeats a request of which a byte was written. It
+// returns soon after ctx ends. A failure is a Result, not an error. Implementations must be safe for concurrent use.
 type Notifier interface {
 	Notify(ctx context.Context, n Notification) Result
 }

@@ -80,11 +80,11 @@ const (
 	ReplaceWaiting
 	// WaitBehind adds the event at the end of the lane.
 	WaitBehind
-	// Drop ignores the event, because the lane has an equal or newer one.
+	// Drop ignores the event, because the lane has an equal or newer event of the key.
 	Drop
 )
 
-// Place is the rule of lanes: where an arriving event goes. key is its
+// Place returns the position of an arriving event in its lane, a queue of deliveries to one endpoint. key is its
 // [SupersedeKey], seq its Seq.
 //
 //	head                                   what happens
@@ -96,9 +96,8 @@ const (
 //	                                       key if that is older, is dropped if that is
 //	                                       not, and waits behind if there is none
 //
-// That nothing must wait behind a head to be replaced is not decoration: with
-// version 1 as head and version 2 waiting, version 3 in the head's place would be
-// followed by version 2.
+// A head is replaced only if nothing waits behind it: with version 1 as head and version 2 waiting, version 3 in the
+// head's place would be sent before version 2.
 func Place(lane LaneView, key string, seq int64) Placement {
 	head := lane.Head
 	switch {

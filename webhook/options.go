@@ -120,8 +120,8 @@ func set[T int | time.Duration](v *T, otherwise T) {
 // not block. None of them gets the team or endpoint of a delivery: per-endpoint figures come from the log of
 // attempts.
 type Hooks struct {
-	// Attempt is called for every request, with its result, its number in the delivery (from 1), its duration,
-	// its end after the event, and whether the connection was reused.
+	// Attempt is called for every request, with its result, its number in the delivery (from 1), its duration, the time
+	// from the event to its end, and whether the connection was reused.
 	Attempt func(c Class, n int, took, lag time.Duration, reused bool)
 	// Routed, Claimed and OutcomesRecorded are called with the number of items of one operation and its
 	// duration.

@@ -35,9 +35,9 @@ type StoreOptions struct {
 	// Envelope configures how bodies of messages are made.
 	Envelope Envelope
 	// Retention is how long webhook messages and attempts are kept, delivered or not, by the store's clock. Choose it
-	// longer than the longest time that a receiver may be down and the greatest error of that clock added up. Default 30 days.
+	// longer than the longest time that a receiver may be down plus the greatest error of that clock. Default 30 days.
 	Retention time.Duration
-	// Readers receive the events too, in this order.
+	// Readers are called with all written events, one Reader after another in this order.
 	Readers []Reader
 	// OnWritten is called after each commit that wrote events. It must not block; see
 	// [Dispatcher.Wake]. Default: nothing.
@@ -244,7 +244,7 @@ func (d *queued) eventID() string {
 	return eventID(&healthlab.Event{ID: d.Event, Key: d.Key, Seq: d.Seq})
 }
 
-// lanePlace identifies a lane.
+// lanePlace identifies a lane, a queue of deliveries to one endpoint.
 type lanePlace struct {
 	Team     healthlab.TeamID
 	Endpoint EndpointID
@@ -271,7 +271,7 @@ type laneRow struct {
 	Quiet       time.Time `json:",omitzero"`  // the lane starts nothing before this time
 	LeaseUntil  time.Time `json:",omitzero"`  // zero without a lease
 	Waiting     int       `json:",omitempty"` // number of deliveries behind the first
-	Newer       bool      `json:",omitempty"` // one of them replaces the first delivery
+	Newer       bool      `json:",omitempty"` // a waiting delivery replaces the first one
 }
 
 // States of a lane, in the order in which Claim looks for lanes.

@@ -89,7 +89,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 	return recorded, nil
 }
 
-// locked reports which of the lanes that were not read exist, locked by another transaction.
+// locked reports, for each lane that is nil because it was not read, whether another transaction has locked it.
 func (q *queue) locked(leases []Lease, lanes []*laneState) ([]bool, error) {
 	var read []store.Query
 	var missing []int

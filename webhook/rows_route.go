@@ -35,8 +35,8 @@ func (s *Store) Route(ctx context.Context, modes map[string]healthlab.Mode, most
 // arrival is an event to route.
 type arrival struct {
 	*eventRow
-	after time.Time // latest time of writing of the key's events up to this one,
-	tie   uuid.UUID // and the greatest event id with that time
+	after time.Time // latest time at which this event or an earlier one of its key was written
+	tie   uuid.UUID // greatest event id among those written at the time after
 }
 
 // route adds events to lanes. It locks the keys of the events, so that no other transaction appends to or routes
@@ -147,7 +147,7 @@ func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, erro
 	return out, nil
 }
 
-// then returns the arrival of the next event of a key.
+// then returns the arrival of e, the next event of the key after a.
 func (a arrival) then(e *eventRow) arrival {
 	next := arrival{e, e.written, e.ID}
 	if c := a.after.Compare(next.after); c > 0 || c == 0 && slices.Compare(a.tie[:], next.tie[:]) > 0 {

@@ -37,7 +37,7 @@ type ServiceOptions struct {
 	// PerMinute is how many registrations, changes of a URL, test sends and replays a team may make per minute
 	// in this process. Default 60.
 	PerMinute int
-	// Envelope makes the bodies of test messages. Use that of the store.
+	// Envelope configures the bodies of test messages. Use the Envelope of the [StoreOptions].
 	Envelope Envelope
 	// Audit is called whenever a secret or a stored message is read. Default: none.
 	Audit func(ctx context.Context, a AuditedAccess)

@@ -60,9 +60,9 @@ func (s *Service) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, er
 	return page, nil
 }
 
-// Retry sends one message to one endpoint again, with the same id and bytes. An old version is never sent after
-// a newer one. If newer events replace the message's event, the call is refused. If every event counts, the
-// later ones of the key are sent again too, in order. It returns the number of messages to send.
+// Retry sends one message to one endpoint again, with the same id and bytes. An old version is never sent after a newer
+// one. An event of mode Latest is refused if its key has a newer event. An event of mode Ordered is sent again with all
+// later events of its key, in order. It returns the number of messages to send.
 //
 // Precondition as Deliveries.Replay says; NotFound if the team has no such endpoint or message;
 // [*RateLimitError].

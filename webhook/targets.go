@@ -256,7 +256,7 @@ func unseal(ctx context.Context, seal healthlab.Sealer, o *opened) error {
 	return nil
 }
 
-// keep caches a read endpoint and sets the rate of its gate.
+// keep caches a read endpoint and sets its limit of sends per second.
 func (ts *targets) keep(o *opened) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -52,7 +52,7 @@ func Verify(body []byte, h http.Header, at time.Time, secrets ...Secret) error {
 	return Verifier{}.Verify(body, h, at, secrets...)
 }
 
-// VerifyArchived checks a message as the default [Verifier] does, without its age.
+// VerifyArchived checks a message as the default [Verifier] does, but not its timestamp.
 func VerifyArchived(body []byte, h http.Header, secrets ...Secret) error {
 	return Verifier{}.VerifyArchived(body, h, secrets...)
 }

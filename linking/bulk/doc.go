@@ -2,11 +2,12 @@
 // pauses them, exports their tokens, and fetches their history again. A team that moves to another service
 // pauses first, so that the exported tokens stay valid.
 //
-// A long call is an operation: it is stored with its data, and any process that runs [Service.Run] continues it,
-// also after a crash. It is listed for 90 days after its end ([Options].Keep), and then deleted.
+// An import and a new fetch of histories are operations. An operation is stored with its data, and any process that
+// runs [Service.Run] continues it, also after a crash. It is listed for 90 days after its end ([Options].Keep), and
+// then deleted.
 //
-// It is for teams that bulk operations are enabled for. Tokens move only at providers for
-// which a team has credentials of its own, for they are bound to these.
+// Bulk operations must be enabled for a team. A team can move tokens only of providers for which it has credentials of
+// its own, because a token is bound to the OAuth client that obtained it.
 package bulk
 
 // Files in the order of reading: each uses those before it.

@@ -84,7 +84,7 @@ type Item struct {
 	Outcome Outcome
 }
 
-// LogValue shows the place and whose it is.
+// LogValue contains the item's index and its user.
 func (it Item) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("n", it.N), slog.String("user", it.User.String()))
 }

@@ -52,7 +52,7 @@ func opKey(team healthlab.TeamID, id uuid.UUID) store.Key {
 }
 
 func began(at time.Time, id uuid.UUID) string {
-	// The length is beganLen.
+	// The result has beganLen bytes.
 	return store.Time(at) + store.UUID(id)
 }
 

@@ -36,12 +36,11 @@ func throttleOf(p *healthdata.Provider) throttle {
 }
 
 // Trigger fetches the history of connections again, within the limits of the provider, the team and the users'
-// ingestion windows. The operation is stored at once, and runs in the background at the speed of the provider's
-// class. Operations of one team at one provider run one after another. A user is processed when the fetch is
-// scheduled, or, at a provider with 250 at a time, when it has ended.
+// ingestion windows. The operation is stored at once, and runs in the background at the speed of the provider's class.
+// Operations of one team at one provider run one after another. A user counts as processed when the fetch is scheduled.
+// At a provider that limits concurrent fetches (250_at_a_time), a user counts as processed when the fetch has ended.
 //
-// With wait, it returns when all is done, or after [Options].Wait with the operation in
-// progress.
+// With wait, Trigger returns when all users are processed, or after [Options].Wait with the operation in progress.
 //
 // Errors: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
 func (s *Service) Trigger(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID, wait bool) (Op, error) {

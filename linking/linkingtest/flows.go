@@ -337,7 +337,7 @@ func (w *linkWorld) phone(t *rapid.T) {
 	}
 	r, err := w.service.CompleteDeviceCode(w.t.Context(), k.Token, store)
 	if err == nil && (r.State == linking.ResultWaiting || k.used && k.by == store && r.State == linking.ResultSuccess) {
-		return // nothing yet, or nothing new
+		return // the app has not connected yet, or the connection was already counted
 	}
 	w.judge(t, k, r, err)
 }

@@ -34,9 +34,9 @@
 //
 // # Guarantees
 //
-// History is fetched from the newest day to the oldest; its event is written once, when all of it can be read.
-// News begins where history began, looks back a few days every time, because providers deliver late, and once
-// a day further. Items that healthdata refuses are quarantined with the reason, and the others are stored.
+// History is fetched from the newest day to the oldest; its event is written once, when all of it can be read. News
+// begins where history began, looks back a few days every time, because providers deliver late, and once a day looks
+// back further. Items that healthdata refuses are quarantined with the reason, and the others are stored.
 package pull
 
 // Files in the order of reading: each uses those before it.

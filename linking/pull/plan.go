@@ -150,8 +150,8 @@ func reruns(p *healthdata.Provider) bool {
 	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }
 
-// pullable returns the fetched resources: devices first if they are listed, then summaries, and the resources
-// that need them.
+// pullable returns the slugs of the resources to fetch: the list of devices first, then summaries, then workout streams
+// and timeseries, which may refer to them.
 func (s *Service) pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
 	available := p.Availability(c.Scopes)
 	extended := s.extended[p.Slug]
@@ -228,7 +228,7 @@ func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.
 	return h, news, nil
 }
 
-// clip limits a range to the user's ingestion window. An empty range ends at its end.
+// clip limits a range to the user's ingestion window. A range outside of the window becomes empty: From is set to To.
 func (t *Task) clip(u *healthdata.User) {
 	if u.IngestionStart != nil {
 		t.From = later(t.From, u.IngestionStart.At(u.Location()))

@@ -51,10 +51,10 @@ const (
 	lastLook  = 250 * time.Millisecond
 )
 
-// Refresh fetches new data of all working connections of a user that are pulled, and waits for at most wait.
-// Unfinished fetches continue in the background. A running fetch is joined. The resources of a connection that
-// failed for good, because its grant ended or its consent was withdrawn, are among Failed. [Service.Run] does
-// the work.
+// Refresh fetches new data of all working connections of a user that are pulled, and waits for at most wait. Unfinished
+// fetches continue in the background. If a fetch is already running, Refresh waits for it. The resources of a
+// connection that failed for good, because its grant ended or its consent was withdrawn, are among Failed.
+// [Service.Run] does the work.
 //
 // Errors: Invalid (wait is out of bounds), NotFound (no such user), a
 // [*healthlab.RuleError] of type [RuleNoSources], a [*RefreshLimitError].
@@ -189,7 +189,7 @@ func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 }
 
-// result sorts tasks into the lists. The names in broken are failed.
+// result sorts tasks into the lists of a RefreshResult. The names in broken are added to Failed.
 func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Task, broken []string) RefreshResult {
 	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: append([]string{}, broken...)}
 	for key, before := range asked {

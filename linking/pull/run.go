@@ -54,14 +54,14 @@ func (s *Service) pulls() *work.Loop[job] {
 // job is a claimed task with a slot for its request.
 type job struct {
 	Task
-	claimed     Task // the task as it was when claimed; pull changes Task
+	claimed     Task // the task as it was claimed; Service.pull changes the embedded Task
 	user        healthdata.User
 	historyOver bool
 	slot        time.Time
 }
 
-// claim claims due tasks and reserves their slots in the order of their turns. Tasks without a slot, or for
-// which l has no room, are released. A nil l has room for all.
+// claim claims due tasks in the order of Task.Turn, and reserves a slot of the provider's request limit for each. Tasks
+// without a slot, or for which l has no free worker, are released. A nil l does not limit workers.
 func (s *Service) claim(ctx context.Context, n int, l *workerLimiter) ([]job, error) {
 	var jobs []job
 	var faults []error

@@ -45,7 +45,7 @@ type Statistics struct {
 	// Oldest and Newest bound the stored data; null if nothing was stored.
 	Oldest *healthlab.Time `json:"oldest_data"`
 	Newest *healthlab.Time `json:"newest_data"`
-	// Sent is the number of objects in events.
+	// Sent is the number of objects that were sent in events.
 	Sent int64 `json:"sent_count"`
 	// Stored is the number of newly stored objects by UTC day, ascending, of the last [StoredDays] days with
 	// data; never nil.

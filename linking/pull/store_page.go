@@ -216,7 +216,7 @@ func (s *Service) refuseForeign(t *Task, p *linking.PullItem) (bad []RefusedItem
 	return bad
 }
 
-// gone converts an error to that of a removed connection.
+// gone converts the error of a missing connection (RuleNoConnection) to NotFound, and returns other errors unchanged.
 func gone(err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection {

@@ -44,7 +44,7 @@ const (
 // ErrorClass is the reason why a task waits or was given up.
 type ErrorClass string
 
-// The first four are temporary, the others are permanent.
+// Error classes: the first four are temporary, the others permanent.
 const (
 	RateLimited      ErrorClass = "provider_rate_limit_exceeded"
 	ProviderDown     ErrorClass = "provider_unavailable"
@@ -82,7 +82,7 @@ func (k Key) LogValue() slog.Value {
 
 // Task is a fetch of one resource with its progress. Instants are in UTC; the zero time means never.
 type Task struct {
-	Key `json:"-"` // the key of its row has it
+	Key `json:"-"` // not in the document, because it is the row's key
 	// Linked is when the connection was linked for which the task was planned.
 	Linked time.Time `json:",omitzero"`
 	// Client is the id of the team's own OAuth client of the connection; empty for that of the deployment.
@@ -123,7 +123,7 @@ type Task struct {
 	LastOK  bool      `json:",omitzero"`
 	// Oldest and Newest bound the stored data.
 	Oldest, Newest time.Time `json:",omitzero"`
-	// Sent is the number of objects in events.
+	// Sent is the number of objects that were sent in events.
 	Sent int64 `json:",omitzero"`
 	// Stored is the number of newly stored objects by UTC day, ascending, of the last [StoredDays] days with
 	// data.

@@ -14,14 +14,13 @@ import (
 
 // ServeHTTP takes one message and answers without a body:
 //
-//   - 204 if it is dealt with: applied, or known, or older than what is known, or of a
-//     type without a handler;
+//   - 204 if it was applied, was applied before, is older than the applied version, or has a type without a handler;
 //   - 400 if it cannot be read, 413 if it is too large;
 //   - 401 if its signature or its age is wrong;
 //   - 405 if the method is not POST;
-//   - 409 if the same message, or one about the same thing, is being handled;
-//   - 500 if the host's function or the memory failed, 503 if that is a matter of
-//     time (healthlab.Unavailable, or the end of the time allowed).
+//   - 409 if this message, or another one about its object, is being handled;
+//   - 500 if the host's function or the Seen failed, 503 if the failure is temporary (healthlab.Unavailable, or the
+//     timeout).
 //
 // A sender tries again after anything but 2xx. 410, which would switch the endpoint
 // off, is never answered.
@@ -62,7 +61,7 @@ func status(err error) int {
 	switch {
 	case later:
 		return http.StatusServiceUnavailable
-	case errors.As(err, &failed): // its kind belongs to the host
+	case errors.As(err, &failed): // a kind in the error of the host's function does not choose the status
 		return http.StatusInternalServerError
 	}
 	switch healthlab.KindOf(err) {

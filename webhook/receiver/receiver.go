@@ -145,10 +145,9 @@ func New(secrets []webhook.Secret, seen Seen, opts *Options) (*Receiver, error) 
 // distinguishes them. It must be called before r takes messages. It panics if no event type has such a payload,
 // or if T has a function already.
 //
-// A function returns nil when the event is stored safely. An error makes the sender
-// try again; one that is healthlab.Unavailable says that it is a matter of time. It
-// may be called again with the same event, never at the same time as for another
-// event about the same summary, order or appointment.
+// A function returns nil when the event is stored safely. An error makes the sender try again; return
+// healthlab.Unavailable for a temporary failure. The function may be called again with the same event, but never
+// concurrently for two events about one summary, order or appointment.
 func On[T any](r *Receiver, do func(ctx context.Context, e Event, data *T) error) {
 	t := reflect.TypeFor[T]()
 	known := false
@@ -164,8 +163,8 @@ func On[T any](r *Receiver, do func(ctx context.Context, e Event, data *T) error
 	r.functions[t] = func(ctx context.Context, e Event) error { return do(ctx, e, e.Value.(*T)) }
 }
 
-// OnOther registers a function for events without another function: of unknown types (Value is nil), or without
-// a handler. Without it such events are acknowledged and dropped. Call it before r receives messages.
+// OnOther registers a function for events of unknown types (Value is nil) and of types without a function of [On].
+// Without OnOther such events are acknowledged and dropped. Call it before r receives messages.
 func (r *Receiver) OnOther(do func(ctx context.Context, e Event) error) { r.other = do }
 
 // OnTest registers a function for test messages. They never reach the other functions, because their data is
@@ -177,10 +176,10 @@ func (r *Receiver) OnTest(do func(ctx context.Context, e Event) error) { r.test 
 // error is
 //
 //   - a [*webhook.VerifyError], which is Unauthenticated;
-//   - Invalid: the body cannot be read, and will not become better;
-//   - Conflict: it, or another message about the same thing, is being handled;
+//   - Invalid: the body cannot be read, so a retry is useless;
+//   - Conflict: this message, or another one about its object, is being handled;
 //   - an [*ApplyError]: the host's function failed;
-//   - another: that of the Seen, or of ctx.
+//   - any other error of the Seen or of ctx.
 func (r *Receiver) Receive(ctx context.Context, body []byte, h http.Header) (Outcome, error) {
 	e, err := r.read(body, h)
 	if err != nil {

@@ -18,14 +18,13 @@ type Seen interface {
 	// Claim asks for a message before it is handled. The verdict is
 	//
 	//   - Repeated if the id was marked by Done less than Keep ago;
-	//   - Busy if another call holds the id, and their lease has not ended;
+	//   - Busy if another claim holds the id, and its lease has not ended;
 	//   - Outdated if a version of the key is remembered and c.Version is before it
 	//     (see Version.Before);
-	//   - Busy if another call holds the key, and their lease has not ended;
+	//   - Busy if another claim holds the key, and its lease has not ended;
 	//   - else Fresh: c.Token now holds the id and the key for c.Lease.
 	//
-	// The first that fits. All but Fresh change nothing. Without a key only the id
-	// counts.
+	// The first condition that is true decides. Every verdict but Fresh changes nothing. Without a key only the id counts.
 	Claim(ctx context.Context, c Claim) (Verdict, error)
 
 	// Done records that the message was applied. It remembers the id for c.Keep, and c.Version as the key's

@@ -1,5 +1,5 @@
-// Package webhookmock has mocks of the interfaces that hosts implement for package webhook, for tests of a
-// host: they expect calls and answer as told (go.uber.org/mock). A store whose state matters is
+// Package webhookmock has mocks of the interfaces that hosts implement for package webhook, for tests of a host. A mock
+// expects calls and returns the results that the test sets (go.uber.org/mock). A test that needs a working store uses
 // adapters/memory.
 package webhookmock
 

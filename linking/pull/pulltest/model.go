@@ -24,7 +24,7 @@ func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(t)
 	left, failed := prove.Counts(15, 40, 400), false
 	sequence := func(rt *rapid.T) {
-		if left--; left < 0 && !failed { // what fails is run again, to make it small
+		if left--; left < 0 && !failed { // rapid repeats a failing sequence to make it smaller
 			return
 		}
 		failed = true
