@@ -194,15 +194,10 @@ func sampleColumn(r *healthdata.Resource, name string) (column, bool) {
 		if c.Name != name {
 			continue
 		}
-		out := column{
+		return column{
 			name: name, base: r.Slug + "." + name, typ: c.Type, fields: c.Fields, unit: c.Unit, doc: c.Doc,
 			from: fromSample, resource: r, field: sampleFields[name],
-		}
-		if slices.Contains(sourceNames, name) {
-			// A source column that is spelled as a field of the samples.
-			out.base = r.Slug + "." + name
-		}
-		return out, true
+		}, true
 	}
 	return column{}, false
 }

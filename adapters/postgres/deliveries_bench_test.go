@@ -70,18 +70,16 @@ func newBenchReceiver(b *testing.B) *benchReceiver {
 	return in
 }
 
-// expect begins a turn of n requests.
 func (in *benchReceiver) expect(n int) {
 	in.turn.Add(1)
 	in.got.Store(0)
 	in.want.Store(int64(n))
 }
 
-// mark returns what the bodies of the turn have.
 func (in *benchReceiver) mark() []byte { return fmt.Appendf(nil, `"turn-%d"`, in.turn.Load()) }
 
-// body returns the data of an event of the turn, about as long as that of an uploaded sample.
 func (in *benchReceiver) body() []byte {
+	// About as long as the data of an uploaded sample.
 	return fmt.Appendf(nil, `{"turn":%s,"data":%q}`, in.mark(), bytes.Repeat([]byte("x"), 400))
 }
 
