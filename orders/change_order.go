@@ -117,8 +117,8 @@ func (r *Record) NextCall() LabCall {
 }
 
 // PlanSubmission sets the time of the next call to the lab: at once, or at the start (UTC) of the day for which
-// the order is scheduled. A process that is calling the lab about the order has a lease, so a cancellation does
-// not overtake the order.
+// the order is scheduled. While a process calls the lab, its lease keeps other processes from calling about the
+// order, so the lab gets a cancellation after the order.
 func (r *Record) PlanSubmission(at time.Time) {
 	r.PlanMessages()
 	r.Lab.Attempts = 0
@@ -133,17 +133,18 @@ func (r *Record) PlanSubmission(at time.Time) {
 	}
 }
 
-// Apply is the function [Apply] for a record; it also plans the call to the lab.
+// Apply applies a step to the order as the function [Apply] does. It also changes the order's appointment and
+// plans the next call to the lab.
 func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 	was := *r
 	r.noteDraw(st.On, st.At)
-	r.HasABN = r.HasABN || r.Notice != nil && st.On == LabAccepted // told with the requisition
+	r.HasABN = r.HasABN || r.Notice != nil && st.On == LabAccepted // the lab reports the notice when it accepts the requisition
 	to, _ := Next(r.Method(), r.LowLevel(), st.On, r.Facts())
 	if endings[to].WithdrawResults {
 		r.withdrawResults()
 	}
 	if r.endsVisit(to, st) != "" {
-		r.showVisit(nil) // the event of the order must not name it
+		r.showVisit(nil) // the event about the order must not name the ended appointment
 	}
 	events, err := Apply(&r.Order, st)
 	if err != nil {
@@ -171,7 +172,7 @@ func (r *Record) Enter(to LowLevel, st Step) ([]healthlab.Event, error) {
 }
 
 func (r *Record) withdrawResults() {
-	// A report of missing results alone says why they are missing, and stays.
+	// A report with only missing results is kept, because it says why they are missing.
 	r.Interpretation, r.ReportFile = nil, ""
 	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
 		r.Results, r.ReportedPatient, r.HasMissingResults = nil, nil, nil

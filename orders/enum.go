@@ -1,10 +1,10 @@
 package orders
 
 // The enumerations of this package are open: a value that we do not know decodes and
-// encodes unchanged. What a request may hold is checked where the request is checked.
+// encodes unchanged. The Check methods of requests refuse unknown values.
 
-// Stage is the top level of a status. It can go back: a kit that is registered after its delivery returns from
-// collecting to received.
+// Stage is the top level of a status. An order can return to an earlier stage: from StageCollectingSample to
+// StageReceived if its kit is registered after the delivery.
 type Stage string
 
 // Stages of an order.

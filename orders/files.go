@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// maxReportBytes is the highest size of a laboratory's report.
+// maxReportBytes is the highest size of a laboratory's report, in bytes.
 const maxReportBytes = 20 << 20
 
 // fetch reads a file of an order.
@@ -30,7 +30,7 @@ func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, err
 }
 
 func fileError(verb string, err error) error {
-	// The kinds of errors of a BlobStore are not those of our caller.
+	// Other errors of a BlobStore become Unavailable, because their kinds mean nothing to the caller.
 	if kind := healthlab.KindOf(err); kind == healthlab.NotFound || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -67,7 +67,7 @@ func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order 
 	if s.opts.Files == nil || !alive {
 		return nil
 	}
-	// The order names the file first, so that every file is erased with its order.
+	// The order names the file before the file is stored, so that every file is erased with its order.
 	_, err = s.allOrders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
 		if !slices.Contains(r.Files, id) {
 			r.Files = append(slices.Clone(r.Files), id)

@@ -26,8 +26,8 @@ type CreateRequest struct {
 	PlaceRequest
 	// ParentID is the order that is replaced; nil for none.
 	ParentID *OrderID `json:"parent_id"`
-	// UpdateReason is allowed with ParentID only. Without it, the parent's lab account is used again if none is
-	// given and the lab is the same.
+	// UpdateReason is allowed with ParentID only. Without it, the parent's lab account is used again if the request
+	// gives no account and the lab is the same.
 	UpdateReason *UpdateReason `json:"update_reason"`
 }
 
@@ -102,8 +102,8 @@ func (s *Service) create(ctx context.Context, team healthlab.TeamID, ids planned
 	return child.Order, nil
 }
 
-// follow stores an order that follows from another one, and applies the function then to that one, if given.
-// The events of both show the transaction after the change.
+// follow stores an order that follows from a parent order, and applies to the parent the trigger that then
+// returns; empty for none. The events of both orders show the transaction after the change.
 func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at time.Time, then func(*Record) (Trigger, error)) (Record, Record, error) {
 	st, first := Step{At: at, EventID: s.opts.NewID()}, s.opts.NewID()
 	return s.store.InsertAfter(ctx, parent, child, func(p, c *Record) ([]healthlab.Event, error) {
@@ -115,8 +115,8 @@ func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at t
 	})
 }
 
-// AddChild applies a change to the parent order and creates the child order, in the parent's transaction unless
-// the child is for another person.
+// AddChild applies the trigger on, if any, to the parent order p, and begins the child order c: in the
+// transaction of p, or in one of its own if c is for another person.
 func AddChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
 	if _, err := Begin(&c.Order, st.At, first); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func AddChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.E
 	others := slices.DeleteFunc(slices.Clone(p.OrderTransaction.Orders), func(m TransactionMember) bool { return m.ID == c.ID })
 	apart := p.UserID != c.UserID
 	if apart {
-		// The results of one person are not read with those of another.
+		// Orders of two persons share no transaction, because the results of a transaction are read together.
 		c.OrderTransaction = NewTransaction(TransactionID{uuid.NewSHA1(c.ID.UUID, []byte("transaction"))}, []TransactionMember{c.Member()})
 		p.ReplacedBy = c.ID
 		p.OrderTransaction = NewTransaction(p.OrderTransaction.ID, others)
@@ -188,7 +188,7 @@ func (r *ImportRequest) Check(today healthlab.Date) error {
 		at.OneZip(zip, a.ZipCode)
 	}
 	at.Text(a.State, "state", 1, rules.MaxText)
-	// The forms do not matter.
+	// The address formats of imported orders are not checked: valid values take their place in this check.
 	a.ReceiverName, a.State, a.Zip, a.ZipCode = "", "AL", "35004", nil
 	return also(p, req.Check(today))
 }
@@ -241,7 +241,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids pl
 	return o, err
 }
 
-// Reorder returns a new order for the same patient and test. It has no events yet.
+// Reorder returns a new order for the patient and lab test of r. It has no events yet.
 func (r *Record) Reorder(id OrderID, origin Origin, at healthlab.Time) Record {
 	c := *r
 	c.ID, c.Origin, c.CreatedAt, c.UpdatedAt = id, origin, at, at

@@ -91,8 +91,8 @@ type CoverageItem struct {
 }
 
 // BlobStore stores the files of orders. They are health data: an implementation must encrypt them. Put and Get
-// have the user of the file: if the host has keys of persons, the file is encrypted with that user's key and
-// cannot be decrypted for another user. Once the key is deleted, Get returns [healthlab.NotFound].
+// receive the user of the file: if the host has a key for each person, the file is encrypted with that user's
+// key and cannot be decrypted for another user. Once the key is deleted, Get returns [healthlab.NotFound].
 //
 // A key consists of letters, digits, hyphens, underscores and single slashes between them, at most 512 bytes;
 // others are [healthlab.Invalid]. Put stores the whole content in place of the old one, or nothing after an

@@ -15,7 +15,7 @@ type Trigger string
 const (
 	// LabAccepted: the lab accepted the requisition.
 	LabAccepted Trigger = "lab_accepted"
-	// Imported: the order was placed outside, with its own requisition.
+	// Imported: the order was placed outside the service, with its own requisition.
 	Imported Trigger = "imported"
 	// PatientAwaited: the lab accepted the order, whose kit has no patient yet.
 	PatientAwaited Trigger = "patient_awaited"
@@ -41,7 +41,7 @@ const (
 	SampleReceived Trigger = "sample_received"
 	// ParcelLost: the parcel with the kit or the sample is lost.
 	ParcelLost Trigger = "parcel_lost"
-	// LabBlocked: the lab needs information; the detail says which.
+	// LabBlocked: the lab needs information; the status detail says which.
 	LabBlocked Trigger = "lab_blocked"
 	// InformationSupplied: the lab has received the information that it waited for.
 	InformationSupplied Trigger = "information_supplied"
@@ -61,8 +61,8 @@ const (
 	PartialResult Trigger = "partial_result"
 	// FinalResult: the lab sent its final report.
 	FinalResult Trigger = "final_result"
-	// CorrectedResult: the lab replaced its final report. After partial results only, the final report is
-	// implied, and the order is completed and corrected.
+	// CorrectedResult: the lab replaced its final report. If only partial results were received, the final report
+	// is implied: the order becomes completed, then corrected.
 	CorrectedResult Trigger = "result_corrected"
 	// RedrawOffered: the final report lacks results through the lab's fault, and the patient may have a second
 	// draw.
@@ -88,13 +88,13 @@ func Triggers() []Trigger {
 type Facts struct {
 	// Registrable is true if the order is for a kit that was sent before its patient was known.
 	Registrable bool
-	// Registered is true if a patient has registered that kit.
+	// Registered is true if a patient has registered the kit of the order.
 	Registered bool
 	// Initial is true if the order is the first of its transaction.
 	Initial bool
 }
 
-// Guards of the lifecycle, by the names in the table and the diagrams.
+// guards are the conditions of transitions, by their names in the lifecycle table and the diagrams.
 var guards = map[string]func(Facts) bool{
 	"registrable":   registrable,
 	"patient known": patientKnown,
@@ -115,7 +115,7 @@ func initialOrder(f Facts) bool { return f.Initial }
 
 type row = fsm.Row[LowLevel, Trigger, catalogue.CollectionMethod, Facts]
 
-// rows returns the rows of a transition that several states have.
+// rows returns one row of the lifecycle table for each status in from, all with one trigger, target and guard.
 func rows(methods []catalogue.CollectionMethod, guard string, on Trigger, to LowLevel, from ...LowLevel) []row {
 	out := make([]row, 0, len(from))
 	for _, f := range from {
@@ -168,21 +168,21 @@ func kitRows() []row {
 		reg(SampleSent, TransitLab, RequisitionCreated, RequisitionBypassed),
 		reg(KitOutForDelivery, OutForDelivery, RequisitionCreated, RequisitionBypassed),
 		reg(KitDelivered, WithCustomer, RequisitionCreated, RequisitionBypassed),
-		// To the patient.
+		// The kit is on its way to the patient.
 		always(KitShipped, TransitCustomer, RequisitionCreated, RequisitionBypassed, ProblemInTransitCustomer),
 		always(KitOutForDelivery, OutForDelivery, TransitCustomer, ProblemInTransitCustomer),
 		always(KitDelivered, WithCustomer, TransitCustomer, OutForDelivery, ProblemInTransitCustomer),
 		always(KitDelayed, ProblemInTransitCustomer, TransitCustomer, OutForDelivery),
 		always(KitUndeliverable, FailureToDeliverToCustomer, TransitCustomer, OutForDelivery,
 			ProblemInTransitCustomer),
-		// To the lab.
+		// The sample is on its way to the lab.
 		always(SampleSent, TransitLab, WithCustomer, ProblemInTransitLab),
 		always(SampleDelayed, ProblemInTransitLab, TransitLab),
 		always(SampleUndeliverable, FailureToDeliverToLab, TransitLab, ProblemInTransitLab),
 		always(SampleReceived, DeliveredToLab, WithCustomer, TransitLab, ProblemInTransitLab),
 		always(ParcelLost, Lost, TransitCustomer, OutForDelivery, ProblemInTransitCustomer, TransitLab,
 			ProblemInTransitLab, DeliveredToLab, LabProcessingBlocked),
-		// At the lab.
+		// The sample is at the lab.
 		always(LabBlocked, LabProcessingBlocked, DeliveredToLab),
 		always(InformationSupplied, DeliveredToLab, LabProcessingBlocked),
 		always(SampleRejected, SampleError, DeliveredToLab, LabProcessingBlocked),
@@ -274,8 +274,8 @@ var stages = map[LowLevel]Stage{
 	DoNotProcess:               StageCancelled,
 }
 
-// StageOf returns the stage of a low-level status under a collection method. It depends on both: after a draw
-// on site the lab has the sample at once.
+// StageOf returns the stage of a low-level status under a collection method. The method matters for
+// DrawCompleted: with on-site collection the sample is then with the lab.
 func StageOf(m catalogue.CollectionMethod, l LowLevel) Stage {
 	if m == catalogue.OnSiteCollection && l == DrawCompleted {
 		return StageSampleWithLab
@@ -339,13 +339,13 @@ func ParseStatus(s string) (Status, bool) {
 	return Status(s), slices.Contains(Statuses(), Status(s))
 }
 
-// Stage returns the first part; empty if s does not have three parts.
+// Stage returns the first of the three parts of a status; empty if s does not have three parts.
 func (s Status) Stage() Stage { return Stage(s.part(0)) }
 
-// Method returns the second part; empty if s does not have three parts.
+// Method returns the second of the three parts of a status; empty if s does not have three parts.
 func (s Status) Method() catalogue.CollectionMethod { return catalogue.CollectionMethod(s.part(1)) }
 
-// LowLevel returns the last part; empty if s does not have three parts.
+// LowLevel returns the last of the three parts of a status; empty if s does not have three parts.
 func (s Status) LowLevel() LowLevel { return LowLevel(s.part(2)) }
 
 func (s Status) part(i int) string {
@@ -410,15 +410,15 @@ func Lifecycles() []Lifecycle {
 
 // Ending describes the consequences of a final status.
 type Ending struct {
-	// VisitTookPlace completes a confirmed appointment whose time has come. Every other open appointment is
-	// cancelled, and its slot freed at its provider.
+	// VisitTookPlace is true if the status completes a confirmed appointment whose time has come. Every other open
+	// appointment is cancelled, and its slot freed at its provider.
 	VisitTookPlace bool
 	// TakeBack asks the laboratory to cancel the order, including a shipment.
 	TakeBack bool
 	// WithdrawResults hides results that were reported before.
 	WithdrawResults bool
-	// TakesResult: an accepted result under review corrects the order. Without it, a new order that replaces
-	// this one gets the result.
+	// TakesResult is true if an accepted result under review corrects the order. If false, a new order that
+	// replaces this one gets the result.
 	TakesResult bool
 	// Detail is the status detail if the laboratory or the carrier gives none.
 	Detail StatusDetail
@@ -444,7 +444,8 @@ func EndingOf(l LowLevel) (Ending, bool) {
 	return e, ok
 }
 
-// statusDetails are the details of each status that has any.
+// statusDetails lists the possible status details of each low-level status; a status without details is
+// missing.
 var statusDetails = map[LowLevel][]StatusDetail{
 	ProblemInTransitCustomer:   {FulfillmentError},
 	ProblemInTransitLab:        {FulfillmentError},
@@ -458,5 +459,5 @@ var statusDetails = map[LowLevel][]StatusDetail{
 	Cancelled: {OrderRefused},
 }
 
-// StatusDetails returns the details of a status; none for most.
+// StatusDetails returns the possible status details of a low-level status; nil for most.
 func StatusDetails(l LowLevel) []StatusDetail { return slices.Clone(statusDetails[l]) }

@@ -78,7 +78,7 @@ func (s *Service) sendNotifications(ctx context.Context, r Record) error {
 			err := s.opts.Messenger.Send(call, n.PatientMessage)
 			cancel()
 			if ctx.Err() != nil {
-				return ctx.Err() // stopping; the lease brings the order back
+				return ctx.Err() // the process stops; after the lease another one sends the messages
 			}
 			if err != nil && healthlab.KindOf(err) != healthlab.Invalid {
 				s.opts.Log.Warn("a message was not sent", "order", r.ID.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
@@ -128,7 +128,7 @@ var moments = func() map[catalogue.CollectionMethod][]moment {
 	return map[catalogue.CollectionMethod][]moment{
 		catalogue.Testkit: append(at(sms, Ordered, TransitCustomer, OutForDelivery, DeliveredToLab, Completed, Cancelled),
 			moment{WithCustomer, RemindKit, 2 * days, sms}, moment{WithCustomer, RemindKit, 7 * days, sms}),
-		// Of visits at home, mail tells; SMS where there is no address, or no mail.
+		// Messages about visits at home go by e-mail; by SMS if the patient has no e-mail address or e-mail is off.
 		catalogue.AtHomePhlebotomy: append(at(both, Ordered, RequisitionCreated, DrawCompleted, Completed, Cancelled),
 			at(mail, AppointmentPending, AppointmentScheduled, AppointmentCancelled)...),
 		catalogue.WalkInTest: append(append(at(both, Ordered, RequisitionCreated, RedrawAvailable, Completed, Cancelled),
@@ -148,7 +148,7 @@ type notice struct {
 	due      time.Time
 	until    time.Time // time after which the message is not sent; zero for never
 	reminder bool
-	fallback bool // used if the patient cannot get e-mail
+	fallback bool // the message is sent only if the patient cannot get e-mail
 	team     bool // the message is to the team, whose address is read when it is sent
 }
 
@@ -218,7 +218,8 @@ func (r *Record) visitNotices() []notice {
 	return out
 }
 
-// message returns a message to the patient. Its id is derived from a key.
+// message returns a message to the patient. Its id is derived from the order's id and a key, so that repeats
+// have it too.
 func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) PatientMessage {
 	m := PatientMessage{ID: uuid.NewSHA1(r.ID.UUID, key), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c),
 		Moment: as, Method: r.Method(), At: at}

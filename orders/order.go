@@ -44,7 +44,7 @@ type Order struct {
 	PatientAddress *people.PatientAddress `json:"patient_address"`
 	// LabTest is the ordered lab test, as it was when the order was placed.
 	LabTest catalogue.LabTest `json:"lab_test"`
-	// Details has the data that only orders of this collection method have.
+	// Details is the data that depends on the collection method of the order.
 	Details Details `json:"details"`
 	// SampleID is the lab's id of order and specimen; for a registrable kit, the id printed on the kit. Null
 	// until it is known.
@@ -62,7 +62,7 @@ type Order struct {
 	Status Stage `json:"status"`
 	// LastEvent equals the last of Events.
 	LastEvent OrderEvent `json:"last_event"`
-	// Physician is the ordering physician; null if one of the service's own network ordered.
+	// Physician is the ordering physician; null if a physician of the service's own network ordered.
 	Physician *people.Physician `json:"physician"`
 	// HealthInsuranceID is the insurance record used for billing, or null.
 	HealthInsuranceID *uuid.UUID `json:"health_insurance_id"`
@@ -89,7 +89,8 @@ type Order struct {
 	// ExpectedResultByDate is the day by which 95 % of such orders have results; null before the collection, or
 	// if unknown.
 	ExpectedResultByDate *healthlab.Date `json:"expected_result_by_date"`
-	// WorstCaseResultByDate is the day by which 99 % of such orders have results.
+	// WorstCaseResultByDate is the day by which 99 % of such orders have results; null before the collection, or if
+	// unknown.
 	WorstCaseResultByDate *healthlab.Date `json:"worst_case_result_by_date"`
 	Origin                Origin          `json:"origin"`
 	// OrderTransaction is the transaction of the order, with all its orders.
@@ -98,9 +99,8 @@ type Order struct {
 	// The store computes it when the order is read.
 	CriticalHistory []critical.OrderEntry `json:"critical_history,omitempty"`
 
-	// NextEventID is the id of the next event, if it is greater than the last one's. It is not in the JSON. A
-	// Store sets it, unique within the team, before it calls a change; if it is zero, ids count up from the
-	// last.
+	// NextEventID is the lowest id that the next event may get; zero means one more than the id of the last event.
+	// It is not in the JSON. A Store sets it, unique within the team, before it runs a [Change].
 	NextEventID int64 `json:"-"`
 }
 
@@ -182,7 +182,7 @@ type TransactionMember struct {
 	ID OrderID `json:"id"`
 	// LowLevelStatus is the order's present low-level status; null without an event.
 	LowLevelStatus *LowLevel `json:"low_level_status"`
-	// LowLevelStatusCreatedAt is the time at which it was reached.
+	// LowLevelStatusCreatedAt is the time at which the order reached LowLevelStatus; null without an event.
 	LowLevelStatusCreatedAt *healthlab.Time `json:"low_level_status_created_at"`
 	Origin                  Origin          `json:"origin"`
 	// ParentID is the order from which this one follows; null for the first.
@@ -191,8 +191,8 @@ type TransactionMember struct {
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// NewTransaction returns a transaction of members: sorted by creation time, then by id, with the status that
-// follows from theirs. It keeps the slice.
+// NewTransaction returns a transaction of members, with the status that follows from the members' statuses. It
+// sorts members in place, by creation time, then by id, and the result shares the slice.
 func NewTransaction(id TransactionID, members []TransactionMember) OrderTransaction {
 	slices.SortFunc(members, func(a, b TransactionMember) int {
 		if c := a.CreatedAt.Compare(b.CreatedAt.Time); c != 0 {
@@ -261,7 +261,7 @@ type TransactionDetail struct {
 	Orders []TransactionDetailMember `json:"orders"`
 }
 
-// TransactionDetailMember is an order of a transaction, with its status under both names.
+// TransactionDetailMember is an order of a transaction, with its status as low_level_status and as last_status.
 type TransactionDetailMember struct {
 	TransactionMember
 	// LastStatus equals LowLevelStatus.
@@ -270,7 +270,7 @@ type TransactionDetailMember struct {
 	LastStatusCreatedAt *healthlab.Time `json:"last_status_created_at"`
 }
 
-// UnmarshalJSON reads the status and its time under either name.
+// UnmarshalJSON reads the order; its status and the time of it may have only one of their two names.
 func (m *TransactionDetailMember) UnmarshalJSON(b []byte) error {
 	type plain TransactionDetailMember
 	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
@@ -294,8 +294,8 @@ func (t OrderTransaction) Detail(team healthlab.TeamID) TransactionDetail {
 // IsZero reports whether the id is the zero value.
 func (id TransactionID) IsZero() bool { return id.UUID == uuid.Nil }
 
-// Details has the data that only orders of one collection method have. In JSON it is {"type": …, "data": …};
-// exactly the field of Type is set.
+// Details is the data of an order that depends on its collection method. In JSON it is {"type": …, "data": …}.
+// Of the other fields, only the one for Type is set.
 type Details struct {
 	// Type is the collection method of the order.
 	Type    catalogue.CollectionMethod
@@ -335,8 +335,9 @@ type OnSiteDetails struct {
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// Shipment has the tracking data of the kit to the patient and of the sample to the lab. Tracking is null until
-// the lab reports it; it reports that of the sample together with the kit, which contains the return label.
+// Shipment is the tracking data of the kit to the patient and of the sample to the lab. Tracking data is null
+// until the lab reports it. The lab reports that of the sample when it ships the kit, which contains the return
+// label.
 type Shipment struct {
 	ID                     uuid.UUID      `json:"id"`
 	OutboundTrackingNumber *string        `json:"outbound_tracking_number"`
@@ -350,8 +351,8 @@ type Shipment struct {
 	UpdatedAt              healthlab.Time `json:"updated_at"`
 }
 
-// NewDetails returns the details of a new order. A kit gets its shipment at once, without tracking; id is the
-// id of the record, shipment that of the shipment.
+// NewDetails returns the details of a new order, with the given id. Those of a kit include a shipment without
+// tracking data, whose id is shipment.
 func NewDetails(m catalogue.CollectionMethod, id, shipment uuid.UUID, at healthlab.Time) Details {
 	d := Details{Type: m}
 	switch m {

@@ -36,7 +36,8 @@ func (r *Record) noteDraw(on Trigger, at time.Time) {
 	}
 }
 
-// NoteCollection records the time of the collection, and computes the expected dates of the results.
+// NoteCollection sets the expected dates of the results, counted from the UTC day of the collection. A zero
+// time changes nothing.
 func (r *Record) NoteCollection(at time.Time) {
 	if at.IsZero() {
 		return
@@ -52,7 +53,7 @@ func (r *Record) NoteCollection(at time.Time) {
 	r.ExpectedResultByDate, r.WorstCaseResultByDate = by(r.LabTest.CommonTATDays), by(r.LabTest.WorstCaseTATDays)
 }
 
-// criticalReport returns the report for package critical.
+// criticalReport returns the order's results in the form that package critical uses.
 func (r *Record) criticalReport() critical.Report {
 	rep := critical.Report{
 		Team: r.TeamID, User: r.UserID, Order: r.ID.UUID, SampleID: r.SampleID,

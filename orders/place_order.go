@@ -62,13 +62,14 @@ func (s *Service) place(ctx context.Context, team healthlab.TeamID, ids planned,
 type placeOptions struct {
 	// imported is true if the order was placed outside the service.
 	imported bool
-	// created limits markers to the lab of the given account.
+	// created is true for [Service.Create]: tests that the account's lab does not offer are MARKER_NOT_IN_LAB.
 	created bool
 	// carried is the lab account of the order that this one replaces; nil for none.
 	carried *catalogue.LabAccountID
 }
 
-// chooseAccount returns the lab account of the order.
+// chooseAccount returns the lab account of the order: the requested one, else the replaced order's, else the
+// default.
 func (m placeOptions) chooseAccount(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts) (*catalogue.LabAccount, error) {
 	if a := m.inheritedAccount(lab, accounts); want == nil && a != nil {
 		if a.Status != catalogue.LabAccountActive {
@@ -101,7 +102,7 @@ func (m placeOptions) inheritedAccount(lab *catalogue.Lab, accounts catalogue.Ac
 	return nil
 }
 
-// prepare reads the data for the rules, and applies them.
+// prepare checks the business rules of a request, and returns the new order, which has no events yet.
 func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planned, req PlaceRequest, from *offer, m placeOptions, at time.Time) (Record, error) {
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
@@ -128,7 +129,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planne
 	}
 	consents := settings.RequiredConsents
 	if m.imported {
-		consents = nil // they were given where it was placed
+		consents = nil // consents were given where the order was placed
 	}
 	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
@@ -141,7 +142,7 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planne
 		return Record{}, err
 	}
 	var aoe []catalogue.AOEAnswer
-	if !m.imported { // it was answered where it was placed
+	if !m.imported { // the questions were answered where the order was placed
 		if aoe, err = catalogue.CheckAnswers(chosen.LabTest, req.AOEAnswers, s.opts.FastingCodes); err != nil {
 			return Record{}, err
 		}
@@ -215,7 +216,8 @@ func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req P
 	return &c.ID, nil
 }
 
-// medicalProxy sets the medical proxy of a minor from the user's demographics, if the request has none.
+// medicalProxy returns the medical proxy of the request; for a minor without one, that of the user's
+// demographics.
 func (s *Service) medicalProxy(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p people.PatientDetailsInput, day healthlab.Date) (*people.GuarantorDetails, error) {
 	if p.MedicalProxy != nil || people.Age(p.DOB, day) >= adult || s.opts.People == nil {
 		return p.MedicalProxy.Details(), nil
@@ -248,7 +250,7 @@ func (s *Service) newRecord(team healthlab.TeamID, ids planned, user healthlab.U
 	return r
 }
 
-// insert stores a new order with its first event, and with those that follow at once.
+// insert stores a new order with its first event, and applies the triggers in then in the same write.
 func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Trigger) (Order, error) {
 	first := s.opts.NewID()
 	steps := make([]Step, len(then))

@@ -22,7 +22,7 @@ type Plan struct {
 	run   func(context.Context, planned) (Order, error)
 }
 
-// PlanStart has the parameters of Plan.Run.
+// PlanStart describes the rows that a [Plan] will read, for [Options].BeforePlan.
 type PlanStart struct {
 	Team healthlab.TeamID
 	User healthlab.UserID // zero if unknown

@@ -58,7 +58,7 @@ type TestkitRequest struct {
 type RegisterRequest struct {
 	healthlab.Private
 
-	// UserID is the patient, if not the user of the order.
+	// UserID is the patient; nil means the user of the order.
 	UserID *healthlab.UserID `json:"user_id"`
 	// Owner limits the request to kits that were ordered for one user; zero means no limit. It is not in the
 	// JSON.
@@ -189,7 +189,7 @@ func ofAge(p people.PatientDetailsInput, proxy *people.GuarantorDetails, day hea
 	return nil
 }
 
-// comment returns the comment on the requisition: the order's, then the account's.
+// comment returns the comment on the requisition: the order's notes, then the lab account's default notes.
 func comment(order, account *string) string {
 	var parts []string
 	for _, s := range []*string{order, account} {

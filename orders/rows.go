@@ -44,7 +44,7 @@ var orderTable = store.Table[Record]{Name: "order", Row: func(r *Record) store.R
 // statusEnd separates the status and the method in an index value.
 const statusEnd = "\x00"
 
-// placeLength is the length of the part of Index[0] that defines the order of rows.
+// placeLength is the length in bytes of the creation time and the order id at the start of Index[0].
 const placeLength = 8 + len(uuid.UUID{})
 
 func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
@@ -94,7 +94,7 @@ func digest(text string) string {
 	return string(sum[:])
 }
 
-// orderReservation has the order of a team with one of [Record.Reservations].
+// orderReservation records which order of a team has a reservation (see [Record.Reservations]).
 type orderReservation struct {
 	Name  string `json:"-"`
 	Team  healthlab.TeamID

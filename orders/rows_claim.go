@@ -107,7 +107,8 @@ func (t *workTable) candidates(tx store.Tx, n int, now time.Time, take func(r *R
 	}
 }
 
-// leaseOrders leases up to n orders of rows of work.
+// leaseOrders leases up to n of the orders that the rows in free name. Each row is the background work of one
+// order.
 func leaseOrders(tx store.Tx, free []*store.Entry[orderWork], n int, take func(r *Record, at time.Time) bool) ([]claimedOrder, error) {
 	var ask []store.Query
 	for _, w := range free {

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// eventCounter has the first event id of a team that no block has.
+// eventCounter stores the first event id of a team that no process has taken.
 type eventCounter struct {
 	Team healthlab.TeamID
 	Next int64
@@ -34,10 +34,10 @@ type eventIDBlocks struct {
 	teams map[healthlab.TeamID]*idBlock
 }
 
-// idBlock has the ids from next to end, without end.
+// idBlock is the range of unused event ids from next (inclusive) to end (exclusive).
 type idBlock struct{ next, end int64 }
 
-// drawnIDs are the ids from first to end, without end, of one transaction.
+// drawnIDs is the range of event ids from first (inclusive) to end (exclusive) that one transaction may use.
 type drawnIDs struct {
 	first, end int64
 	block      *idBlock

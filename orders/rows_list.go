@@ -181,8 +181,8 @@ func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*
 	}
 }
 
-// position returns the index value at which a store query starts or ends. For a time of creation it is after
-// every status that an order may have.
+// position returns the index value of a row, after which the next page of a query starts. In Index[0] it is
+// above every status that the order of the row may have.
 func position(ask store.Query, r *store.Row) string {
 	switch ask.By {
 	case store.ByFirst:
@@ -194,7 +194,8 @@ func position(ask store.Query, r *store.Row) string {
 	}
 }
 
-// ordersOf returns the orders of rows.
+// ordersOf returns the orders of rows; those of a Bare query with only ids, creation time, last status and
+// method.
 func ordersOf(ask store.Query, rows []store.Row) ([]*Order, error) {
 	out := make([]*Order, len(rows))
 	if !ask.Bare {

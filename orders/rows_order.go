@@ -83,7 +83,8 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	return loadPlaces(read, places)
 }
 
-// orderPlace is an order with the keys of the rows for its computed fields. The user may have changed since.
+// orderPlace names an order and the rows from which its computed fields are read. The order's user may have
+// changed after the place was read.
 type orderPlace struct {
 	team        healthlab.TeamID
 	id          OrderID
@@ -209,7 +210,7 @@ func userQueries(users []teamUser) []store.Query {
 func newOrderQueries(team healthlab.TeamID, user healthlab.UserID, ids planned) []store.Query {
 	return []store.Query{
 		store.User(team, user),
-		orderTable.One(orderKey(team, ids.order), store.Plain), // one that has the id
+		orderTable.One(orderKey(team, ids.order), store.Plain), // an order that already has the id
 		orderNames.One(store.Key{ID: nameOfID(ids.order)}, store.Held),
 		orderTransactions.One(transactionKey(team, ids.transaction), store.Held),
 		transactionQuery(team, ids.transaction),
@@ -272,7 +273,7 @@ func (v orderRows) InsertAfter(ctx context.Context, parent OrderID, child Record
 			return err
 		}
 		if !c.OrderTransaction.ID.IsZero() {
-			c.was.transaction = c.OrderTransaction.ID // it may be one of its own
+			c.was.transaction = c.OrderTransaction.ID // change may have given the child a transaction of its own
 		}
 		if err := w.write(ctx, events); err != nil {
 			return err
@@ -395,7 +396,7 @@ func (w *orderWriter) add(r Record) (*orderEdit, error) {
 	return e, w.opts.newUser(user, "order")
 }
 
-// addAfter adds a new order to the transaction of another one. Its user may be deleted.
+// addAfter adds a new order to the transaction of another one. The user of the new order may be deleted.
 func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, error) {
 	child.OrderTransaction = NewTransaction(parent.OrderTransaction.ID, append(slices.Clone(parent.OrderTransaction.Orders),
 		TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
@@ -571,7 +572,7 @@ func (w *orderWriter) writeSample(was, r *Record) error {
 // writeReservations deletes the order's old reservations and inserts its present ones.
 func (w *orderWriter) writeReservations(before, r *Record) error {
 	was, want := before.Reservations(), r.Reservations()
-	var names []string // that change, each once
+	var names []string // names of reservations to insert or delete, without duplicates
 	for _, name := range slices.Concat(was, want) {
 		changes := before.UserID != r.UserID || slices.Contains(was, name) != slices.Contains(want, name)
 		if changes && !slices.Contains(names, name) {

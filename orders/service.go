@@ -207,8 +207,8 @@ func (s *Service) CheckUser(ctx context.Context, team healthlab.TeamID, user hea
 	return people.CheckUser(ctx, s.users, team, user)
 }
 
-// Draft returns an order before its first event, which is not stored, for a result without an order. The
-// account may be nil.
+// Draft returns a new order without events, and does not store it. It is for a result that has no order yet.
+// The account may be nil.
 func (s *Service) Draft(team healthlab.TeamID, user healthlab.UserID, chosen catalogue.Chosen, account *catalogue.LabAccount, at time.Time) Record {
 	return s.newRecord(team, planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}, user, chosen, account, at)
 }
@@ -289,7 +289,7 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 	return s.opts.Portal.Link(req, user, s.now()), nil
 }
 
-// Physicians returns the physicians of a team. NotFound unless it is the caller's team.
+// Physicians returns the physicians of a team. NotFound unless team equals caller, the team that asks.
 func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
 	if caller != team {
 		return nil, rules.Missing(TeamNotFound, "unknown team")

@@ -22,7 +22,7 @@ type Record struct {
 	LabAccountID *catalogue.LabAccountID
 	// LabAccountNumber is the lab's own number of that account.
 	LabAccountNumber string
-	// Comment is the comment on the requisition: the order's and the account's.
+	// Comment is the comment on the requisition: the order's notes and the lab account's default notes.
 	Comment string
 	// Scheduled is true if the order was created with a date of activation. It stays true when the date is
 	// cleared.
@@ -47,8 +47,8 @@ type Record struct {
 	ReportedAt time.Time
 	// LatestReportAt is the time of the report of Results; zero before the first one.
 	LatestReportAt time.Time
-	// Files are the stored reports of the laboratory, by id, oldest first; ReportFile is the one of the present
-	// Results. Empty for none.
+	// Files are the ids of the stored reports of the laboratory, oldest first. ReportFile is the id of the report
+	// of the present Results. Both are empty for none.
 	Files      []string
 	ReportFile string
 	// Notice lists the tests that the patient's insurance will probably not pay; nil for none.
@@ -62,7 +62,7 @@ type Record struct {
 	// ReplacedBy is an order for another person that replaced this one, in a transaction of its own; zero for
 	// none.
 	ReplacedBy OrderID
-	// SMSEnabled is the setting of this order; nil means that of the team.
+	// SMSEnabled is true if the patient of this order may get SMS; nil means that the team's setting decides.
 	SMSEnabled *bool
 	// Notifications is the state of the planned messages and of the critical result alarm.
 	Notifications Notifications

@@ -40,7 +40,7 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, ids pla
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
 	}
-	chosen, accounts, err := from.Choose(true) // a test that the team draws is refused because it is no kit
+	chosen, accounts, err := from.Choose(true) // on-site collection is allowed here and refused below, as every method but testkit
 	if err != nil {
 		return Record{}, err
 	}
@@ -130,7 +130,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 		}
 		r.PatientDetails, r.PatientAddress = req.PatientDetails.Details(), req.PatientAddress.Address()
 		r.PatientDetails.MedicalProxy = proxy
-		// What happened before is no news to the person who has the kit.
+		// The patient gets no messages about what happened before the registration.
 		for _, n := range r.patientNotices() {
 			r.Notifications.Sent = append(slices.Clone(r.Notifications.Sent), n.ID)
 		}

@@ -120,7 +120,7 @@ func (o *Order) NewEvent(name string, id uuid.UUID, at healthlab.Time) ([]health
 	})
 }
 
-// event sets the payload of an event.
+// event returns a list of one event: e with the payload as JSON.
 func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
 	data, err := json.Marshal(payload)
 	if err != nil {
@@ -130,8 +130,8 @@ func event(payload any, e healthlab.Event) ([]healthlab.Event, error) {
 	return []healthlab.Event{e}, nil
 }
 
-// detail returns the status detail of a step: the reported one, else that of the ending. The detail of a
-// carrier's problem is always about the shipment.
+// detail returns the status detail of a step: the reported one, else FulfillmentError for a problem in transit,
+// else the default of a final status.
 func (s Step) detail(to LowLevel) StatusDetail {
 	switch {
 	case s.Detail != "":
@@ -142,8 +142,8 @@ func (s Step) detail(to LowLevel) StatusDetail {
 	return endings[to].Detail
 }
 
-// Steps that a reported trigger implies if they were not reported: a lab that tests a sample has accepted the
-// order and received the sample, and a patient who sent a sample had the kit.
+// impliable are the triggers that a later reported trigger implies if they were not reported: a lab that tests
+// a sample has accepted the order and received the sample, and a patient who sent a sample had the kit.
 var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
 
 // MaxImplied is the highest number of steps that a message can imply before its own.
@@ -166,7 +166,7 @@ func (r *Record) ImpliedPath(on Trigger) ([]Trigger, bool) {
 	if on == CorrectedResult && r.HasResults() {
 		implied = append(slices.Clone(impliable), FinalResult) // the correction of a final report that did not come
 	}
-	// A kit on its way says nothing of the requisition of its patient.
+	// A shipped registrable kit does not imply that the lab has accepted a requisition.
 	parcel := f.Registrable && slices.Contains([]Trigger{KitShipped, KitOutForDelivery, KitDelivered, KitDelayed, SampleSent}, on)
 	seen := map[LowLevel]bool{r.LowLevel(): true}
 	for todo := []way{{at: r.LowLevel()}}; len(todo) > 0; todo = todo[1:] {
@@ -187,8 +187,8 @@ func (r *Record) ImpliedPath(on Trigger) ([]Trigger, bool) {
 	return nil, false
 }
 
-// TakesSilentPartial reports whether the order can have a partial result without a status: it is for a kit of a
-// known patient.
+// TakesSilentPartial reports whether the order takes a partial result without a change of status: it is for a
+// kit of a known patient and has not ended.
 func (r *Record) TakesSilentPartial() bool {
 	return r.Method() == catalogue.Testkit && r.Facts().PatientKnown() && !r.LowLevel().Final()
 }

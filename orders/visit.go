@@ -74,8 +74,8 @@ type Visit struct {
 	healthlab.Private
 
 	Appointment
-	// PatientManaged is true if only the patient and the lab can change the appointment; the order's status
-	// then changes when the lab confirms it.
+	// PatientManaged is true if only the patient and the lab can change the appointment; the order's status then
+	// changes when the lab confirms the appointment.
 	PatientManaged bool
 	// Slot is the chosen slot; empty for a requested visit.
 	Slot appointment.Slot

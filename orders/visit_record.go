@@ -44,7 +44,7 @@ func (r *Record) Reservations() []string {
 
 // UsesKey reports whether an appointment of the order was booked with a key.
 func (r *Record) UsesKey(key uuid.UUID) bool {
-	// A booking key is for one time.
+	// Ended appointments count too, because a booking key can be used only once.
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
@@ -148,11 +148,12 @@ func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 		events = append(events, told...)
 	}
 	r.PlanVisits()
-	r.PlanMessages() // the patient is told
+	r.PlanMessages() // messages to the patient about the step
 	return events, nil
 }
 
-// effects returns the triggers of the order that follow from a step of an appointment.
+// effects returns the triggers of the order that follow from a step of an appointment; none before the
+// requisition.
 func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigger) []Trigger {
 	if !r.HasRequisition() {
 		return nil
@@ -177,8 +178,8 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 	return out
 }
 
-// applyToOrder applies the consequences of an appointment's step to the order, unless the order's status has
-// advanced without it.
+// applyToOrder applies to the order a trigger that follows from a step of its appointment. It is a no-op if the
+// order's status does not allow the trigger.
 func (r *Record) applyToOrder(on Trigger, s VisitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
 		return nil, nil
@@ -227,7 +228,7 @@ func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 // onRequisition confirms an appointment that waited for the requisition.
 func (r *Record) onRequisition(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
-	waits := v.PatientManaged && v.Open // for the patient and the lab
+	waits := v.PatientManaged && v.Open // until the patient and the lab agree on it
 	if !v.Status.Published() || waits {
 		r.PlanVisits()
 		return nil, nil
@@ -281,8 +282,8 @@ func (v *Visit) NeedsCall() bool {
 	return v.Open || v.Move != nil
 }
 
-// PlanVisits sets the time of the next work on appointments. A process that is calling a provider has a lease,
-// so a cancellation does not overtake its booking.
+// PlanVisits sets the time of the next work on appointments. While a process calls a provider, its lease keeps
+// other processes from calling, so the provider gets a cancellation after the booking.
 func (r *Record) PlanVisits() {
 	var due time.Time
 	sooner := func(t time.Time) {
@@ -367,7 +368,7 @@ func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID
 	return events, nil
 }
 
-// applyVisitUpdate applies the steps of a provider's news; an error may occur between two.
+// applyVisitUpdate applies the steps of a provider's news. After an error r may be partly changed.
 func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.VisitIndex(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
@@ -389,7 +390,7 @@ func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) 
 	}
 	if n.On == appointment.VisitAccepted {
 		if v.Open && v.Agreed() {
-			v.Open = false // the answer that it owed
+			v.Open = false // the provider has answered the booking call
 			r.PlanVisits()
 			return events, nil
 		}
@@ -398,7 +399,7 @@ func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) 
 			s.On = appointment.VisitSlotReserved
 			if v.Status == appointment.VisitReserved {
 				r.PlanVisits()
-				return events, nil // it waits for the requisition
+				return events, nil // the appointment waits for the requisition
 			}
 		}
 	}

@@ -239,8 +239,8 @@ func (s *Service) Area(ctx context.Context, team healthlab.TeamID, req AreaReque
 	return out, nil
 }
 
-// Served returns the providers that visit patients at a five-digit postal code; none if the lab backend does
-// not support the question. Unavailable if the lab does not answer.
+// Served returns the providers that visit patients at a five-digit postal code; none if the service has no
+// [SlotBackend]. Unavailable if the backend returns an error.
 func (s *Service) Served(ctx context.Context, zip string) (PhlebotomyArea, error) {
 	out := PhlebotomyArea{Providers: []PhlebotomyProvider{}}
 	if s.slots == nil {
@@ -263,7 +263,7 @@ func (s *Service) Served(ctx context.Context, zip string) (PhlebotomyArea, error
 }
 
 func away(ctx context.Context, err error) error {
-	// A failure of a provider means for our caller: try later.
+	// Any error of a provider becomes Unavailable, so that the caller tries again later.
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -291,7 +291,7 @@ func billTypes(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalo
 	out := []catalogue.BillingType{}
 	a, err := catalogue.AccountFor(lab, want, accounts, false)
 	var rule *healthlab.RuleError
-	elsewhere := errors.As(err, &rule) && rule.Type == catalogue.LabAccountWrongLab // it pays for nothing here
+	elsewhere := errors.As(err, &rule) && rule.Type == catalogue.LabAccountWrongLab // the account is at another lab, so this lab has no billing types
 	if err != nil && want != nil && !elsewhere {
 		return nil, err
 	}

@@ -33,8 +33,8 @@ type Zip struct {
 	State string
 }
 
-// SlotBackend is a [LabBackend] that also knows free slots for taking samples. New checks whether the lab
-// backend implements it. Implementations must be safe for concurrent use.
+// SlotBackend finds providers of home visits, and free slots for taking samples. Implementations must be safe
+// for concurrent use.
 type SlotBackend interface {
 	// ServedAt returns the phlebotomy providers that visit a five-digit postal code, in any order; empty if
 	// there are none.
@@ -75,7 +75,7 @@ type Slot struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Zone is the IANA time zone of a visit at home; empty for a center, which has its own.
 	Zone string `json:"zone,omitempty"`
-	// Location is the address of a visit at home; empty for a center, which has its own.
+	// Location is the position of a visit at home; zero for a center, which has its own.
 	Location LngLat `json:"location,omitzero"`
 	// Price is in the smallest unit of the currency.
 	Price    int64 `json:"price,omitempty"`

@@ -65,8 +65,8 @@ func capabilities(c *Center, s string) bool {
 //	active         true or false; true if the cell is empty
 //
 // A column whose cells would all be empty may be left out. Invalid lists every problem
-// by line (from 1, the names of columns) and column; what is wrong with the centers
-// themselves, [NewCenterIndex] says.
+// by line and column; line 1 is the line with the names of columns. [NewCenterIndex] checks
+// the centers themselves.
 func ReadCentersCSV(r io.Reader) ([]Center, error) {
 	var out []Center
 	err := rules.ReadTable(r, "centers", func(name string) bool { return centerColumns[name] != nil }, func(columns, cells []string, c rules.Check) {

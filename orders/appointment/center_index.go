@@ -17,7 +17,7 @@ type CenterIndex struct {
 	labs map[int]*atlasLab
 }
 
-// atlasLab has the centers of one lab.
+// atlasLab indexes the centers of one lab.
 type atlasLab struct {
 	centers []Center // by site code
 	points  [][3]float64

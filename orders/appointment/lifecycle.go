@@ -37,7 +37,7 @@ const (
 type Status string
 
 // Appointment statuses. Two are not published: an appointment is held until the provider answers the booking
-// call, and withdrawn if it was never announced.
+// call, and withdrawn if it ended before it was published.
 const (
 	VisitHeld       Status = "held"
 	VisitPending    Status = "pending"
@@ -49,7 +49,8 @@ const (
 	VisitWithdrawn  Status = "withdrawn"
 )
 
-// EventStatus returns the name of the status in events of an appointment.
+// EventStatus returns the name of the status in the history of an appointment: scheduled for confirmed, else
+// unchanged.
 func (s Status) EventStatus() EventStatus {
 	if s == VisitConfirmed {
 		return "scheduled"
@@ -130,7 +131,8 @@ var visitLifecycle = fsm.Must(fsm.Table[Status, Trigger, Type, Facts]{
 	},
 })
 
-// visitRows returns the rows of a transition that several states have.
+// visitRows returns one row of the lifecycle table for each status in from, all with one trigger, target and
+// guard.
 func visitRows(types []Type, guard string, on Trigger, to Status, from ...Status) []visitRow {
 	out := make([]visitRow, 0, len(from))
 	for _, f := range from {

@@ -41,8 +41,8 @@ func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 // radius of the IUGG.
 const earthMiles = 6371.0088 / 1.609344
 
-// Vector returns the position on a sphere of radius 1. The farther two places are apart, the longer the
-// straight line between their vectors ([Chord]), so indexes can compare distances without trigonometry.
+// Vector returns the position as a point on a sphere of radius 1. The farther two places are apart, the longer
+// the straight line between their points ([Chord]), so indexes can compare distances without trigonometry.
 func (l LngLat) Vector() (x, y, z float64) {
 	lng, lat := l.Lng*math.Pi/180, l.Lat*math.Pi/180
 	return math.Cos(lat) * math.Cos(lng), math.Cos(lat) * math.Sin(lng), math.Sin(lat)
@@ -56,15 +56,15 @@ func (l LngLat) Miles(to LngLat) float64 {
 	return 2 * earthMiles * math.Asin(min(1, math.Sqrt(chord2(x-u, y-v, z-w))/2))
 }
 
-// Chord returns the square of the straight line between two places on a sphere of radius 1, for their distance
-// in miles along the surface.
+// Chord returns the squared length of the straight line between two places, on a sphere of radius 1, from their
+// distance along the earth's surface in statute miles.
 func Chord(miles float64) float64 {
 	c := 2 * math.Sin(min(max(miles, 0)/earthMiles, math.Pi)/2)
 	return c * c
 }
 
 func chord2(dx, dy, dz float64) float64 {
-	// One order and no fused operations give every engine the same number.
+	// A fixed order of additions, without fused multiply-add, gives the same number on every processor.
 	return float64(float64(dx*dx)+float64(dy*dy)) + float64(dz*dz)
 }
 
@@ -72,7 +72,8 @@ func (l LngLat) valid() bool {
 	return l.Lng >= -180 && l.Lng <= 180 && l.Lat >= -90 && l.Lat <= 90
 }
 
-// Cell is a cell of a grid over the earth: one degree of latitude by one degree of longitude.
+// Cell returns the number of the grid cell that contains the place. A cell is one degree of latitude by one
+// degree of longitude.
 func (l LngLat) Cell() int {
 	lng := (int(math.Floor(l.Lng)) + 540) % 360 // 180 degrees east is 180 degrees west
 	lat := min(int(math.Floor(l.Lat)), 89) + 90
@@ -82,11 +83,11 @@ func (l LngLat) Cell() int {
 // CellsWithin returns every grid cell that has a place within a distance in miles, and perhaps some more cells,
 // ascending.
 func CellsWithin(l LngLat, miles float64) []int {
-	degrees := max(miles, 0)/earthMiles*180/math.Pi + 1e-9 // numbers end somewhere
-	// The pole itself is in the cells below it.
+	degrees := max(miles, 0)/earthMiles*180/math.Pi + 1e-9 // a margin for rounding errors
+	// The north pole is in the cells just south of it.
 	south, north := min(int(math.Floor(max(l.Lat-degrees, -90))), 89), min(int(math.Floor(min(l.Lat+degrees, 90))), 89)
-	// How many degrees of longitude the circle spans where it is widest; all of them
-	// if it has a pole in it.
+	// wide is how many degrees of longitude the circle reaches to each side where it is widest; 180 if it contains
+	// a pole.
 	wide := 180.0
 	if math.Abs(l.Lat)+degrees < 90 {
 		s := math.Sin(degrees*math.Pi/180) / math.Cos(l.Lat*math.Pi/180)

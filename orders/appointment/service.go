@@ -73,8 +73,8 @@ type Service struct {
 	opts      Options
 }
 
-// New returns a Service. Without a backend it offers no slots and knows no home visits; it finds centers all
-// the same.
+// New returns a Service. Without a backend it finds no free slots and no providers of home visits, but it finds
+// centers.
 func New(cat *catalogue.Service, backend SlotBackend, opts *Options) *Service {
 	s := &Service{catalogue: cat, slots: backend}
 	if opts != nil {
@@ -125,7 +125,7 @@ func NotOffered() error {
 	return &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: AppointmentsNotOffered, Msg: "this installation makes no appointments"}
 }
 
-// offered calls Offer with the team's settings.
+// offered returns the team's settings; an error if appointments of the type cannot be offered to the team.
 func (s *Service) offered(ctx context.Context, team healthlab.TeamID, t Type) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Service) offered(ctx context.Context, team healthlab.TeamID, t Type) (S
 	return settings, s.Offer(t, settings)
 }
 
-// Provider returns the settings of a provider; false if it has none.
+// Provider returns the settings of a provider, by its slug; false if no settings are configured for it.
 func (s *Service) Provider(t Type, slug string) (Provider, bool) {
 	for _, p := range s.opts.Providers {
 		if p.Type == t && p.Slug == slug {

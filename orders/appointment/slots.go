@@ -108,7 +108,7 @@ func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, boo
 	return d, ok
 }
 
-// bounds returns instants around the requested days in every time zone.
+// bounds returns a time range that contains the requested days in every time zone.
 func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 	if start == nil {
 		return now, now.Add((AvailabilityDays + 1) * 24 * time.Hour)
@@ -180,7 +180,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 		return none, err
 	}
 	now := s.now()
-	// Nowhere on earth is it yet the day before this.
+	// A start day that is over in every time zone is refused before the address is looked up.
 	if start != nil && start.Before(rules.UTCDay(now.Add(-12*time.Hour))) {
 		return none, inPast()
 	}
@@ -302,7 +302,7 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	}
 	provider, known := s.Provider(PatientServiceCenter, req.Lab)
 	if !known {
-		var labs []string // that take appointments
+		var labs []string // slugs of the labs that take appointments
 		for _, p := range s.opts.Providers {
 			if p.Type == PatientServiceCenter {
 				labs = append(labs, p.Slug)

@@ -37,7 +37,7 @@ func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Ti
 	if !shows(t) {
 		return time.Time{}, fmt.Errorf("%w: time: must exist on that day in the time zone of the place", healthlab.Invalid)
 	}
-	// What clocks show a second time, they showed first before they were set back.
+	// If clocks are set back, they show some times twice: the earlier instant is returned.
 	for _, back := range []time.Duration{time.Hour, 30 * time.Minute, 2 * time.Hour} {
 		if shows(t.Add(-back)) {
 			return t.Add(-back).UTC(), nil

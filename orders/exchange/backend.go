@@ -98,7 +98,7 @@ type Message struct {
 	Attached bool
 	// On is the event that happened.
 	On orders.Trigger
-	// At is when it happened.
+	// At is the time at which the event On happened.
 	At time.Time
 	// Detail is a finer reason; empty for none.
 	Detail orders.StatusDetail
@@ -142,7 +142,7 @@ type Simulator interface {
 	// Route returns the triggers that lead an order from its present status to another one; false if there is
 	// no such path.
 	Route(o *orders.Order, to orders.LowLevel) ([]orders.Trigger, bool)
-	// Report returns the lab's message for a trigger of an order. The sample id, tracking and results come with
-	// the triggers that have them. Expected are the expected results of each marker.
+	// Report returns the lab's message for a trigger of an order. It includes the sample id, tracking or results if
+	// a lab reports them with the trigger. expected maps the id of a marker to its expected results.
 	Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult) Message
 }

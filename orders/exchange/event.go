@@ -13,7 +13,8 @@ const (
 	EventMatchReviewUpdated = "labtest.match_review.updated"
 )
 
-// EventTypes lists the event types of this package. Their key is the id of the result.
+// EventTypes lists the event types of this package. The key of their events is the id of the result under
+// review.
 func EventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{Name: EventMatchReviewCreated, Mode: healthlab.Ordered, Data: MatchReviewNotice{},
@@ -23,7 +24,8 @@ func EventTypes() []healthlab.EventType {
 	}
 }
 
-// MatchReviewNotice is the event about a result under review. The result itself is read by its id.
+// MatchReviewNotice is the payload of an event about a result under review. The result is not in it; the
+// receiver reads it by its id.
 type MatchReviewNotice struct {
 	// ID is the id of the result under review.
 	ID           uuid.UUID `json:"id"`
@@ -31,7 +33,7 @@ type MatchReviewNotice struct {
 	DecisionCode string    `json:"decision_code"`
 	// SubReasonCodes are further reasons; empty if there are none.
 	SubReasonCodes []string `json:"sub_reason_codes"`
-	// ResolutionAction is set after a decision; the last two fields after a result was accepted.
+	// ResolutionAction is set after a decision. The two fields after it are set only if the result was accepted.
 	ResolutionAction *string           `json:"resolution_action"`
 	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
 	ResolvedOrderID  *orders.OrderID   `json:"resolved_order_id"`

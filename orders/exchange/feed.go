@@ -68,7 +68,8 @@ func (s *Service) runUpdates(ctx context.Context) error {
 			pause.noteOutcome(s.now(), err)
 			return err
 		},
-		// One would do; with two, a claim that got the feed still waits before the next.
+		// One worker would be enough. With two, a claim of the feed is fewer jobs than requested, so the loop waits
+		// before the next.
 		Workers: 2, Idle: s.shared.Idle, Log: s.shared.Log,
 	}
 	return loop.Run(ctx)
@@ -84,8 +85,8 @@ func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 	return s.pull(ctx, cursor, until)
 }
 
-// pull reads the feed to its end, or until the lease, which is fresh, is about to end. The cursor is stored
-// afterwards, so a message is processed at least once; its id ensures that it takes effect once.
+// pull reads the feed to its end, or until the lease, which has just begun, is about to end. The cursor is
+// stored afterwards, so a message is processed at least once; its id ensures that it takes effect once.
 func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
 	const batch = 100
 	taken, stop := 0, s.now().Add(s.shared.Lease-s.shared.LabTimeout)

@@ -33,20 +33,20 @@ func (s *Service) moveReport(ctx context.Context, m Message, to orders.OrderID, 
 	}
 	if err := s.orders.StoreReport(ctx, m.Team, to, m.ReportFile, file); err != nil {
 		s.shared.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
-		return // it stays where it is
+		return // the report stays with the first order
 	}
 	s.dropReport(ctx, m)
 }
 
 func (s *Service) dropReport(ctx context.Context, m Message) {
-	// What fails is logged: the file goes with the order.
+	// An error is only logged, because the file is erased with the order at the latest.
 	if err := s.orders.DropReport(ctx, m.Team, m.Order, m.ReportFile); err != nil {
 		s.shared.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 }
 
-// formURL returns the URL of the requisition of an order without one; empty if no URLs are configured or the
-// encryption fails, because no order waits for a URL.
+// formURL returns the URL of the requisition of an order that has had none; empty if no URLs are configured.
+// Empty also after an error, because no order waits for a URL.
 func (s *Service) formURL(ctx context.Context, r *orders.Record, now time.Time) string {
 	if s.opts.RequisitionURL == nil || r.Reached(orders.RequisitionCreated) {
 		return ""

@@ -31,14 +31,14 @@ type judgement struct {
 // patient has the reported name and birth date. It is pure, and the only place with this
 // rule: backends, files and hosts hand over what was reported.
 //
-// A result goes to an order by itself only if all of this holds:
+// A result is assigned to an order without a person's decision only if all of this is true:
 //   - A reported number names the order: its id, its number at the laboratory, or its sample
-//     id. It decides between several patients of one name.
+//     id. The number decides between several patients of one name.
 //   - The name or the birth date is reported and is the order's.
 //   - No reported name, birth date, gender or number contradicts the order
 //     ([orders.ReportedPatient.Contradicts]). What is not reported contradicts nothing.
 //   - Laboratory and account are the order's.
-//   - The order can take a result where it stands.
+//   - The order can take a result in its present status.
 //
 // The patient and the numbers are not compared in a message that a person attached.
 func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgement {
@@ -80,7 +80,8 @@ func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgeme
 	}
 }
 
-// unnumbered judges a result whose numbers identify no order, so that only the patient is known.
+// unnumbered decides about a result whose numbers identify no order, so only the reported patient is left to
+// compare.
 func unnumbered(m Message, patientMatches []orders.Order) judgement {
 	people := map[healthlab.UserID]bool{}
 	for _, o := range patientMatches {
@@ -230,8 +231,8 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p o
 	if !p.Identifiable() {
 		return nil, nil
 	}
-	const most = 20 // pages
-	p.Gender = ""   // name and birth date alone count
+	const most = 20 // pages of orders with the birth date; further ones are not searched
+	p.Gender = ""   // a different gender does not exclude an order here
 	var out []orders.Order
 	q := orders.Query{Team: team, Search: p.DOB.String(), Size: catalogue.MaxPageSize, Page: 1,
 		Sort: orders.SortCreatedAt, Direction: catalogue.Descending, Today: rules.UTCDay(s.now())}
@@ -343,7 +344,7 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 		w.named = &numbered[0]
 	}
 	if !w.to.IsZero() {
-		return w, nil // which other patients have the name makes no difference
+		return w, nil // the match is certain, so orders of patients of the name are not needed
 	}
 	if w.patientMatches, err = s.patientMatches(ctx, m.Team, m.patient()); err != nil {
 		return evaluation{}, err
@@ -390,13 +391,13 @@ func (s *Service) addressee(ctx context.Context, m Message) (orders.Record, erro
 	}
 	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
 	if err == nil && m.SampleID != "" && r.SampleID != nil && *r.SampleID != m.SampleID {
-		// Order and specimen contradict each other: whose result is it?
+		// The message names one order and the specimen of another one, so it belongs to neither.
 		return orders.Record{}, healthlab.NotFound
 	}
 	return r, err
 }
 
-// Triggers that the service fires itself, so that a lab must not report them.
+// internalTriggers are triggers that only the service causes, so a lab must not report them.
 var internalTriggers = []orders.Trigger{orders.CancelRequested, orders.KitRegistered, orders.Imported, orders.PatientAwaited, orders.RedrawOffered}
 
 func (m Message) reportsResults() bool {

@@ -58,7 +58,7 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 			}
 			return s.holdForReview(ctx, m, w, settings)
 		}
-		// The order that was judged is named from here on.
+		// From here on the message names the order that the match found.
 		m.Order = w.to
 		err = s.receive(ctx, m)
 		contradicted = errors.Is(err, errSampleTaken)
@@ -153,7 +153,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 }
 
 func (s *Service) logRejected(m Message, err error) {
-	// Handing the message in again will not help, and the feed must go on.
+	// The message is dropped, because a repeat would fail too, and the feed must continue.
 	s.shared.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
@@ -223,7 +223,7 @@ func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.
 		return r.ReceiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
 	}
 	path, ok := r.ImpliedPath(m.On)
-	// A partial result of a kit has no status, and can be read all the same.
+	// A partial result of a kit is stored and can be read, without a change of the order's status.
 	silent := !ok && m.On == orders.PartialResult && r.TakesSilentPartial()
 	if !ok && !silent {
 		return nil, r.Refused(m.On)
@@ -270,7 +270,7 @@ func applyPath(r *orders.Record, path []orders.Trigger, m Message, steps []order
 		}
 		events = append(events, more...)
 		if on == orders.LabAccepted {
-			r.Lab.Requisition = true // it has it, whatever became of our call
+			r.Lab.Requisition = true // the lab has the requisition, even if our call failed
 			r.PlanSubmission(st.At)
 		}
 	}
@@ -398,8 +398,9 @@ func (s *Service) redraws(r *orders.Record, settings orders.Settings) bool {
 		!slices.ContainsFunc(r.OrderTransaction.Orders, func(o orders.TransactionMember) bool { return o.Origin == orders.OriginRedraw })
 }
 
-// redraw returns the new order that repeats results which the lab lost by its own fault, or nil. Only a walk-in
-// order that is not a redraw itself gets one, once per transaction, if team and lab allow redraws.
+// redraw returns the new order that repeats the results that the lab lost by its own fault; false if there is
+// none. Only the first order of a transaction, for a walk-in test, gets a redraw, once, if team and lab allow
+// redraws.
 func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) (orders.Record, bool) {
 	if m.On != orders.FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return orders.Record{}, false

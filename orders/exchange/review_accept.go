@@ -19,7 +19,7 @@ import (
 
 // AcceptRequest assigns a result under review to an order, or to a user.
 type AcceptRequest struct {
-	// UserID is the patient. With OrderID, the order must be of this user. Alone, a new order is created for
+	// UserID is the patient. If OrderID is given, its order must be of this user; else a new order is created for
 	// the user.
 	UserID *healthlab.UserID `json:"user_id"`
 	// OrderID is the order for the result. If it cannot take the result, a new order replaces it.
@@ -32,7 +32,7 @@ type AcceptRequest struct {
 // is at another lab. With UserID alone, the order is a new one in a new transaction. Without either, it is the
 // one order that the result matches.
 //
-// An order without a specimen gets that of the result, unless another order has that specimen.
+// An order without a specimen gets the specimen of the result, unless another order has that specimen.
 //
 // The decision and its effects are one transaction. If two decisions are made, the second is NotFound.
 //
@@ -129,7 +129,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 	}
 	done, err := store.AssignResult(ctx, team, id, to, g.assign)
 	if errors.Is(err, healthlab.Conflict) && g.specimen != "" {
-		g.specimen = "" // another order has it, and a person decided all the same
+		g.specimen = "" // another order has the specimen; the order gets the result without it, as a person decided
 		done, err = store.AssignResult(ctx, team, id, to, g.assign)
 	}
 	if err != nil {
@@ -276,13 +276,13 @@ func takeResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event,
 	ending, _ := orders.EndingOf(r.LowLevel())
 	done := ending.TakesResult
 	if done {
-		m.On = orders.CorrectedResult // what is read of an order that is done is final, whatever the lab calls it
+		m.On = orders.CorrectedResult // a result for a completed order is a correction, whatever the lab calls it
 	}
 	st.Corrected = setResults(r, m, st.At)
 	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
 		r.Files = append(slices.Clone(r.Files), f)
 	}
-	r.Lab.Kit, r.Lab.Requisition = true, true // it needs no telling any more
+	r.Lab.Kit, r.Lab.Requisition = true, true // the lab has results, so the order is not submitted any more
 	to := orders.Completed
 	switch {
 	case done:

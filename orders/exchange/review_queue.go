@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// reviews returns the store of results under review; an error if the team has no reviews.
+// reviews returns the store of results under review; an error if reviews are not enabled for the team.
 func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewStore, error) {
 	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
@@ -71,7 +71,7 @@ func (v Reviews) List(ctx context.Context, q ResultQuery) (UnmatchedPage, error)
 	if q, err = q.Normal(); err != nil {
 		return UnmatchedPage{}, err
 	}
-	q.Escalated = true // the rest is not the team's to read
+	q.Escalated = true // without results for operations that the team has not passed on itself
 	return v.s.reviewPage(ctx, store, q, MatchPendingCustomer)
 }
 
@@ -186,7 +186,7 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 		}
 		name := EventMatchReviewUpdated
 		if !r.Escalated {
-			name = EventMatchReviewCreated // the first that the team hears of it
+			name = EventMatchReviewCreated // the team has had no event about this result yet
 		}
 		r.Status, r.Escalated, r.ResolutionAction, r.ReviewedAt, r.UpdatedAt = MatchPendingCustomer, false, nil, nil, at
 		if note != nil {

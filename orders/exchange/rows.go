@@ -151,7 +151,7 @@ func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id 
 		}
 		kept := item.Value
 		decide := func(was, made *orders.Record) ([]healthlab.Event, error) {
-			item.Value = kept // it may run more than once
+			item.Value = kept // change gets the stored result again if it runs more than once
 			events, err := change(&item.Value, was, made)
 			if err == nil && (item.Value.Team != team || item.Value.ID != id) {
 				err = fmt.Errorf("%w: result under review: an update must not change its id or team", healthlab.Invalid)
@@ -179,8 +179,8 @@ func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id 
 	return out, err
 }
 
-// decideWithOrders calls a decision with the orders that it changes, the existing one and the new one, and
-// writes both with their events.
+// decideWithOrders runs a decision about a result with the orders that it changes: an existing one, a new one,
+// both or none. It writes them with their events.
 func (v reviewRows) decideWithOrders(ctx context.Context, tx store.Tx, team healthlab.TeamID, to Assignment,
 	decide func(was, made *orders.Record) ([]healthlab.Event, error),
 ) (err error) {

@@ -138,10 +138,10 @@ func simulateSteps(r *orders.Record, lab Simulator, final orders.Status, flags o
 		if slow || r.LowLevel() == stop {
 			break
 		}
-		// An appointment may have taken the order further than one step.
+		// A step of an appointment may have changed the order's status more than once.
 		path, _ = lab.Route(&r.Order, stop)
 	}
-	// What was simulated needs no lab any more.
+	// The simulation replaces the submissions of kit and requisition, so they are not due any more.
 	r.Lab.Kit = r.Lab.Kit || r.SampleID != nil
 	r.Lab.Requisition = r.Lab.Requisition || r.Reached(orders.RequisitionCreated)
 	r.PlanSubmission(steps[0].At)
@@ -202,7 +202,7 @@ func (s *Service) continueSimulation(ctx context.Context, claimed orders.Record)
 			planSimulation(r, nil)
 			events, err := simulateSteps(r, s.opts.Simulator, sim.Final, sim.Flags, expected, steps, sim.Delay)
 			if errors.As(err, &rule) {
-				return nil, nil // the order has gone another way
+				return nil, nil // the order can no longer reach the status, so the simulation ends
 			}
 			return events, err
 		}

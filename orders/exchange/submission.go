@@ -56,7 +56,7 @@ func (s *Service) submit(ctx context.Context, r orders.Record) error {
 	case orders.NoCall:
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // stopping; the lease brings the order back
+		return ctx.Err() // the process stops; after the lease the call is repeated
 	}
 	return s.recordSubmission(ctx, r, t, accepted, refused)
 }
@@ -125,7 +125,7 @@ func recordAccepted(r *orders.Record, t orders.LabCall, st orders.Step, a Accept
 }
 
 func setNotice(r *orders.Record, n *orders.CoverageNotice) {
-	// Once the lab has accepted the order there is one notice, which may have been printed.
+	// After the lab has accepted the order, its first notice stays, because it may have been printed.
 	if n == nil || len(n.Items) == 0 || r.Notice != nil && r.HasRequisition() {
 		return
 	}
@@ -136,28 +136,28 @@ func setNotice(r *orders.Record, n *orders.CoverageNotice) {
 func recordRefused(r *orders.Record, t orders.LabCall, st orders.Step, cause error, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	kind := healthlab.KindOf(cause)
 	if now := r.NextCall(); now != t {
-		r.PlanSubmission(st.At) // the order has moved on; so does what is to be told
+		r.PlanSubmission(st.At) // the order has changed since the call, and another call may be due
 		return nil, nil
 	}
 	switch {
 	case t == orders.SendCancel && kind == healthlab.Precondition:
-		r.Lab.Cancel = true // too late; what the lab reports is decided when it arrives
+		r.Lab.Cancel = true // the lab can no longer cancel; its later messages are handled when they arrive
 		r.PlanSubmission(st.At)
 		return nil, nil
 	case t != orders.SendCancel && kind == healthlab.Invalid:
-		// The lab refuses the order for good. A kit has a status for that.
+		// The lab refuses the order permanently. A kit order becomes do_not_process, any other one cancelled.
 		st.On, st.Detail = orders.CancelRequested, orders.OrderRefused
 		if _, ok := orders.Next(r.Method(), r.LowLevel(), orders.Stopped, r.Facts()); ok {
 			st.On, st.Detail = orders.Stopped, orders.FulfillmentError
 		}
 		events, err := r.Apply(st)
-		r.Lab.Cancel = true // it has nothing to cancel
+		r.Lab.Cancel = true // the lab did not take the order, so it need not cancel it
 		r.PlanSubmission(st.At)
 		return events, err
 	}
 	r.Lab.Due = st.At.Add(retry(r.Lab.Attempts))
 	if t != orders.SendCancel && r.ActivateBy != nil && r.ActivateBy.At(time.UTC).After(r.Lab.Due) {
-		r.Lab.Due = r.ActivateBy.At(time.UTC) // the day was changed while the lab was asked
+		r.Lab.Due = r.ActivateBy.At(time.UTC) // the activation day was changed during the call
 	}
 	return nil, nil
 }

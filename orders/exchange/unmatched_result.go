@@ -184,7 +184,8 @@ type RawResult struct {
 	Message Message
 	// Escalated is true if the team passed the result to operations.
 	Escalated bool
-	// Subject is the only user that the result could be of when it came; zero if there were none or several.
+	// Subject is the only user whose orders were candidates when the result was received; zero if there were none
+	// or several.
 	Subject healthlab.UserID
 	// Revision grows by one with every write, from 1. The store sets it.
 	Revision int64
@@ -203,8 +204,8 @@ type ResultQuery struct {
 	LabSlug   string
 	// CreatedFrom is inclusive, CreatedBefore exclusive.
 	CreatedFrom, CreatedBefore time.Time
-	// Search is a part of the reported name, as in [orders.Query], or the year, month or day of birth
-	// (YYYY-MM-DD).
+	// Search is a part of the reported name, as in [orders.Query], or the year (YYYY), month
+	// (YYYY-MM) or day (YYYY-MM-DD) of birth.
 	Search string
 	// Limit is 1 to 100, by default 50. Cursor is the Next of the previous page.
 	Limit  int

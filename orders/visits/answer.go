@@ -40,8 +40,8 @@ func releaseLease(r *orders.Record, lease time.Time) {
 }
 
 func retryDelay(v *orders.Visit, at time.Time, retry time.Duration) time.Duration {
-	// A booking without a deadline can stay pending for weeks, so the wait grows: a 24th of the time since it was
-	// announced, at most a day, and never less than retry.
+	// A booking without a deadline can stay pending for weeks, so the wait between two calls grows: it is a 24th of
+	// the age of the first event of the appointment, at most a day, and at least retry.
 	if !v.Deadline.IsZero() || len(v.Events) == 0 {
 		return retry
 	}
@@ -55,7 +55,8 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 	refused := callErr != nil && (kind == healthlab.NotFound || kind == healthlab.Invalid)
 	switch {
 	case v.Status.Final():
-		// It was cancelled while the call was under way; so it is taken back.
+		// The appointment ended during the call. The provider must cancel its booking, unless the visit took place or
+		// the provider refused the booking.
 		v.Released, v.Next = v.Status == appointment.VisitCompleted || refused, s.At
 		r.PlanVisits()
 		return nil, nil
@@ -71,7 +72,7 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 	if b.Start.Before(b.End) && v.StartAt == nil {
 		s.Start, s.End = b.Start, b.End
 	}
-	b.Confirmed = b.Confirmed && (v.StartAt != nil || !s.Start.IsZero()) // without a time, nothing is
+	b.Confirmed = b.Confirmed && (v.StartAt != nil || !s.Start.IsZero()) // an appointment without a time cannot be confirmed
 	if callErr == nil {
 		v.SetProviderIDs(b.ProviderID, b.ExternalID)
 		s.Data = b.Data
@@ -99,8 +100,8 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 	return events, nil
 }
 
-// announce publishes an appointment that was held, if the provider's answer allows that before its
-// confirmation.
+// announce publishes an appointment that the team does not see yet, if the provider's answer allows that before
+// it confirms the appointment.
 func announce(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	if v.Status.Published() {
@@ -108,7 +109,7 @@ func announce(r *orders.Record, i int, b Booked, callErr error, s orders.VisitSt
 	}
 	switch {
 	case callErr == nil && (v.Type == appointment.Phlebotomy || v.PatientManaged):
-		v.Deadline = time.Time{} // it says so when it knows
+		v.Deadline = time.Time{} // the provider confirms or cancels at any later time
 		s.On = appointment.VisitRequested
 		if v.PatientManaged {
 			s.On = appointment.VisitSlotReserved

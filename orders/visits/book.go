@@ -38,7 +38,7 @@ func methodOfVisit(t appointment.Type) catalogue.CollectionMethod {
 }
 
 // bookable returns an error unless an appointment can be booked in the present state of the order. A booking
-// that has not been announced within its lease is replaced.
+// whose appointment is not published by the end of its lease can be replaced.
 func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on healthlab.Date) error {
 	if r.Method() != methodOfVisit(t) {
 		return rules.Broken(OrderNotBookable, "the order's collection_method must be the one of the appointment's kind")
@@ -126,7 +126,7 @@ func (s *Service) CheckBookingIdempotency(ctx context.Context, team healthlab.Te
 	return nil
 }
 
-// placeOf sets the place and time of an appointment with a slot.
+// placeOf returns the appointment with the place and time of the slot in a booking key.
 func (s *Service) placeOf(ctx context.Context, a orders.Appointment, k appointment.BookingKey) (orders.Appointment, error) {
 	start, end := healthlab.At(k.Slot.Start), healthlab.At(k.Slot.End)
 	a.StartAt, a.EndAt, a.Location = &start, &end, k.Slot.Location
@@ -174,7 +174,7 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	booked, callErr := s.opts.Bookings.BookVisit(call, bookingOf(&r, &r.Visits[i]))
 	cancel()
 	if ctx.Err() != nil {
-		return orders.Appointment{}, ctx.Err() // the lease brings it back
+		return orders.Appointment{}, ctx.Err() // the booking call is repeated in the background after the lease
 	}
 	r, err = s.recordBooking(ctx, team, id, held, r.VisitWork.Lease, booked, callErr)
 	if err != nil {
@@ -193,8 +193,8 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	}
 }
 
-// reserveVisit adds an appointment that is not announced yet, and returns its id. If a booking with the same
-// booking key has begun, it returns the id of that one; a booking with another key is replaced.
+// reserveVisit adds an appointment that the team does not see yet, and returns its id. If a booking with this
+// booking key has begun, it returns the id of that appointment; a booking with another key is replaced.
 func reserveVisit(r *orders.Record, v orders.Visit, key uuid.UUID, settings orders.Settings, day healthlab.Date, s orders.VisitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.ActiveVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
@@ -311,8 +311,8 @@ func (s *Service) Request(ctx context.Context, team healthlab.TeamID, id orders.
 // maxVisitMiles is the longest distance of a visit from the patient's address.
 const maxVisitMiles = 100
 
-// nearPatient adds a problem if a visit is far from the patient's address, if the distance is known. path is
-// that of the field with the place.
+// nearPatient returns Invalid if a visit is more than maxVisitMiles from the patient's address; nil if the
+// distance is unknown. path is the path of the request's field with the place.
 func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id orders.OrderID, zip string, path ...any) error {
 	if s.opts.Zips == nil || len(zip) < 5 {
 		return nil

@@ -118,7 +118,7 @@ func applyMove(r *orders.Record, i int, b Booked, callErr error, step orders.Vis
 	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitRescheduled, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})
 	switch kind := healthlab.KindOf(callErr); {
 	case !movable:
-		v.Move, v.Attempts = nil, 0 // it has begun meanwhile, as it was
+		v.Move, v.Attempts = nil, 0 // the visit has begun or ended in the meantime, at its old time
 	case callErr == nil:
 		m := *v.Move
 		v.Move, v.Attempts, v.Slot, v.AppointmentNotes = nil, 0, m.Slot, m.Notes

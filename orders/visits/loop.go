@@ -72,7 +72,7 @@ func (s *Service) workOnVisits(ctx context.Context, claimed orders.Record) error
 			}
 		}
 		if ctx.Err() != nil {
-			return ctx.Err() // stopping; the lease brings the order back
+			return ctx.Err() // the process stops; after the lease another one continues
 		}
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *Service) recordCancellation(ctx context.Context, claimed orders.Record,
 			v := &r.Visits[i]
 			switch kind := healthlab.KindOf(callErr); {
 			case callErr == nil, kind == healthlab.Precondition, kind == healthlab.Invalid, kind == healthlab.NotFound:
-				v.Released = true // or it is too late to tell
+				v.Released = true // cancelled at the provider, or the provider no longer accepts a cancellation
 			default:
 				v.Attempts++
 				v.Next = at.Add(s.shared.Retry(v.Attempts))

@@ -78,7 +78,7 @@ type RescheduleRequest struct {
 	healthlab.Private
 
 	BookingKey string
-	// Notes replace those of the appointment; null clears them. KeepNotes keeps them.
+	// Notes replace the notes of the appointment; nil clears them. If KeepNotes is true, Notes is ignored.
 	Notes     *string
 	KeepNotes bool
 }
