@@ -59,24 +59,11 @@ type caller = httpapi.Access
 // Handler serves FHIR at the paths below Config.URL, such as /metadata and /Patient/{id}. It is safe for concurrent
 // use. It returns Invalid, with the names of the missing or wrong fields of c.
 func Handler(c Config) (http.Handler, error) {
-	base, err := url.Parse(c.URL)
-	var missing []string
-	for name, is := range map[string]bool{
-		"API.Authenticate": c.API.Authenticate != nil, "Health": c.Health != nil, "Aggregate": c.Aggregate != nil,
-		"URL": err == nil && (base.Scheme == "http" || base.Scheme == "https") && base.Host != "" && !strings.HasSuffix(c.URL, "/"),
-	} {
-		if !is {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("%w: fhir: Config.%s: must be set; URL must be an address without a slash at the end", healthlab.Invalid, strings.Join(missing, ", Config."))
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Tokens != nil && c.Tokens.TokenURL != c.URL+"/auth/token" {
-		return nil, fmt.Errorf("%w: fhir: Config.Tokens: TokenURL must be URL/auth/token", healthlab.Invalid)
 	}
 	c.API = withTokens(c.API, c.Tokens)
 	if c.NewID == nil {
@@ -84,13 +71,7 @@ func Handler(c Config) (http.Handler, error) {
 	}
 	s := &server{c}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metadata", func(w http.ResponseWriter, r *http.Request) {
-		if !acceptsJSON(r, r.URL.Query()) {
-			_ = refuseFormat(w)
-			return
-		}
-		_ = write(w, http.StatusOK, s.capability())
-	})
+	mux.HandleFunc("GET /metadata", s.metadata)
 	var extensions []httpapi.Extension
 	var patterns [][]string
 	serve := func(e httpapi.Extension, at ...string) {
@@ -132,13 +113,47 @@ func Handler(c Config) (http.Handler, error) {
 			mux.Handle(p, h)
 		}
 	}
+	refuseOthers(mux)
+	return mux, nil
+}
+
+// check returns Invalid, with the names of the missing or wrong fields.
+func (c *Config) check() error {
+	base, err := url.Parse(c.URL)
+	var missing []string
+	for name, is := range map[string]bool{
+		"API.Authenticate": c.API.Authenticate != nil, "Health": c.Health != nil, "Aggregate": c.Aggregate != nil,
+		"URL": err == nil && (base.Scheme == "http" || base.Scheme == "https") && base.Host != "" && !strings.HasSuffix(c.URL, "/"),
+	} {
+		if !is {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: fhir: Config.%s: must be set; URL must be an address without a slash at the end", healthlab.Invalid, strings.Join(missing, ", Config."))
+	}
+	if c.Tokens != nil && c.Tokens.TokenURL != c.URL+"/auth/token" {
+		return fmt.Errorf("%w: fhir: Config.Tokens: TokenURL must be URL/auth/token", healthlab.Invalid)
+	}
+	return nil
+}
+
+func (s *server) metadata(w http.ResponseWriter, r *http.Request) {
+	if !acceptsJSON(r, r.URL.Query()) {
+		_ = refuseFormat(w)
+		return
+	}
+	_ = write(w, http.StatusOK, s.capability())
+}
+
+// refuseOthers answers requests for resource types, operations and methods that the service does not support.
+func refuseOthers(mux *http.ServeMux) {
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "no such resource type or operation; /metadata lists those that there are"})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		_ = refuse(w, httpapi.Refusal{Status: http.StatusMethodNotAllowed, Msg: "only read, search and the operations that /metadata lists are supported", Header: http.Header{"Allow": {"GET, HEAD"}}})
 	})
-	return mux, nil
 }
 
 // refuse writes the answer to an error. The answer to an authentication error says how to authenticate.
