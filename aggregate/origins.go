@@ -111,7 +111,7 @@ type told struct {
 	length   bool // the sample has a duration greater than zero
 }
 
-// decision is the result of the competition for a sample.
+// decision says how much of a sample counts, where other apps, devices or sources recorded the same time.
 type decision struct {
 	share  float64 // the part of the sample that counts, 0 to 1
 	better int32   // the source of the other part; -1 for none

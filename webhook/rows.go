@@ -74,7 +74,8 @@ type eventRow struct {
 	body    []byte        // nil after it was deleted
 }
 
-// eventDoc is the stored document of an eventRow without the body, and without what the row has in other columns.
+// eventDoc is the stored document of an eventRow without the body. Other columns have the id, the team, the user and
+// the number.
 type eventDoc struct {
 	Type  string
 	Key   string `json:",omitempty"`

@@ -147,7 +147,8 @@ func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, erro
 	return out, nil
 }
 
-// then returns the arrival of e, the next event of the key after a.
+// then returns the arrival of e, the event of the key that follows a. Its time of writing is not before that of a, even
+// if the clock was set back in between.
 func (a arrival) then(e *eventRow) arrival {
 	next := arrival{e, e.written, e.ID}
 	if c := a.after.Compare(next.after); c > 0 || c == 0 && slices.Compare(a.tie[:], next.tie[:]) > 0 {

@@ -38,7 +38,7 @@ type criticalEntry struct {
 	Reason string    `json:"reason"`
 }
 
-// Waits reports whether nobody has acknowledged the result yet.
+// Waits reports whether the result is not acknowledged yet.
 func (c *criticalResult) Waits() bool { return c.Status == "open" || c.Status == "escalated" }
 
 func (s *Console) criticalResults(w http.ResponseWriter, r *http.Request, on *session) error {

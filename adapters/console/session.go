@@ -133,8 +133,8 @@ func (s *Console) enter(w http.ResponseWriter, r *http.Request, key, page string
 	http.Redirect(w, r, s.Path+page, http.StatusSeeOther)
 }
 
-// Link returns the path of a page with a button that signs in whoever presses it, with a management key, and opens
-// the page at a path below Config.Path, such as "/users". The path works once, within an hour, in this process. Link
+// Link returns the path of a page with a button. The button signs in the visitor with a management key, and opens the
+// page at a path below Config.Path, such as "/users". The path works once, within an hour, in this process. Link
 // returns "" if 100 links are still unused.
 func (s *Console) Link(key, page string) string {
 	s.sessions.mu.Lock()

@@ -74,14 +74,14 @@ func Handler(c Config) (http.Handler, error) {
 	mux.HandleFunc("GET /metadata", s.metadata)
 	var extensions []httpapi.Extension
 	var patterns [][]string
-	serve := func(e httpapi.Extension, at ...string) {
+	add := func(e httpapi.Extension, at ...string) {
 		if e.Refuse == nil {
 			e.Refuse = s.refuse
 		}
 		extensions, patterns = append(extensions, e), append(patterns, at)
 	}
 	if c.Tokens != nil {
-		serve(httpapi.Extension{ID: "fhir_token", Public: s.token, Refuse: refuseToken}, "POST /auth/token")
+		add(httpapi.Extension{ID: "fhir_token", Public: s.token, Refuse: refuseToken}, "POST /auth/token")
 		mux.HandleFunc("GET /.well-known/smart-configuration", s.smartConfiguration)
 	}
 	kinds := s.kinds()
@@ -92,21 +92,21 @@ func Handler(c Config) (http.Handler, error) {
 		reads := func(w http.ResponseWriter, r *http.Request, by caller) error { return s.read(w, r, by, &k) }
 		searches := func(w http.ResponseWriter, r *http.Request, by caller) error { return s.search(w, r, by, &k) }
 		name := strings.ToLower(k.name)
-		serve(httpapi.Extension{ID: "fhir_read_" + name, Scopes: k.scopes, Handle: reads}, "GET /"+k.name+"/{id}")
-		serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /"+k.name, "POST /"+k.name+"/_search")
+		add(httpapi.Extension{ID: "fhir_read_" + name, Scopes: k.scopes, Handle: reads}, "GET /"+k.name+"/{id}")
+		add(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /"+k.name, "POST /"+k.name+"/_search")
 		if slices.Contains(k.params, "patient") { // also serve /Patient/{id}/Observation
-			serve(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /Patient/{patient}/"+k.name)
+			add(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /Patient/{patient}/"+k.name)
 		}
 	}
-	serve(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, both("/Patient/{id}/$everything")...)
+	add(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, both("/Patient/{id}/$everything")...)
 	if c.Documents != nil && c.Orders != nil {
-		serve(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
+		add(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
 	}
 	if c.Exports != nil {
-		serve(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, both("/$export", "/Patient/$export", "/Group/{id}/$export")...)
-		serve(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
-		serve(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
-		serve(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
+		add(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, both("/$export", "/Patient/$export", "/Group/{id}/$export")...)
+		add(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
+		add(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
+		add(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
 	}
 	for i, h := range httpapi.Extend(c.API, extensions...) { // at once: the rate limits count all of them together
 		for _, p := range patterns[i] {

@@ -29,7 +29,7 @@ import (
 func BenchmarkDeliveries(b *testing.B) {
 	const events, senders = 2000, 64
 	in := newBenchReceiver(b)
-	alone, beside := newBenchTeam(b, in, nil), newBenchTeam(b, in, &webhook.Options{Drain: time.Millisecond}) // not for the hanging requests
+	alone, beside := newBenchTeam(b, in, nil), newBenchTeam(b, in, &webhook.Options{Drain: time.Millisecond}) // so that a stop does not wait for the hanging requests
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()

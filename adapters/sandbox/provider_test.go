@@ -143,7 +143,7 @@ var bounds = map[string][2]float64{
 
 func TestDay_valuesArePlausible(t *testing.T) {
 	found := map[string]bool{}
-	for i, user := range people(prove.Counts(2, 3, 90)) {
+	for i, user := range people(prove.Counts(2, 5, 90)) {
 		loc := []*time.Location{time.UTC, zone(t, "America/New_York"), zone(t, "Asia/Kolkata")}[i%3]
 		for d := range 120 {
 			p := sandbox.Provider{}.Day(user, spring.AddDays(d), loc)

@@ -308,7 +308,7 @@ func TestLabReport_hostileFilesNeitherCrashNorBlock(t *testing.T) {
 	peak, longest := watchTree(t), time.Duration(0)
 	outcomes := map[string]int{}
 	// A sandbox takes 300 jobs.
-	for files := range slices.Chunk(hostileFiles(prove.Sequential(16, 80, 500)), 200) {
+	for files := range slices.Chunk(hostileFiles(prove.Counts(16, 40, 500)), 200) {
 		p := start(t, "-webhook-url", receiver)
 		user := oneUser(p)
 		began := time.Now()

@@ -93,7 +93,7 @@ func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Messa
 	others[key] = apart.State
 	g.held.Others = others
 	if g.hasDocuments() {
-		review = g.reason() // nobody has decided yet to which order the documents belong
+		review = g.reason() // the order of the documents is not decided yet
 	}
 	if m == nil {
 		return nil, review

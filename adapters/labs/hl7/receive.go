@@ -178,7 +178,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 				if results && m != nil {
 					out.Messages = append(out.Messages, *m)
 				}
-				if !results || m == nil || g.hasDocuments() { // nobody has decided yet to which order the documents belong
+				if !results || m == nil || g.hasDocuments() { // the order of the documents is not decided yet
 					out.Review = g.reason()
 				}
 				continue

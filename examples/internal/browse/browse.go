@@ -267,7 +267,7 @@ func (tab *Tab) Untick(label string) {
 	tab.do("untick "+label, chromedp.Click(fmt.Sprintf(`//label[contains(normalize-space(.), %q)]//input`, label)))
 }
 
-// Keys presses keys while the focus stays where it is.
+// Keys sends keys to the element with the focus. They must not lead to another page; see KeysTo.
 func (tab *Tab) Keys(keys string) {
 	tab.t.Helper()
 	tab.do("press keys", chromedp.KeyEvent(keys))
