@@ -113,7 +113,7 @@ func (e *Store) findSpread(ctx context.Context) error {
 		for name, t := range e.tables {
 			if known[name] && t.def.PerUser {
 				t.spread, e.spread = true, true
-				t.update = t.updateRow() // a plain update: the commit checks the number of changed rows instead
+				t.one.update = t.updateRow() // a plain update: the commit checks the number of changed rows instead
 			}
 		}
 		if err == nil && e.spread && e.opts.RowSecurity {

@@ -51,4 +51,4 @@ package postgres
 // Files in the order of reading: each uses those before it.
 //
 //	store_errors.go pool_other.go options.go pool_config.go pool_linux.go store_schema.go store_query.go
-//	store_tx.go store.go signal.go distribute.go open.go
+//	store_write.go store_tx.go store.go signal.go distribute.go open.go

@@ -33,54 +33,52 @@ type reading struct {
 //
 // Queries with a lock come first, those of single keys before those of ranges, so that later queries see the rows
 // for which the locks waited. The row of a user is locked before all others, because erasures and insertions
-// conflict on it.
+// conflict on it. One statement answers consecutive queries for single values of one column.
 func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]store.Row {
 	order := make([]int, len(q))
 	for i := range order {
 		order[i] = i
 	}
-	if how.locked {
-		slices.SortStableFunc(order, func(x, y int) int {
-			return cmp.Or(rank(&q[x])-rank(&q[y]), store.CompareKeys(q[x].Key, q[y].Key), int(q[y].Lock)-int(q[x].Lock))
-		})
-	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		x, y := &q[i], &q[j]
+		return cmp.Or(rank(x, how)-rank(y, how), store.CompareKeys(x.Key, y.Key), cmp.Compare(x.From, y.From), int(y.Lock)-int(x.Lock))
+	})
 	out := make([][]store.Row, len(q))
-	together := map[store.Query][]int{} // indexes of queries for single rows of one user, by group
-	for _, i := range order {
-		if k, ok := e.groupOf(&q[i], how); ok {
-			together[k] = append(together[k], i)
-		}
-	}
 	named := false
 	last := ""
-	for _, i := range order {
+	for len(order) > 0 {
+		first, n := &q[order[0]], 1
+		for n < len(order) && e.answersBoth(first, &q[order[n]], how) {
+			n++
+		}
+		these := order[:n]
+		order = order[n:]
 		// A query without a team needs no change of the setting: the policies show rows without a team to every team.
-		if team := teamOfQuery(&q[i]); !named || team != last && team != "" {
+		if team := teamOfQuery(first); !named || team != last && team != "" {
 			e.nameTeam(b, team)
 			named, last = true, team
 		}
-		if k, ok := e.groupOf(&q[i], how); ok && len(together[k]) > 1 {
-			if together[k][0] == i {
-				e.tables[k.Table].queueKeys(b, &k, q, together[k], out)
+		for _, i := range these {
+			if how.absent && locksUser(&q[i]) {
+				b.Queue(lockUser[q[i].Lock], e.userLock(q[i].Key))
 			}
-			continue
 		}
-		if how.absent && locksUser(&q[i]) {
-			b.Queue(lockUser[q[i].Lock], e.userLock(q[i].Key))
-		}
-		if q[i].By == store.ByUser && q[i].Table == "" {
-			e.queueAllTables(b, q[i], how, &out[i])
-		} else if t := e.tables[q[i].Table]; t != nil {
-			t.queue(b, &q[i], how, &out[i])
+		switch t := e.tables[first.Table]; {
+		case n > 1:
+			t.queueValues(b, q, these, how, out)
+		case first.By == store.ByUser && first.Table == "":
+			e.queueAllTables(b, *first, how, &out[these[0]])
+		case t != nil:
+			t.queue(b, first, how, &out[these[0]])
 		}
 	}
 	return out
 }
 
 // rank returns the position of a query in the order of locks: user rows, other single rows, ranges, no lock.
-func rank(q *store.Query) int {
+func rank(q *store.Query, how reading) int {
 	switch {
-	case q.Lock == store.Plain:
+	case q.Lock == store.Plain || !how.locked:
 		return 3
 	case q.By != store.ByKey:
 		return 2
@@ -90,31 +88,65 @@ func rank(q *store.Query) int {
 	return 0
 }
 
-// groupOf returns the group of a query, and true if one statement can answer the whole group. A group holds queries
-// without locks for single rows of one user in a table per user.
-func (e *Store) groupOf(q *store.Query, how reading) (store.Query, bool) {
-	t := e.tables[q.Table]
-	if t == nil || !t.def.PerUser || q.By != store.ByKey || how.locked && q.Lock != store.Plain {
-		return store.Query{}, false
+// answersBoth reports whether one statement can answer two queries: they are for single values of the same column of a
+// table, and lock their rows in the same way. A machine of a cluster is asked for rows of one user, without locks.
+func (e *Store) answersBoth(x, y *store.Query, how reading) bool {
+	t := e.tables[x.Table]
+	switch {
+	case t == nil || x.Table != y.Table || x.Team != y.Team || x.By != y.By || x.Bare != y.Bare:
+		return false
+	case how.locked && (x.Lock != y.Lock || t.spread && x.Lock != store.Plain):
+		return false
+	case t.def.PerUser && (x.User.IsZero() || x.User != y.User):
+		return false
 	}
-	return store.Query{Key: store.Key{Table: q.Table, Team: q.Team, User: q.User}, Bare: q.Bare}, true
+	return ofOneValue(x) && ofOneValue(y)
 }
 
-// queueKeys adds a statement that answers the queries of one group.
-func (t *table) queueKeys(b *pgx.Batch, group *store.Query, q []store.Query, which []int, out [][]store.Row) {
-	ids, at := make([][]byte, len(which)), map[string][]int{}
-	for n, i := range which {
-		ids[n], at[q[i].ID] = []byte(q[i].ID), append(at[q[i].ID], i)
+// ofOneValue reports whether a query is for the rows with one value of a column, without a limit.
+func ofOneValue(q *store.Query) bool {
+	switch q.By {
+	case store.ByKey:
+		return true
+	case store.ByFirst, store.BySecond:
+		return q.Limit == 0 && !q.Desc && q.To == q.From+"\x00"
+	default:
+		return false
 	}
-	sql := t.columns(group.Bare) + "team = $1 and user_id = $2 and id = any ($3)"
-	b.Queue(sql, [16]byte(group.Team.UUID), [16]byte(group.User.UUID), ids).Query(func(rows pgx.Rows) error {
+}
+
+// queueValues adds a statement that answers queries for single values of one column.
+func (t *table) queueValues(b *pgx.Batch, q []store.Query, these []int, how reading, out [][]store.Row) {
+	first := &q[these[0]]
+	column, valueIn := "id", func(r *store.Row) string { return r.ID }
+	if first.By != store.ByKey {
+		n := int(first.By - store.ByFirst)
+		column, valueIn = indexColumn(n), func(r *store.Row) string { return r.Index[n] }
+	}
+	values, at := make([][]byte, len(these)), map[string][]int{}
+	for n, i := range these {
+		value := q[i].ID
+		if first.By != store.ByKey {
+			value = q[i].From
+		}
+		values[n], at[value] = []byte(value), append(at[value], i)
+	}
+	sql, args := t.columns(first.Bare)+"team = $1 and "+column+" = any ($2)", []any{[16]byte(first.Team.UUID), values}
+	if t.def.PerUser {
+		sql, args = sql+" and user_id = $3", append(args, [16]byte(first.User.UUID))
+	}
+	sql += " order by " + column + ", id"
+	if how.locked {
+		sql += lockClause(first.Lock)
+	}
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r, err := t.scan(rows)
 			if err != nil {
 				return err
 			}
-			for _, i := range at[r.ID] {
-				out[i] = store.CopyRows([]store.Row{r}, group.Bare)
+			for _, i := range at[valueIn(&r)] {
+				out[i] = append(out[i], store.CopyRows([]store.Row{r}, first.Bare)...)
 			}
 		}
 		return rows.Err()

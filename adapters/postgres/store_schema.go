@@ -30,15 +30,13 @@ const (
 	commitTable = "commit_both"
 )
 
-// table is a declared table with its SQL statements. Unless the table is spread, the statement update divides by
-// zero if the stored revision is not $9; the error stops the batch before its commit. The statement free clears the
-// unique values of a row that is updated later, so that another row of the transaction can take them.
+// table is a declared table with its SQL statements.
 type table struct {
-	def                          store.Definition
-	sql                          string // quoted name of the table
-	insert, update, free, delete string
-	relations                    []relation
-	spread                       bool // distributed over the machines of a cluster, by user
+	def       store.Definition
+	sql       string // quoted name of the table
+	one, many statements
+	relations []relation
+	spread    bool // distributed over the machines of a cluster, by user
 }
 
 // relation is a table or an index with its create statement.
@@ -69,13 +67,9 @@ func newTable(schema string, def store.Definition) (*table, error) {
 		return nil, fmt.Errorf("postgres: table %s: Unique must be false for a table with PerUser", def.Name)
 	}
 	t := &table{def: def, sql: pgx.Identifier{schema, def.Name}.Sanitize()}
-	t.insert = "insert into " + t.sql + " (team, id, user_id, due, i0, i1, revision, doc) values ($1, $2, $3, $4, $5, $6, $7, $8)"
-	t.update = "with put as (" + t.updateRow() + " returning 1) select 1 / count(*) from put"
-	t.free = "update " + t.sql + " set i0 = null, i1 = null where team = $1 and id = $2"
-	t.delete = "delete from " + t.sql + " where team = $1 and id = $2"
+	t.one, t.many = t.statementsForOne(), t.statementsForMany()
 	user, key := "user_id uuid", "team, id"
 	if def.PerUser {
-		t.delete += " and user_id = $3"
 		user, key = "user_id uuid not null", "user_id, team, id"
 	}
 	t.relations = []relation{
@@ -106,11 +100,48 @@ func newTable(schema string, def store.Definition) (*table, error) {
 	return t, nil
 }
 
+const rowColumns = "(team, id, user_id, due, i0, i1, revision, doc)"
+
+func (t *table) statementsForOne() statements {
+	s := statements{
+		insert: "insert into " + t.sql + " " + rowColumns + " values ($1, $2, $3, $4, $5, $6, $7, $8)",
+		free:   "update " + t.sql + " set i0 = null, i1 = null where team = $1 and id = $2",
+		delete: "delete from " + t.sql + " where team = $1 and id = $2",
+	}
+	if t.def.PerUser {
+		s.delete += " and user_id = $3"
+	}
+	s.update = "with put as (" + t.updateRow() + " returning 1) select 1 / count(*) from put"
+	return s
+}
+
 func (t *table) updateRow() string {
 	if t.def.PerUser {
 		return "update " + t.sql + " set due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8 where team = $1 and id = $2 and user_id = $3 and revision = $9"
 	}
 	return "update " + t.sql + " set user_id = $3, due = $4, i0 = $5, i1 = $6, revision = $7, doc = $8 where team = $1 and id = $2 and revision = $9"
+}
+
+func (t *table) statementsForMany() statements {
+	const (
+		arrays = "unnest($1::uuid[], $2::bytea[], $3::uuid[], $4::timestamptz[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bytea[]"
+		keys   = "unnest($1::uuid[], $2::bytea[]) as w (team, id)"
+		same   = "t.team = w.team and t.id = w.id"
+	)
+	s := statements{
+		insert: "insert into " + t.sql + " " + rowColumns + " select * from " + arrays + ")",
+		free:   "update " + t.sql + " t set i0 = null, i1 = null from " + keys + " where " + same,
+		delete: "delete from " + t.sql + " t using " + keys + " where " + same,
+	}
+	set, match := "user_id = w.user_id, ", same
+	if t.def.PerUser {
+		s.delete = "delete from " + t.sql + " t using unnest($1::uuid[], $2::bytea[], $3::uuid[]) as w (team, id, user_id) where " + same + " and t.user_id = w.user_id"
+		set, match = "", same+" and t.user_id = w.user_id"
+	}
+	s.update = "with put as (update " + t.sql + " t set " + set + "due = w.due, i0 = w.i0, i1 = w.i1, revision = w.revision, doc = w.doc from " +
+		arrays + ", $9::bigint[]) as w (team, id, user_id, due, i0, i1, revision, doc, was) where " + match + " and t.revision = w.was returning 1)" +
+		" select 1 / (count(*) = cardinality($9))::int from put"
+	return s
 }
 
 func (t *table) index(name, columns, column string) relation {

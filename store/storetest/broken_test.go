@@ -61,6 +61,14 @@ func TestBrokenEngines_eachFailsTheSuite(t *testing.T) {
 				rows[0] = rows[0][1:]
 			}
 		})),
+		list("one row for each of many values", "Many", answers(func(q []store.Query, rows [][]store.Row) {
+			for i := range rows {
+				if len(q) > 9 && q[i].By != store.ByKey && len(rows[i]) > 0 {
+					rows[i] = rows[i][:1]
+				}
+			}
+		})),
+		list("no guard of many rows", "Many", func(e *memstore.Engine) store.Store { return unlocked{Engine: e, unguarded: true} }),
 		list("ascending alone", "Histories", queries(func(q *store.Query) { q.Desc = false })),
 		list("no limit", "Histories", queries(func(q *store.Query) { q.Limit = 0 })),
 		list("a number given twice after a deletion", "Numbers", func(e *memstore.Engine) store.Store {

@@ -68,6 +68,7 @@ var cases = []struct {
 	{"Join", suite.join},
 	{"Revisions", suite.revisions},
 	{"Unique", suite.unique},
+	{"Many", suite.many},
 	{"Range/Bytes", suite.bytes},
 	{"Range/Several", suite.severalRanges},
 	{"Range/Pages", suite.pages},
