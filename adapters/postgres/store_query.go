@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"hash/fnv"
@@ -145,8 +146,11 @@ func (t *table) queueValues(b *pgx.Batch, q []store.Query, these []int, how read
 			if err != nil {
 				return err
 			}
-			for _, i := range at[valueIn(&r)] {
-				out[i] = append(out[i], store.CopyRows([]store.Row{r}, first.Bare)...)
+			for n, i := range at[valueIn(&r)] {
+				if n > 0 { // the query was asked more than once
+					r.Doc = bytes.Clone(r.Doc)
+				}
+				out[i] = append(out[i], r)
 			}
 		}
 		return rows.Err()
