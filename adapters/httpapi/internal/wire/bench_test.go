@@ -14,7 +14,7 @@ import (
 
 // sample and batch are the shape of an upload of samples.
 type sample struct {
-	Timestamp      healthlab.Time  `json:"timestamp"`
+	Timestamp      healthlab.Time  `json:"timestamp" wire:"offset"`
 	TimezoneOffset *int            `json:"timezone_offset"`
 	Type           *string         `json:"type"`
 	Unit           string          `json:"unit"`

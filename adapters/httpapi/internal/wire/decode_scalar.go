@@ -1,11 +1,11 @@
 package wire
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
 	"reflect"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -212,15 +212,18 @@ func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 			return d.note("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
 		}
 		*to = healthdata.Reinterpret(at, loc)
-	case r.offset && !noPlace.Match(text):
+	case r.offset && (*offset != 0 || hasPlus(text)):
 		to.Time = at.In(time.FixedZone("", *offset))
 	}
 	return true
 }
 
-// noPlace matches the offsets of a time that say nothing about the local time (RFC 3339, section 4.3): Z, -00:00,
-// and UTC and GMT alone.
-var noPlace = regexp.MustCompile(`(?:[Zz]|UTC|GMT|-00(?::?00)?)\s*(?:\[.*\]\s*)?$`)
+// hasPlus reports whether a time at offset 0 has a + before the name of a zone. The other ways to write that offset say
+// nothing about the local time: Z, UTC, GMT, -00:00 (RFC 3339, section 4.3).
+func hasPlus(text []byte) bool {
+	clock, _, _ := bytes.Cut(text, []byte("["))
+	return bytes.IndexByte(clock, '+') >= 0
+}
 
 // timeZone returns the zone in the field time_zone of the body; nil if there is none.
 func (d *decoder) timeZone() *time.Location {

@@ -293,7 +293,7 @@ func TestDecode_ruleOffsetKeepsTheWrittenOffset(t *testing.T) {
 		require.True(t, b.Kept.Equal(at), text)
 		require.Equal(t, healthlab.At(at), b.Plain, text)
 	}
-	for _, text := range []string{`2026-03-01T15:30:00Z`, `2026-03-01t15:30:00z`, `2026-03-01T15:30:00-00:00`, `2026-03-01T15:30:00UTC`, `2026-03-01 15:30:00 GMT`, `2026-03-01T15:30:00Z[Asia/Tokyo]`, `2026-03-02T00:30:00`} {
+	for _, text := range []string{`2026-03-01T15:30:00Z`, `2026-03-01t15:30:00z`, `2026-03-01T15:30:00-00:00`, `2026-03-01T15:30:00UTC`, `2026-03-01 15:30:00 GMT`, `2026-03-01T15:30:00Z[Asia/Tokyo]`, `2026-03-01T15:30:00Z[Etc/GMT+0]`, `2026-03-01T15:30:00−00:00`, `2026-03-01T15:30:00-0000`, `2026-03-02T00:30:00`} {
 		var b body
 		require.Empty(t, wire.Decode([]byte(`{"time_zone":"Asia/Tokyo","kept":"`+text+`","plain":"`+text+`"}`), &b, wire.Options{}))
 		require.Equal(t, healthlab.At(at), b.Kept, text)
