@@ -311,22 +311,36 @@ func (r rowStore) Keys(ctx context.Context, team healthlab.TeamID) ([]Key, error
 }
 
 func (r rowStore) Key(ctx context.Context, id uuid.UUID) (Key, error) {
-	return r.findKey(ctx, store.Query{Key: store.Key{ID: store.UUID(id)}})
-}
-
-func (r rowStore) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error) {
-	return r.findKey(ctx, store.Query{By: store.ByFirst}.Equal(string(sum[:])))
-}
-
-func (r rowStore) findKey(ctx context.Context, q store.Query) (Key, error) {
-	found, err := keyTable.Look(ctx, r.s, q)
-	if err == nil && len(found) == 0 {
+	found, err := keyTable.LookOne(ctx, r.s, store.Key{ID: store.UUID(id)})
+	if err == nil && found == nil {
 		err = errNoKey()
 	}
 	if err != nil {
 		return Key{}, err
 	}
-	return found[0].Value, nil
+	return found.Value, nil
+}
+
+func (r rowStore) FindKeys(ctx context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]Key, error) {
+	q := make([]store.Query, len(sums))
+	for i, sum := range sums {
+		q[i] = store.Query{Key: keyTable.Key(store.Key{}), By: store.ByFirst}.Equal(string(sum[:]))
+	}
+	got, err := r.s.Read(ctx, q...)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[[sha256.Size]byte]Key, len(sums))
+	for i, rows := range got {
+		found, err := keyTable.DecodedOne(rows)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			out[sums[i]] = found.Value
+		}
+	}
+	return out, nil
 }
 
 func (r rowStore) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {

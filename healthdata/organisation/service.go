@@ -1,10 +1,12 @@
 package organisation
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
+	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 // Types of the healthlab.RuleError of this package.
@@ -36,6 +39,7 @@ const MaxKeys = 50
 type Service struct {
 	store Store
 	opts  Options
+	find  *work.Batch[[sha256.Size]byte, Key]
 }
 
 // Options configures a Service. NewKey is required; a zero value of another field means its default.
@@ -70,6 +74,7 @@ func New(store Store, opts *Options) (*Service, error) {
 			return fmt.Errorf("%w: Options.CheckKey is required to admit keys", healthlab.Invalid)
 		}
 	}
+	s.find = work.NewBatch(findTime, s.findKeys)
 	return s, nil
 }
 
@@ -313,7 +318,7 @@ func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, ke
 		sum := sha256.Sum256([]byte(key))
 		err = s.insertKey(ctx, Key{ID: s.opts.NewID(), Team: team, Label: label, Hint: hint, Sum: sum, CreatedAt: s.now()})
 		if errors.Is(err, healthlab.Conflict) {
-			if known, missing := s.store.FindKey(ctx, sum); missing == nil && known.Team == team {
+			if known, unknown := s.store.FindKeys(ctx, [][sha256.Size]byte{sum}); unknown == nil && known[sum].Team == team {
 				err = nil
 			}
 		}
@@ -348,12 +353,20 @@ func (s *Service) Key(ctx context.Context, org uuid.UUID, id uuid.UUID) (Key, er
 // UseInterval is the precision of [Key.LastUsedAt].
 const UseInterval = 10 * time.Minute
 
+// findTime is the longest duration of a search for keys.
+const findTime = 10 * time.Second
+
 // FindKey returns the key with a hash, and records its use. A key works from its creation until it expires or is
-// deleted. FindKey returns NotFound for other keys.
+// deleted. FindKey returns NotFound for other keys. Concurrent calls share a read that begins after all of them, outside
+// of a transaction in ctx.
 func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error) {
-	k, err := s.store.FindKey(ctx, sum)
+	k, err := s.find.Do(ctx, sum)
 	now := s.now()
-	if err == nil && !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) {
+	switch {
+	case err != nil:
+	case k.Team.IsZero():
+		err = errNoKey()
+	case !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt):
 		err = fmt.Errorf("%w: the key has expired", healthlab.NotFound)
 	}
 	if err == nil && now.Sub(k.LastUsedAt) >= UseInterval {
@@ -364,6 +377,18 @@ func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, erro
 		return Key{}, fmt.Errorf("find API key: %w", err)
 	}
 	return k, nil
+}
+
+// findKeys returns the keys with hashes; an empty key for an unknown hash.
+func (s *Service) findKeys(ctx context.Context, sums [][sha256.Size]byte) ([]Key, error) {
+	different := slices.Clone(sums)
+	slices.SortFunc(different, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
+	known, err := s.store.FindKeys(ctx, slices.Compact(different))
+	out := make([]Key, len(sums))
+	for i, sum := range sums {
+		out[i] = known[sum]
+	}
+	return out, err
 }
 
 // DeleteKey deletes a key of a team. The key stops working with the next call. It returns NotFound if there is

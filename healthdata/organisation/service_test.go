@@ -1,11 +1,17 @@
 package organisation_test
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -110,4 +116,64 @@ func TestEnsureTeam_createsTheTeamOnce(t *testing.T) {
 	require.NoError(t, s.DeleteTeam(t.Context(), org, id))
 	_, err = s.EnsureTeam(t.Context(), org, organisation.NewTeam{ID: id, Name: "Clinic"})
 	require.ErrorIs(t, err, healthlab.Conflict)
+}
+
+// slowStore takes a second to find keys, and counts how often it did.
+type slowStore struct {
+	organisation.Store
+	reads atomic.Int64
+}
+
+func (s *slowStore) FindKeys(ctx context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]organisation.Key, error) {
+	found, err := s.Store.FindKeys(ctx, sums)
+	s.reads.Add(1)
+	time.Sleep(time.Second)
+	return found, err
+}
+
+// Concurrent callers share a read, and each gets the answer for its own key as of its call.
+func TestFindKey_concurrentCallsShareAReadAfterTheirBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowStore{Store: memory.New(nil).Organisations()}
+		n := 0
+		s, err := organisation.New(slow, &organisation.Options{NewKey: func() (string, string, error) {
+			n++
+			return fmt.Sprint("sk_us_", n), "sk_us_…", nil
+		}})
+		require.NoError(t, err)
+		org := uuid.New()
+		team, err := s.CreateTeam(t.Context(), org, organisation.NewTeam{Name: "A"})
+		require.NoError(t, err)
+		var keys []organisation.Key
+		var sums [][sha256.Size]byte
+		for range 5 {
+			k, secret, err := s.CreateKey(t.Context(), org, team.ID, organisation.NewKey{Label: "a"})
+			require.NoError(t, err)
+			keys, sums = append(keys, k), append(sums, sha256.Sum256([]byte(secret)))
+		}
+		var calls sync.WaitGroup
+		find := func(i int, known bool) {
+			calls.Go(func() {
+				got, err := s.FindKey(t.Context(), sums[i])
+				if !known {
+					require.ErrorIs(t, err, healthlab.NotFound)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, keys[i].ID, got.ID)
+			})
+		}
+		sums = append(sums, [sha256.Size]byte{1})
+		find(0, true)
+		synctest.Wait() // its read has begun
+		require.NoError(t, s.DeleteKey(t.Context(), team.ID, keys[0].ID))
+		find(0, false)
+		find(5, false)
+		for i := 1; i < 5; i++ {
+			find(i, true)
+			find(i, true)
+		}
+		calls.Wait()
+		require.EqualValues(t, 2, slow.reads.Load())
+	})
 }

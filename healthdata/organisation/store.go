@@ -91,8 +91,8 @@ type Store interface {
 	// Key returns a key of any team, by its id.
 	Key(ctx context.Context, id uuid.UUID) (Key, error)
 
-	// FindKey returns a key of any team by its hash.
-	FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error)
+	// FindKeys returns the keys of any team with these hashes, by hash. Unknown hashes are left out.
+	FindKeys(ctx context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]Key, error)
 
 	// RotateKey inserts next and sets ExpiresAt of the key with the id to until, unless that key expires earlier. Both
 	// keys are of one team. The errors are those of InsertKey, and NotFound if the team has no key with the id.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
@@ -42,17 +41,8 @@ type Service struct {
 	key   ed25519.PrivateKey
 	opts  Options
 
-	wake chan struct{} // has a value after lines were stored
-	turn chan struct{} // has a value while a goroutine writes a batch
-	mu   sync.Mutex
-	next *batch // the batch that collects new entries; nil if there are none
-}
-
-// batch is a group of entries that are written together.
-type batch struct {
-	entries []Entry
-	done    chan struct{} // closed once written
-	err     error
+	wake   chan struct{} // has a value after lines were stored
+	record *work.Batch[[]Entry, struct{}]
 }
 
 // New returns a Service that signs with key. Invalid without a store or a key.
@@ -60,7 +50,7 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	if store == nil || len(key) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("%w: accesslog.New: a store and an Ed25519 key are required", healthlab.Invalid)
 	}
-	s := &Service{store: store, key: key, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
+	s := &Service{store: store, key: key, wake: make(chan struct{}, 1)}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -76,6 +66,9 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	if s.opts.Log == nil {
 		s.opts.Log = slog.Default()
 	}
+	s.record = work.NewBatch(s.opts.Timeout, func(ctx context.Context, in [][]Entry) ([]struct{}, error) {
+		return make([]struct{}, len(in)), s.store.Append(ctx, slices.Concat(in...), s.stored)
+	})
 	return s, nil
 }
 
@@ -116,50 +109,10 @@ func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	entries = s.dated(entries)
-	s.mu.Lock()
-	if s.next == nil {
-		s.next = &batch{done: make(chan struct{})}
+	if _, err := s.record.Do(ctx, s.dated(entries)); err != nil {
+		return fmt.Errorf("record access: %w", err)
 	}
-	b := s.next
-	b.entries = append(b.entries, entries...)
-	s.mu.Unlock()
-	select {
-	case s.turn <- struct{}{}:
-		go func() { //nolint:contextcheck // others wait for it, too, so that it goes on when this caller leaves
-			s.writeUnless(b)
-			<-s.turn
-		}()
-	case <-b.done:
-		return b.err
-	case <-ctx.Done():
-		return fmt.Errorf("record access: %w", ctx.Err())
-	}
-	select {
-	case <-b.done:
-		return b.err
-	case <-ctx.Done():
-		return fmt.Errorf("record access: %w", ctx.Err())
-	}
-}
-
-// writeUnless writes a batch unless it has been written. The caller holds turn. The batch has entries of
-// several callers, so it is not part of a caller's transaction.
-func (s *Service) writeUnless(b *batch) {
-	select {
-	case <-b.done:
-		return
-	default:
-	}
-	s.mu.Lock()
-	s.next = nil // b: a batch is replaced by the holder of the turn alone
-	s.mu.Unlock()
-	ctx, stop := context.WithTimeout(context.Background(), s.opts.Timeout)
-	defer stop()
-	if err := s.store.Append(ctx, b.entries, s.stored); err != nil {
-		b.err = fmt.Errorf("record access: %w", err)
-	}
-	close(b.done)
+	return nil
 }
 
 // Seal adds all lines that were stored before the call to the hash chains of their teams.

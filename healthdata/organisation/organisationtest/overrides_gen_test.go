@@ -17,7 +17,7 @@ type brokenOrganisations struct {
 	organisation.Store
 	deleteKey  func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error
 	deleteTeam func(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error
-	findKey    func(ctx context.Context, sum [32]byte) (organisation.Key, error)
+	findKeys   func(ctx context.Context, sums [][32]byte) (map[[32]byte]organisation.Key, error)
 	insertKey  func(ctx context.Context, k organisation.Key, most int) error
 	insertTeam func(ctx context.Context, t organisation.Team) error
 	key        func(ctx context.Context, id uuid.UUID) (organisation.Key, error)
@@ -43,11 +43,11 @@ func (o brokenOrganisations) DeleteTeam(p0 context.Context, p1 uuid.UUID, p2 hea
 	return o.Store.DeleteTeam(p0, p1, p2, p3)
 }
 
-func (o brokenOrganisations) FindKey(p0 context.Context, p1 [32]byte) (organisation.Key, error) {
-	if o.findKey != nil {
-		return o.findKey(p0, p1)
+func (o brokenOrganisations) FindKeys(p0 context.Context, p1 [][32]byte) (map[[32]byte]organisation.Key, error) {
+	if o.findKeys != nil {
+		return o.findKeys(p0, p1)
 	}
-	return o.Store.FindKey(p0, p1)
+	return o.Store.FindKeys(p0, p1)
 }
 
 func (o brokenOrganisations) InsertKey(p0 context.Context, p1 organisation.Key, p2 int) error {

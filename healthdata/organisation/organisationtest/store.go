@@ -2,6 +2,7 @@ package organisationtest
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 	"testing"
 	"time"
@@ -257,8 +258,9 @@ var organisationCases = map[string]func(t orgT){
 		_, err = t.update(team, func(*organisation.Team) { panic("called") })
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.ErrorIs(t, t.Organisations.InsertTeam(t.Context(), team), healthlab.Conflict, "its id is not given out again")
-		_, err = t.Organisations.FindKey(t.Context(), key.Sum)
-		require.ErrorIs(t, err, healthlab.NotFound)
+		found, err := t.Organisations.FindKeys(t.Context(), [][sha256.Size]byte{key.Sum})
+		require.NoError(t, err)
+		require.Empty(t, found)
 		require.ErrorIs(t, t.Organisations.InsertKey(t.Context(), orgKey(team, 2), 10), healthlab.NotFound)
 		left := func(x organisation.Team) (teamsettings.Choices, []linking.TeamClient, []organisation.Key) {
 			c, err := t.Choices.Choices(t.Context(), x.ID)
@@ -293,14 +295,15 @@ var organisationCases = map[string]func(t orgT){
 		got, err := t.Organisations.Key(t.Context(), want.ID)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		got, err = t.Organisations.FindKey(t.Context(), foreign.Sum)
+		found, err := t.Organisations.FindKeys(t.Context(), [][sha256.Size]byte{foreign.Sum, {1: 9}, want.Sum})
 		require.NoError(t, err)
-		require.Equal(t, foreign, got)
+		require.Equal(t, map[[sha256.Size]byte]organisation.Key{foreign.Sum: foreign, want.Sum: want}, found)
 		require.ErrorIs(t, t.Organisations.DeleteKey(t.Context(), team.ID, foreign.ID), healthlab.NotFound)
 		require.NoError(t, t.Organisations.DeleteKey(t.Context(), team.ID, want.ID))
 		require.ErrorIs(t, t.Organisations.DeleteKey(t.Context(), team.ID, want.ID), healthlab.NotFound)
-		_, err = t.Organisations.FindKey(t.Context(), want.Sum)
-		require.ErrorIs(t, err, healthlab.NotFound)
+		found, err = t.Organisations.FindKeys(t.Context(), [][sha256.Size]byte{want.Sum})
+		require.NoError(t, err)
+		require.Empty(t, found)
 		_, err = t.Organisations.Key(t.Context(), want.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Equal(t, []organisation.Key{first}, t.keys(team))
@@ -384,7 +387,7 @@ var organisationCases = map[string]func(t orgT){
 		for _, err := range []error{
 			s.InsertTeam(ctx, orgTeamOf(team.Org, "b")), second(s.Team(ctx, team.ID)), second(s.Teams(ctx, organisation.Query{Org: team.Org, N: 1})),
 			second(s.UpdateTeam(ctx, team.Org, team.ID, func(*organisation.Team) error { panic("called") })), s.DeleteTeam(ctx, team.Org, team.ID, noon),
-			s.InsertKey(ctx, orgKey(team, 2), 10), second(s.Keys(ctx, team.ID)), second(s.Key(ctx, k.ID)), second(s.FindKey(ctx, k.Sum)), s.DeleteKey(ctx, team.ID, k.ID),
+			s.InsertKey(ctx, orgKey(team, 2), 10), second(s.Keys(ctx, team.ID)), second(s.Key(ctx, k.ID)), second(s.FindKeys(ctx, [][sha256.Size]byte{k.Sum})), s.DeleteKey(ctx, team.ID, k.ID),
 			s.TouchKey(ctx, team.ID, k.ID, noon.Add(time.Hour)), s.RotateKey(ctx, k.ID, noon, orgKey(team, 3), 10),
 		} {
 			require.ErrorIs(t, err, context.Canceled)
