@@ -136,7 +136,7 @@ func (a *AddressInput) Check() error {
 	return p.Err()
 }
 
-// CheckAt adds every problem of the address to problems, at a path.
+// CheckAt adds every problem of the address to problems. at is the path of the address in the request.
 func (a *AddressInput) CheckAt(problems *healthlab.Problems, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Address(a.FirstLine, a.SecondLine, a.City, a.State, rules.HomeCountry)
@@ -158,7 +158,7 @@ func (a *AddressInput) CheckAt(problems *healthlab.Problems, at ...any) {
 	c.Optional(a.Unit, "unit", rules.MaxText)
 }
 
-// Address returns the address in the form of the HTTP API.
+// Address converts the request's address to the type that appointments store.
 func (a *AddressInput) Address() Address {
 	return Address{FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
 		ZipCode: rules.ZipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}

@@ -16,7 +16,7 @@ const (
 	OnSiteCollection CollectionMethod = "on_site_collection"
 )
 
-// CollectionMethods returns all methods, in the order of the documentation.
+// CollectionMethods returns all collection methods, in a fixed order.
 func CollectionMethods() []CollectionMethod {
 	return []CollectionMethod{Testkit, WalkInTest, AtHomePhlebotomy, OnSiteCollection}
 }

@@ -23,7 +23,7 @@ type InstructionSheet struct {
 // otherwise there are no instructions.
 type InstructionSource interface {
 	// Instructions returns the sheets for tests of a lab and collection method, in the order in which a patient
-	// reads them; none if there are none.
+	// reads them; empty if there are none.
 	Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error)
 }
 

@@ -104,7 +104,7 @@ func (r *Record) eventsFrom(n int) ([]healthlab.Event, error) {
 				ID: r.ID, Revision: h.Revision, OrderID: r.OrderID, TeamID: r.Team, UserID: r.UserID, OpenedAt: r.OpenedAt,
 				AcknowledgedAt: h.At, AcknowledgedBy: h.By,
 			}
-		default: // the correction has an event of the order
+		default: // a withdrawal: package orders sends an event for the corrected report
 			continue
 		}
 		var err error

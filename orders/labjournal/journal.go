@@ -18,11 +18,11 @@ type Journal[D any] struct {
 	Store Store
 	// Lab is the name of the laboratory in the store.
 	Lab string
-	// Order returns the order of a D. It must be pure.
+	// Order returns the id of the order that a D is about. It must be pure.
 	Order func(*D) orders.OrderID
 }
 
-// Effect is the effect of a delivery on the orders that it names, besides their D.
+// Effect is what a delivery causes besides changes of D values: messages for the orders.Service, or a review.
 type Effect struct {
 	Messages []exchange.Message
 	// Review is the reason for a review; empty for none.

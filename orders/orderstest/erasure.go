@@ -82,7 +82,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 		due, err := h.Orders.Claim(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
 		require.Empty(t, due)
-		again := h.put(t, "a", "1", "bo", "1") // the ids are free
+		again := h.put(t, "a", "1", "bo", "1") // the erased order's ids can be used again
 		require.Len(t, again.OrderTransaction.Orders, 1)
 		require.Greater(t, again.LastEvent.ID, r.LastEvent.ID, "ids of events are not")
 	},
@@ -125,7 +125,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 					})
 					erased <- cmp.Or(err, h.Users.Erase(t.Context(), team, ana))
 				}()
-				select { // it waits for the order, or the order comes too late
+				select { // the erasure waits for the insertion, or ends before it
 				case err := <-erased:
 					erased <- err
 				case <-time.After(200 * time.Millisecond):

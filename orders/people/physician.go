@@ -36,7 +36,7 @@ type PhysicianInputBase struct {
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 }
 
-// Input returns the physician without a signature; nil for none.
+// Input converts p to a [PhysicianInput] without a signature; nil for nil.
 func (p *PhysicianInputBase) Input() *PhysicianInput {
 	if p == nil {
 		return nil
@@ -51,7 +51,7 @@ type ImageBlob struct {
 	ContentType string `json:"content_type"`
 }
 
-// Check adds every problem of the physician to problems, at a path.
+// Check adds every problem of the physician to problems. at is the path of the physician in the request.
 func (p PhysicianInput) Check(problems *healthlab.Problems, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Text(p.FirstName, "first_name", 1, rules.MaxText)
@@ -78,7 +78,7 @@ func checkImage(c rules.Check, b *ImageBlob, field string) {
 	rules.OneOf(c.Problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.At), field, "content_type")...)
 }
 
-// Physician returns the physician in the form of an order; nil for nil.
+// Physician converts the input to the type that orders store, without the signature; nil for nil.
 func (p *PhysicianInput) Physician() *Physician {
 	if p == nil {
 		return nil

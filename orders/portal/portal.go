@@ -1,5 +1,5 @@
-// Package portal makes the links by which a patient opens the portal of a host, and reads
-// them there. The host serves the portal; orders.Service.PortalLink decides who gets a link.
+// Package portal makes the links by which a patient opens the portal of a host, and verifies the tokens of
+// these links. The host serves the portal; orders.Service.PortalLink decides who gets a link.
 package portal
 
 import (
@@ -85,7 +85,8 @@ type Token struct {
 	Expires time.Time
 }
 
-// Link returns a link for a user.
+// Link returns a signed link for a user, valid from now for 10 minutes ([Launch]) or 28 days
+// ([Communications]).
 func (o *Options) Link(r Request, user healthlab.UserID, now time.Time) Link {
 	life := r.Context.life()
 	t := Token{Context: r.Context, User: user, Expires: now.Add(life)}

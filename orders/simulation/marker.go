@@ -46,7 +46,7 @@ func (m markerValues) result(reading labresult.Interpretation, seed uint64) labr
 	part := float64(seed%1000) / 1000 // from 0 to 1
 	low, high := m.low, m.high
 	span := high - low
-	step := math.Pow10(-int(m.digits)) // the least that is told apart
+	step := math.Pow10(-int(m.digits)) // the smallest difference that the printed digits show
 	r := labresult.Result{Type: labresult.Numeric, Interpretation: reading, SourceInterpretation: "N"}
 	above, below := false, false
 	var value float64

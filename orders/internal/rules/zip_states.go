@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// zipStates has the highest three-digit prefix of each range of a state, a district, a territory or a military
-// area; empty for unused ranges. Prefixes that lie among those of neighbours have rows of their own.
+// zipStates lists the ranges of the first three digits of postal codes, each with its highest value and its
+// state, district, territory or military area; the name of an unused range is empty. A prefix of one state
+// between those of another has a range of its own.
 var zipStates = []struct {
 	last int
 	name string
