@@ -164,9 +164,9 @@ func (a *AddressInput) Address() Address {
 		ZipCode: rules.ZipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}
 }
 
-// HasStreetNumber reports whether a line contains a number.
+// HasStreetNumber reports whether the first line of an address contains a digit.
 func HasStreetNumber(line string) bool { return strings.ContainsAny(line, "0123456789") }
 
 // StateOfZip returns the two-letter state of a five-digit postal code of the US; empty if the code belongs to
-// none. The few codes across a border count as in the state of their sorting center.
+// none. A code whose area crosses a state border counts as in the state of its sorting center.
 func StateOfZip(code string) string { return rules.StateOfZip(code) }

@@ -72,7 +72,7 @@ type CanonicalCandidate struct {
 	Confidence      float64  `json:"confidence"`
 }
 
-// PerLabCandidate is a marker of one lab.
+// PerLabCandidate is a marker of one lab that matches the searched measurement or code.
 type PerLabCandidate struct {
 	MarkerID              int                `json:"marker_id"`
 	LabID                 int                `json:"lab_id"`
@@ -363,7 +363,7 @@ func (c *compendium) match(e *entry, hash string) (match, bool) {
 	return match{}, false
 }
 
-// relation compares two sets of codes; false if they share none.
+// relation compares two sets of LOINC codes; false if they share none.
 func relation(codes, with []string) (match, bool) {
 	shared := 0
 	for _, code := range codes {

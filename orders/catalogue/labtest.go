@@ -203,7 +203,7 @@ type Question struct {
 	Default *string `json:"default"`
 }
 
-// Answer is an allowed answer. Ids exceed 32 bits.
+// Answer is an allowed answer. Its ID may exceed 32 bits.
 type Answer struct {
 	ID    int64  `json:"id"`
 	Code  string `json:"code"`

@@ -34,7 +34,7 @@ type Source interface {
 type Accounts struct {
 	// Linked are the accounts whose allow-list has the team, of every lab and in every status.
 	Linked []LabAccount
-	// Platform are the platform's own accounts by lab slug, for labs at which the team may use one. Their
-	// DelegatedFlow is not_delegated.
+	// Platform has the platform's account at each lab, by lab slug, for labs at which the team may use one. It
+	// is not delegated: the service's physicians order.
 	Platform map[string]LabAccount
 }

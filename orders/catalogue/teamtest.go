@@ -199,8 +199,8 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 	return added, lab, nil
 }
 
-// sampleOf returns the sample type for a lab and collection method: for a kit, a sample that patients can take
-// themselves.
+// sampleOf returns the usual sample type of a lab for a collection method; for a kit it prefers one that
+// patients can take themselves. False if the lab does not accept the method or has no sample type.
 func sampleOf(m CollectionMethod, lab *Lab) (SampleType, bool) {
 	if !slices.Contains(lab.CollectionMethods, m) {
 		return "", false

@@ -67,7 +67,7 @@ type UnacknowledgedNotice struct {
 	TeamID   healthlab.TeamID `json:"team_id"`
 	UserID   healthlab.UserID `json:"user_id"`
 	OpenedAt healthlab.Time   `json:"opened_at"`
-	// Step counts from 1 to Steps.
+	// Step is the number of the passed step, from 1; Steps is the number of all steps.
 	Step  int `json:"step"`
 	Steps int `json:"steps"`
 	// To is the role or the recipient of the step.

@@ -25,7 +25,7 @@ type Journal[D any] struct {
 // Effect is what a delivery causes besides changes of D values: messages for the orders.Service, or a review.
 type Effect struct {
 	Messages []exchange.Message
-	// Review is the reason for a review; empty for none.
+	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 }
 

@@ -74,7 +74,7 @@ type Record struct {
 	// Team and User are those of the order.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Doc is the backend's data.
+	// Doc is the content, in a form that only the backend reads.
 	Doc []byte
 }
 
@@ -91,16 +91,16 @@ type Delivery struct {
 	Team healthlab.TeamID
 	// Raw is the message as received.
 	Raw []byte
-	// Review is the reason for a review; empty for none.
+	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 	// Resolves is the place of the delivery under review that this delivery replaces; zero for none.
 	Resolves int64
 }
 
-// Outcome is the effect of a delivery.
+// Outcome is what a delivery causes besides changes of records: messages for the orders.Service, or a review.
 type Outcome struct {
 	Messages []Message
-	// Review is the reason for a review; empty for none.
+	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 }
 
@@ -111,7 +111,7 @@ type Message struct {
 	// Team and User are the team and the user whom the message is about. A zero User is unknown.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Doc is the backend's data.
+	// Doc is the content, in a form that only the backend reads.
 	Doc []byte
 }
 

@@ -27,7 +27,7 @@ type rangeBounds struct {
 	readable          bool
 }
 
-// readRange parses ReferenceRange.
+// readRange parses ReferenceRange. It returns no limits if there is none or it cannot be parsed.
 func (r *Result) readRange() rangeBounds {
 	if r.ReferenceRange == nil {
 		return rangeBounds{}
@@ -41,8 +41,9 @@ func (r *Result) readRange() rangeBounds {
 }
 
 // Compare sets the limits from ReferenceRange, whether the result is outside of them, and the interpretation
-// that follows. Null and unknown mean that there is no limit, or that the result does not decide it. A limit is
-// inclusive unless the text says otherwise. Fields that are set stay.
+// that follows. A field stays null, and the interpretation unknown, if there is no limit, or if the result may
+// lie on either side of it, as "<5" and the limit 3. A limit is inclusive unless the text says otherwise.
+// Fields that were set before are kept.
 func (r *Result) Compare() {
 	b := r.readRange()
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)
@@ -52,7 +53,7 @@ func (r *Result) Compare() {
 }
 
 // outside reports whether the result is above MaxRangeValue and whether it is below MinRangeValue; nil without
-// the limit, or if the result does not decide it.
+// the limit, or if the result may lie on either side of it.
 func (r *Result) outside(b rangeBounds) (above, below *bool) {
 	from, to := r.span()
 	if r.MaxRangeValue != nil {
@@ -113,8 +114,8 @@ func (r *Result) span() (from, to end) {
 	return end{numberOf(in.Low), in.LowOpen}, end{numberOf(in.High), in.HighOpen}
 }
 
-// beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if the result does not
-// decide it. near is the end of the result's interval that must be outside, far the other end.
+// beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if it may lie on either
+// side. near is the end of the result's interval that must be outside, far the other end.
 func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bool {
 	out := new(bool)
 	if near.at != nil {

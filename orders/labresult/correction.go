@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// CorrectedMarker names a marker whose result a report corrected. It has no value.
+// CorrectedMarker names a marker whose result a report corrected. It does not contain the result.
 type CorrectedMarker struct {
 	Name  string  `json:"name"`
 	Slug  string  `json:"slug"`
@@ -29,8 +29,8 @@ func MarkChanged(before, changed []Result, at healthlab.Time) ([]Result, []Corre
 	return mark(before, changed, at, func(r, was *Result) bool { return was != nil && r.CorrectedAt != nil })
 }
 
-// mark sets PreviousResult and CorrectedAt of each result that differs from the previous report and that
-// corrects accepts; was is nil for a new result. A differing result that corrects refuses loses both.
+// mark sets PreviousResult and CorrectedAt of each result that differs from the previous report, or clears both
+// if corrects returns false for it. was is nil for a new result.
 func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result) bool) ([]Result, []CorrectedMarker) {
 	earlier := map[string][]Result{}
 	for _, r := range before {

@@ -81,8 +81,8 @@ func supersede(have, later []Result) []Result {
 // Key identifies a result across orders: its LOINC code, else the lab's code, the slug or the name.
 func (r *Result) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
 
-// Finding identifies a result within one report by its group and its Key: isolates in different groups have the
-// same codes.
+// Finding identifies a result within one report by its group and its Key, because isolates in different groups
+// may have the same codes.
 func (r *Result) Finding() string { return r.Group + " " + r.Key() }
 
 // Key identifies a missing result as [Result.Key] does a result.

@@ -270,7 +270,7 @@ type TimestampWithOffset struct {
 	Precision Precision `json:"precision,omitempty"`
 }
 
-// Precision is the precision of a time; empty for seconds or more.
+// Precision is the precision of a time; empty if the time has seconds.
 type Precision string
 
 // Precisions of times that are less precise than a second.

@@ -50,7 +50,7 @@ func walkBook() (*catalogue.StaticCatalog, error) {
 	return catalogue.NewStaticCatalog(c)
 }
 
-// walkLab accepts everything, loses some answers, and sends no messages of its own.
+// walkLab is a laboratory that accepts every order, fails every fifth submission, and sends no messages.
 type walkLab struct {
 	mu    sync.Mutex
 	calls int

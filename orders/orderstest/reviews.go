@@ -290,7 +290,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"List/Pages": func(t *testing.T, h ReviewsHarness) {
 		for i := range 5 {
-			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i/2)*time.Microsecond))) // ties
+			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i/2)*time.Microsecond))) // equal times
 		}
 		whole, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: conformance.Team("a")})
 		require.NoError(t, err)

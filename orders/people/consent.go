@@ -11,7 +11,7 @@ import (
 // Consent is a patient's consent. Its JSON names are in camel case.
 type Consent struct {
 	ConsentType ConsentType `json:"consentType"`
-	// Version of the text; 1.0 if not given.
+	// Version is the version of the consent's text; 1.0 if not given.
 	Version string `json:"version" wire:"opt"`
 	// TimeOfConsent is the time of the consent; by default the time of the request.
 	TimeOfConsent *healthlab.Time `json:"timeOfConsent"`

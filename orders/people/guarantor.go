@@ -82,7 +82,7 @@ func checkGuarantor(c rules.Check, g GuarantorInput) {
 	checkPostal(c.Under("address"), g.Address)
 }
 
-// checkPostal checks a postal address. Only US addresses have further rules.
+// checkPostal checks a postal address. A US address must have a valid postal code of its state.
 func checkPostal(c rules.Check, a AddressInput) {
 	c.Address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, rules.CountryOr(a.Country))
 	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)

@@ -19,7 +19,7 @@ type PhysicianInput struct {
 	FirstName string  `json:"first_name"`
 	LastName  string  `json:"last_name"`
 	Email     *string `json:"email"`
-	// NPI is the national provider identifier. Its form is not checked.
+	// NPI is the National Provider Identifier: ten digits, the last of which is a check digit.
 	NPI            string   `json:"npi"`
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 	// SignatureImage is for bills to insurers.
@@ -31,7 +31,7 @@ type PhysicianInputBase struct {
 	FirstName string  `json:"first_name"`
 	LastName  string  `json:"last_name"`
 	Email     *string `json:"email"`
-	// NPI is the national provider identifier. Its form is not checked.
+	// NPI is the National Provider Identifier: ten digits, the last of which is a check digit.
 	NPI            string   `json:"npi"`
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 }
@@ -78,7 +78,7 @@ func checkImage(c rules.Check, b *ImageBlob, field string) {
 	rules.OneOf(c.Problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.At), field, "content_type")...)
 }
 
-// Physician converts the input to the type that orders store, without the signature; nil for nil.
+// Physician returns the name and the NPI, which orders show; nil for nil.
 func (p *PhysicianInput) Physician() *Physician {
 	if p == nil {
 		return nil

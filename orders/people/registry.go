@@ -53,15 +53,15 @@ func (p *RegistryPayor) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// DiagnosisEntry is a diagnosis code (ICD-10-CM), or the prefix of several with notes that apply to all of
-// them.
+// DiagnosisEntry is a diagnosis code (ICD-10-CM), or the prefix of several codes, whose exclusions apply to all
+// of them.
 type DiagnosisEntry struct {
 	Code        string `json:"code"`
 	Description string `json:"description"`
 	// Header is true if the code is too short to be given to an insurer.
 	Header bool `json:"header"`
-	// Excludes1 are prefixes of codes that must not be combined with this code, Excludes2 of codes that rarely
-	// are.
+	// Excludes1 are prefixes of codes that must not be combined with this code, Excludes2 of codes that are
+	// rarely combined with it.
 	Excludes1 []string `json:"excludes1"`
 	Excludes2 []string `json:"excludes2"`
 }
@@ -85,7 +85,7 @@ type Diagnosis struct {
 type DiagnosisCheck struct {
 	// Valid is true if there is neither an error nor a violation.
 	Valid bool `json:"valid"`
-	// Errors have the position of each code that is malformed or unknown.
+	// Errors are texts with the position of each code that is malformed or unknown.
 	Errors []string `json:"errors"`
 	// Violations are pairs of codes that must not be combined.
 	Violations []DiagnosisConflict `json:"violations"`
@@ -97,7 +97,7 @@ type DiagnosisCheck struct {
 type DiagnosisConflict struct {
 	Code          string `json:"code"`
 	ConflictsWith string `json:"conflicts_with"`
-	// Type is excludes1.
+	// Type is always excludes1, the name of the exclusion in ICD-10-CM.
 	Type string `json:"type"`
 }
 
@@ -105,7 +105,7 @@ type DiagnosisConflict struct {
 type DiagnosisOverlap struct {
 	Code         string `json:"code"`
 	OverlapsWith string `json:"overlaps_with"`
-	// Type is excludes2.
+	// Type is always excludes2, the name of the exclusion in ICD-10-CM.
 	Type string `json:"type"`
 }
 

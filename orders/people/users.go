@@ -18,7 +18,7 @@ type Users interface {
 // UsersFunc adapts a function to [Users]. The function returns nil if the team has the user, and an error that
 // is NotFound if it does not.
 //
-//	orders.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+//	people.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 //		_, err := health.User(ctx, team, id)
 //		return err
 //	})

@@ -39,7 +39,7 @@ type Options struct {
 // keySize is the minimum length of a key.
 const keySize = 32
 
-// Check reports a key that is too short, as healthlab.Invalid. Nil options are no error.
+// Check returns healthlab.Invalid if the key is shorter than 32 bytes. Nil options are no error.
 func (o *Options) Check() error {
 	if o != nil && len(o.Key) < keySize {
 		return fmt.Errorf("%w: portal.New: a key of at least %d bytes is required", healthlab.Invalid, keySize)
@@ -71,7 +71,7 @@ func (r *Request) Check() error {
 // Link is a link to the portal for a user.
 type Link struct {
 	URL string `json:"url"`
-	// ExpiresIn is in seconds.
+	// ExpiresIn is the time for which the link works, in seconds.
 	ExpiresIn int `json:"expires_in"`
 }
 

@@ -52,7 +52,7 @@ type MatchTestCase struct {
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are the statuses of the orders when the result comes, by role.
 	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
-	// LabConstraints describe the suitable labs in words.
+	// LabConstraints are further requirements of the case, in words.
 	LabConstraints []string `json:"lab_constraints"`
 }
 

@@ -27,8 +27,8 @@ var zipStates = []struct {
 var zipExceptions = map[string]string{"06390": "NY", "96799": "AS"}
 
 // StateOfZip returns the two-letter state (or DC, territory or military area) of a five-digit code; empty if it
-// belongs to none. It uses the first three digits, except for islands with codes of their own, so the few codes
-// across a border count as in the state of their sorting center.
+// belongs to none. It uses the first three digits, except for islands with codes of their own. A code whose
+// area crosses a state border counts as in the state of its sorting center.
 func StateOfZip(code string) string {
 	if len(code) != 5 || !ZipForm.MatchString(code) {
 		return ""
