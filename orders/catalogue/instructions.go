@@ -27,7 +27,7 @@ type InstructionSource interface {
 	Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error)
 }
 
-// instructed sets a test's flag that instructions exist.
+// instructed sets HasCollectionInstructions of a test for which instruction sheets exist.
 func instructed(ctx context.Context, from InstructionSource, t *LabTest) error {
 	sheets, err := sheetsFor(ctx, from, *t)
 	if err != nil {

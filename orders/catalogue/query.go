@@ -59,7 +59,8 @@ const (
 // matches everything.
 type LabTestQuery struct {
 	Team healthlab.TeamID
-	// Generation is manual by default.
+	// Generation selects tests that the team made (manual, the default), that the service built (auto), or both
+	// (all).
 	Generation Generation
 	LabSlug    string
 	Method     CollectionMethod

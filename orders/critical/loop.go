@@ -182,7 +182,7 @@ type OrderEntry struct {
 type Record struct {
 	Loop
 	Team healthlab.TeamID
-	// Finding identifies the result within the order, and Number the loop.
+	// Finding identifies the result within the order. Number counts the loops of the order, from 1.
 	Finding string
 	Number  int
 	// ReportStatus is the status of the latest report with the result. FirstReported is the time of the order's

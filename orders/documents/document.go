@@ -33,7 +33,7 @@ type Document struct {
 	// Number is printed on every page. On the first page it is also a barcode (Code 128), if such a code can
 	// encode it. Empty for none.
 	Number string
-	// Subject is the patient's name, printed on every page. Empty for none.
+	// Subject is the patient's name and birth date, printed on every page. Empty for none.
 	Subject string
 	// Remarks are lines under the title, for example that a report is partial.
 	Remarks []string

@@ -93,7 +93,7 @@ func documentNumber(r *orders.Record) string {
 	return r.ID.String()
 }
 
-// subjectOf returns the patient's identity in one line.
+// subjectOf returns the patient's name and birth date in one line.
 func subjectOf(o *orders.Order) string {
 	p := o.PatientDetails
 	if p == nil {

@@ -29,7 +29,7 @@ type Effect struct {
 	Review string
 }
 
-// Open stores d with the number, team and user of r, or returns the value that the number already has.
+// Open stores d with the number, team and user of r, or returns the value that is stored for the number.
 func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
 	var err error
 	if r.Doc, err = json.Marshal(d); err != nil {
@@ -41,7 +41,7 @@ func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
 	return decode[D](&r)
 }
 
-// Get returns the value of a number; [healthlab.NotFound] if there is none.
+// Get returns the value that is stored for an order's number; [healthlab.NotFound] if there is none.
 func (j Journal[D]) Get(ctx context.Context, number string) (D, error) {
 	r, err := j.Store.Record(ctx, j.Lab, number)
 	if err != nil {

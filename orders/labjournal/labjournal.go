@@ -31,7 +31,7 @@ import (
 // healthdata.Users.Erase removes records of the user with their deliveries, and messages about the user. The
 // data of a user who is deleted and not erased is returned: orders.Service hides the order.
 type Store interface {
-	// Open stores a new record, or returns the one with its number.
+	// Open stores a new record, or returns the existing record with the same number.
 	Open(ctx context.Context, lab string, r Record) (Record, error)
 
 	// Record returns the record with a number; [healthlab.NotFound] if there is none.

@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// onPaper returns all fields of a record as text.
+// onPaper returns a record as JSON, without NextEventID.
 func onPaper(t testing.TB, r orders.Record) string {
 	t.Helper()
 	r.NextEventID = 0

@@ -41,7 +41,7 @@ func (c Check) Add(code, msg string, path ...any) {
 	c.Problems.Add(code, msg, append(slices.Clone(c.At), path...)...)
 }
 
-// Under returns a Check of an object within this one.
+// Under returns a Check for a nested object, at a path below this object.
 func (c Check) Under(path ...any) Check {
 	return Check{Problems: c.Problems, At: append(slices.Clone(c.At), path...)}
 }
