@@ -7,7 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultCancellationReasons are cancellation reasons that fit most visits.
+// DefaultCancellationReasons returns the reasons for cancelling a visit of a type that apply if a host
+// configures none.
 func DefaultCancellationReasons(t Type) []CancellationReason {
 	named := func(name string, refundable bool) CancellationReason {
 		return CancellationReason{ID: uuid.NewSHA1(uuid.Nil, []byte("cancellation reason: "+name)), Name: name, IsRefundable: refundable}

@@ -1,6 +1,6 @@
 package appointment
 
-// Error types about places and times, for [healthlab.RuleError] and the HTTP API.
+// Values of [healthlab.RuleError].Type for places and times. The HTTP API returns them as the error's type.
 const (
 	AppointmentsNotOffered = "APPOINTMENTS_NOT_AVAILABLE"
 	AreaNotServed          = "AREA_NOT_SERVED"

@@ -136,7 +136,7 @@ func (a *AddressInput) Check() error {
 	return p.Err()
 }
 
-// CheckAt adds every problem of the address to problems, at a path.
+// CheckAt adds every problem of the address to problems. at is the path of the address in the request.
 func (a *AddressInput) CheckAt(problems *healthlab.Problems, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Address(a.FirstLine, a.SecondLine, a.City, a.State, rules.HomeCountry)
@@ -158,15 +158,15 @@ func (a *AddressInput) CheckAt(problems *healthlab.Problems, at ...any) {
 	c.Optional(a.Unit, "unit", rules.MaxText)
 }
 
-// Address returns the address in the form of the HTTP API.
+// Address converts the request's address to the type that appointments store.
 func (a *AddressInput) Address() Address {
 	return Address{FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
 		ZipCode: rules.ZipOf(a.ZipCode, a.Zip), AccessNotes: a.AccessNotes, Unit: a.Unit}
 }
 
-// HasStreetNumber reports whether a line contains a number.
+// HasStreetNumber reports whether the first line of an address contains a digit.
 func HasStreetNumber(line string) bool { return strings.ContainsAny(line, "0123456789") }
 
 // StateOfZip returns the two-letter state of a five-digit postal code of the US; empty if the code belongs to
-// none. The few codes across a border count as in the state of their sorting center.
+// none. A code whose area crosses a state border counts as in the state of its sorting center.
 func StateOfZip(code string) string { return rules.StateOfZip(code) }

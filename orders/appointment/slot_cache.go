@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// RunCache refreshes the cache of free slots until ctx ends: about every minute it asks each lab that takes
-// appointments for the next three weeks of all its centers that can be booked. One process at a time asks a
+// RunCache refreshes the cache of free slots until ctx ends. About every minute it asks each lab that takes
+// appointments for the free slots of the next three weeks at its bookable centers. One process at a time asks a
 // lab. Without a cache it returns at once.
 func (s *Service) RunCache(ctx context.Context) error {
 	if !s.caches() {
@@ -45,7 +45,7 @@ func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 	return asked, errors.Join(faults...)
 }
 
-// refreshLab asks one lab for slots, unless a process did so within a minute. The cursor of the feed is the
+// refreshLab asks one lab for slots, unless a process did so within a minute. The cursor in [Feeds] stores the
 // time of the last request.
 func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 	const batch = 25

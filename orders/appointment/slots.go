@@ -169,8 +169,9 @@ func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *
 	return days, nil
 }
 
-// HomeSlots returns the free slots for a home visit at an address: [AvailabilityDays] days from start (today
-// there, if nil). RuleErrors STREET_NUMBER_MISSING, AREA_NOT_SERVED, START_DATE_IN_PAST.
+// HomeSlots returns the free slots for a home visit at an address: [AvailabilityDays] days from start, or, if
+// start is nil, from today at the address. RuleErrors STREET_NUMBER_MISSING, AREA_NOT_SERVED,
+// START_DATE_IN_PAST.
 func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *healthlab.Date, req AddressInput) (AvailabilitySlots, error) {
 	var none AvailabilitySlots
 	if err := req.Check(); err != nil {

@@ -29,7 +29,8 @@ const (
 // CompendiumRelation is the relation between the measurements of two markers.
 type CompendiumRelation string
 
-// Relations between markers. Suggested is a match by name only, if one of the two has no LOINC codes.
+// Relations of a marker's LOINC codes to the searched codes: equal, fewer, more, or partly shared. Suggested
+// means that the names match, and that one of the two has no LOINC codes.
 const (
 	RelationExact     CompendiumRelation = "exact"
 	RelationSubset    CompendiumRelation = "subset"
@@ -44,17 +45,20 @@ type CompendiumRequest struct {
 	Query *string    `json:"query"`
 	// CPTCodes limit the result to measurements with one of these procedure codes.
 	CPTCodes []string `json:"cpt_codes" wire:"opt,max=100"`
-	// LOINCSetHash is the hash of a canonical candidate.
+	// LOINCSetHash searches for one measurement, by the hash in [CanonicalCandidate]. Only for a crosswalk, in
+	// place of Query.
 	LOINCSetHash *string `json:"loinc_set_hash"`
 	// Labs are the slugs of labs; all labs if empty.
 	Labs []string `json:"labs" wire:"opt,max=50"`
-	// IncludeRelated defaults to true.
+	// IncludeRelated adds similar measurements to the result of a crosswalk. Default true.
 	IncludeRelated *bool `json:"include_related"`
-	// Limit is 3 by default; 1 to 10, or 1 to 20 for a crosswalk.
+	// Limit is the highest number of candidates in each list of the result: 1 to 10, or 1 to 20 for a
+	// crosswalk. Default 3.
 	Limit *int `json:"limit"`
 }
 
-// CanonicalCandidate is a measurement: all markers with the same set of LOINC codes have one.
+// CanonicalCandidate is one measurement, independent of the lab. All markers with the same set of LOINC codes
+// share one candidate.
 type CanonicalCandidate struct {
 	LOINCSetHash    string   `json:"loinc_set_hash"`
 	DisplayName     string   `json:"display_name"`
@@ -68,7 +72,7 @@ type CanonicalCandidate struct {
 	Confidence      float64  `json:"confidence"`
 }
 
-// PerLabCandidate is a marker of one lab.
+// PerLabCandidate is a marker of one lab that matches the searched measurement or code.
 type PerLabCandidate struct {
 	MarkerID              int                `json:"marker_id"`
 	LabID                 int                `json:"lab_id"`
@@ -87,7 +91,8 @@ type PerLabCandidate struct {
 	MarkerPopularityScore float64            `json:"marker_popularity_score"`
 }
 
-// RelatedCandidate is a measurement of more, fewer or partly other LOINC codes.
+// RelatedCandidate is a measurement that shares LOINC codes with the selected one, or only its name if one of
+// the two has no codes.
 type RelatedCandidate struct {
 	Canonical   CanonicalCandidate `json:"canonical"`
 	Relation    CompendiumRelation `json:"relation"`
@@ -110,11 +115,11 @@ type ConvertRequest struct {
 	LabTestID   *LabTestID `json:"lab_test_id"`
 	ProviderIDs []string   `json:"provider_ids" wire:"opt,max=100"`
 	TargetLab   string     `json:"target_lab"`
-	// Limit is 3 by default; 1 to 20.
+	// Limit is the highest number of candidates for each code: 1 to 20. Default 3.
 	Limit *int `json:"limit"`
 }
 
-// ConvertedCode has the candidates for one code.
+// ConvertedCode lists the target lab's markers for one code of the source, the best first.
 type ConvertedCode struct {
 	SourceProviderID string            `json:"source_provider_id"`
 	Candidates       []PerLabCandidate `json:"candidates"`
@@ -136,11 +141,11 @@ type Conversion struct {
 type OrderableRequest struct {
 	ProviderIDs []string `json:"provider_ids" wire:"max=100"`
 	TargetLab   string   `json:"target_lab"`
-	// PerProviderLimit is 1 by default; at most 20.
+	// PerProviderLimit is the highest number of markers for each code: 1 to 20. Default 1.
 	PerProviderLimit *int `json:"per_provider_limit"`
 }
 
-// MarkerFacts are facts about a marker that the catalogue does not have.
+// MarkerFacts are the billing codes (CPT) and the popularity of a lab's marker, which [Marker] does not have.
 type MarkerFacts struct {
 	Lab        string   `json:"lab"`
 	ProviderID string   `json:"provider_id"`
@@ -192,7 +197,7 @@ func (r *OrderableRequest) Check() error {
 	return p.Err()
 }
 
-// compendium has all orderable markers, by measurement.
+// compendium indexes the orderable markers of the central labs by their set of LOINC codes.
 type compendium struct {
 	labs    []Lab
 	markers []entry
@@ -207,7 +212,8 @@ type entry struct {
 	lab   *Lab
 	hash  string
 	codes []string // LOINC, sorted
-	// name and synonyms are its words, sorted and in a normal form.
+	// name and synonyms are the words of the marker's name and of its other names, sorted and in a normal form,
+	// for the comparison of names.
 	name     string
 	synonyms []string
 }
@@ -247,7 +253,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 			e.codes = slices.Compact(e.codes)
 			text := strings.Join(e.codes, " ")
 			if text == "" {
-				text = fmt.Sprint("marker ", m.ID) // like nothing else
+				text = fmt.Sprint("marker ", m.ID) // a marker without codes equals no other marker
 			}
 			sum := sha256.Sum256([]byte(text))
 			e.hash = hex.EncodeToString(sum[:12])
@@ -272,7 +278,7 @@ func (s *Service) facts(lab string, m Marker) MarkerFacts {
 	return MarkerFacts{CPTCodes: []string{}}
 }
 
-// canonical returns the measurement of the markers of one set.
+// canonical returns the measurement of the markers with one set of LOINC codes, which hash identifies.
 func (c *compendium) canonical(hash string, confidence float64) CanonicalCandidate {
 	out := CanonicalCandidate{LOINCSetHash: hash, Aliases: []string{}, LOINCCodes: []string{}, ProviderIDs: []string{},
 		LOINCComponents: []string{}, LOINCGroups: []string{}, CPTCodes: []string{}, Confidence: confidence}
@@ -327,7 +333,7 @@ func synonym(a, b *entry) bool {
 	return b.name != "" && slices.Contains(a.synonyms, b.name) || a.name != "" && slices.Contains(b.synonyms, a.name)
 }
 
-// match is the similarity of a marker and a search.
+// match is the similarity of a marker to a searched set of LOINC codes.
 type match struct {
 	relation   CompendiumRelation
 	confidence float64
@@ -357,7 +363,7 @@ func (c *compendium) match(e *entry, hash string) (match, bool) {
 	return match{}, false
 }
 
-// relation compares two sets of codes; false if they share none.
+// relation compares two sets of LOINC codes; false if they share none.
 func relation(codes, with []string) (match, bool) {
 	shared := 0
 	for _, code := range codes {
@@ -378,7 +384,7 @@ func relation(codes, with []string) (match, bool) {
 	return match{RelationOverlap, 0.2 + 0.5*part, "OVERLAP"}, true
 }
 
-// perLab returns a marker as a candidate.
+// perLab returns the marker as a candidate of its lab, with its similarity to the search.
 func (e *entry) perLab(m match) PerLabCandidate {
 	out := PerLabCandidate{MarkerID: e.ID, LabID: e.lab.ID, LabSlug: &e.lab.Slug, ProviderID: e.Marker.ProviderID, Name: e.Name,
 		LOINCSetHash: e.hash, Relation: m.relation, ResultNames: []string{}, LOINCCodes: rules.NonNil(e.codes), LOINCComponents: e.components(),
@@ -396,7 +402,8 @@ func bestFirst(found []PerLabCandidate) {
 	})
 }
 
-// at returns the markers of a lab that measure the same as a set or something similar, the best first.
+// at returns at most limit markers of a lab with LOINC codes or a name in common with the set of hash, the best
+// first.
 func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
 	out := []PerLabCandidate{}
 	for i := range c.markers {
@@ -461,8 +468,8 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 	return out, nil
 }
 
-// ranked returns the sets that match a text and the filters, the best first: by similarity of the name, then by
-// popularity.
+// ranked returns the measurements whose markers match a search text and that wanted accepts, the best first.
+// The place in the search result counts 80 %, the popularity 20 %.
 func (s *Service) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
 	out, seen := []CanonicalCandidate{}, map[string]bool{}
 	for place, page := 0, 1; len(out) < MaxPageSize; page++ {
@@ -490,7 +497,8 @@ func (s *Service) ranked(ctx context.Context, c *compendium, query string, wante
 	return out, nil
 }
 
-// related returns the sets that share LOINC codes with a set, or have a similar name, the closest first.
+// related returns the measurements that share LOINC codes or a name with another measurement, the closest
+// first.
 func (c *compendium) related(with string, limit int) []RelatedCandidate {
 	out := []RelatedCandidate{}
 	for _, hash := range slices.Sorted(maps.Keys(c.sets)) {
@@ -505,7 +513,7 @@ func (c *compendium) related(with string, limit int) []RelatedCandidate {
 	return out[:min(len(out), limit)]
 }
 
-// targetLab finds a lab of the compendium.
+// targetLab returns the lab with a slug. Invalid if the compendium has no such lab.
 func (c *compendium) targetLab(slug string) (*Lab, error) {
 	i := slices.IndexFunc(c.labs, func(l Lab) bool { return l.Slug == slug })
 	if i < 0 {
@@ -522,9 +530,9 @@ func (c *compendium) sources(code string, lab int) []entry {
 	})
 }
 
-// Convert returns a lab's codes for those of another lab, or of a lab test. Invalid lists every problem of the
-// request; NotFound for a lab test that the team does not have; Forbidden unless the team may use the
-// compendium.
+// Convert finds the target lab's codes for the codes of another lab, or of a lab test. Invalid lists every
+// problem of the request; NotFound for a lab test that the team does not have; Forbidden unless the team may
+// use the compendium.
 func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req ConvertRequest) (Conversion, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {
@@ -583,7 +591,8 @@ func (c *compendium) candidatesFor(code string, from int, target string, limit i
 	return out[:min(len(out), limit)]
 }
 
-// SearchOrderable returns a lab's markers for codes of any lab, by code. Errors as [Service.Convert].
+// SearchOrderable returns the target lab's markers for each given code of any lab, the best first. Invalid
+// lists every problem of the request; Forbidden unless the team may use the compendium.
 func (s *Service) SearchOrderable(ctx context.Context, team healthlab.TeamID, req OrderableRequest) (map[string][]PerLabCandidate, error) {
 	c, err := s.compendium(ctx, team)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	OnSiteCollection CollectionMethod = "on_site_collection"
 )
 
-// CollectionMethods returns all methods, in the order of the documentation.
+// CollectionMethods returns all collection methods, in a fixed order.
 func CollectionMethods() []CollectionMethod {
 	return []CollectionMethod{Testkit, WalkInTest, AtHomePhlebotomy, OnSiteCollection}
 }
@@ -35,7 +35,7 @@ const (
 )
 
 // LabTestStatus is the state of a lab test's definition. Only an active test can be ordered; orders of an
-// archived test continue.
+// inactive test continue.
 type LabTestStatus string
 
 // Lab test statuses.
@@ -105,13 +105,13 @@ type DelegatedFlow string
 
 // Delegated flows.
 const (
-	// OrderDelegated: the team's physicians order, the service follows up.
+	// OrderDelegated: the team's physicians order, and the service follows up critical results.
 	OrderDelegated DelegatedFlow = "order_delegated"
-	// ResultDelegated: the service's physicians order, the team follows up.
+	// ResultDelegated: the service's physicians order, and the team follows up critical results.
 	ResultDelegated DelegatedFlow = "result_delegated"
-	// FullyDelegated: the team does both.
+	// FullyDelegated: the team's physicians order, and the team follows up critical results.
 	FullyDelegated DelegatedFlow = "fully_delegated"
-	// NotDelegated: the service does both.
+	// NotDelegated: the service's physicians order, and the service follows up critical results.
 	NotDelegated DelegatedFlow = "not_delegated"
 )
 

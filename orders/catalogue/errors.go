@@ -2,7 +2,7 @@ package catalogue
 
 import "github.com/healthlab-dev/healthlab/orders/internal/rules"
 
-// Error types of this package, for [healthlab.RuleError] and the HTTP API.
+// Values of [healthlab.RuleError].Type in this package. The HTTP API returns them as the error's type.
 const (
 	LabTestNotFound        = "LAB_TEST_NOT_FOUND"
 	LabTestNotOrderable    = "LAB_TEST_NOT_ORDERABLE"

@@ -23,11 +23,11 @@ type InstructionSheet struct {
 // otherwise there are no instructions.
 type InstructionSource interface {
 	// Instructions returns the sheets for tests of a lab and collection method, in the order in which a patient
-	// reads them; none if there are none.
+	// reads them; empty if there are none.
 	Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error)
 }
 
-// instructed sets a test's flag that instructions exist.
+// instructed sets HasCollectionInstructions of a test for which instruction sheets exist.
 func instructed(ctx context.Context, from InstructionSource, t *LabTest) error {
 	sheets, err := sheetsFor(ctx, from, *t)
 	if err != nil {

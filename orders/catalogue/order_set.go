@@ -6,7 +6,8 @@ import "github.com/healthlab-dev/healthlab/orders/internal/rules"
 type OrderSet struct {
 	LabTestIDs []LabTestID `json:"lab_test_ids" wire:"opt"`
 	AddOn      *AddOn      `json:"add_on"`
-	// LabAccountID must equal that of the request, if both are given.
+	// LabAccountID is the lab account. It must equal the lab_account_id of the order's request, if both are
+	// given.
 	LabAccountID *LabAccountID `json:"lab_account_id"`
 }
 

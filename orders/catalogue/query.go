@@ -17,7 +17,8 @@ type MarkerQuery struct {
 	// usual abbreviation counts as a word), then those with the text as a part of their name. Without such
 	// markers, similar ones come, the closest first: words with typing errors, beginnings of words.
 	Name string
-	// ALaCarte selects markers that can (or cannot) be ordered outside of a lab test.
+	// ALaCarte selects markers that can be ordered outside of a lab test if true, and those that cannot if
+	// false.
 	ALaCarte *bool
 	// Reflex includes reflex markers, which are only reported with another marker's result.
 	Reflex bool
@@ -27,7 +28,7 @@ type MarkerQuery struct {
 	Page, Size int
 }
 
-// MarkerPage is one page of markers: by id, or by similarity to a name.
+// MarkerPage is one page of markers, sorted by id, or by similarity if the query has a name.
 type MarkerPage struct {
 	Markers []MarkerComplete
 	// Total is the number of all matches.
@@ -37,7 +38,7 @@ type MarkerPage struct {
 // Generation distinguishes lab tests that a team made from those that the service built for one order.
 type Generation string
 
-// Generations of lab tests.
+// Generations of lab tests: built by the service, made by the team, and both.
 const (
 	GeneratedAuto   Generation = "auto"
 	GeneratedManual Generation = "manual"
@@ -58,7 +59,8 @@ const (
 // matches everything.
 type LabTestQuery struct {
 	Team healthlab.TeamID
-	// Generation is manual by default.
+	// Generation selects tests that the team made (manual, the default), that the service built (auto), or both
+	// (all).
 	Generation Generation
 	LabSlug    string
 	Method     CollectionMethod
@@ -83,8 +85,8 @@ type LabTestPage struct {
 	Next string
 }
 
-// Normal checks the query and sets its defaults, so that a Source gets one form of it. Invalid lists every
-// problem.
+// Normal checks the query and returns it with its defaults set, so that every Source applies the same defaults.
+// Invalid lists every problem.
 func (q MarkerQuery) Normal() (MarkerQuery, error) {
 	var p healthlab.Problems
 	CheckPage(&p, &q.Page, &q.Size)
@@ -92,8 +94,8 @@ func (q MarkerQuery) Normal() (MarkerQuery, error) {
 	return q, p.Err()
 }
 
-// Normal checks the query and sets its defaults, so that a Source gets one form of it. Invalid lists every
-// problem.
+// Normal checks the query and returns it with its defaults set, so that every Source applies the same defaults.
+// Invalid lists every problem.
 func (q LabTestQuery) Normal() (LabTestQuery, error) {
 	var p healthlab.Problems
 	if q.Generation == "" {
@@ -146,7 +148,7 @@ const (
 	Descending Direction = "desc"
 )
 
-// Limits of a page.
+// Numbers of items on a page: the default and the highest.
 const (
 	DefaultPageSize = 50
 	MaxPageSize     = 100

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// testRows stores the lab tests of teams. Index[0] is the time of creation, then the id.
+// testRows stores the lab tests of teams. Its first index sorts them by time of creation, then by id.
 var testRows = store.Table[TeamTest]{Name: "order_lab_test", Row: func(t *TeamTest) store.Row {
 	id := store.UUID(t.ID.UUID)
 	return store.Row{Key: testKey(t.Team, t.ID), Index: [2]string{store.Time(t.CreatedAt) + id}}
@@ -19,7 +19,7 @@ func testKey(team healthlab.TeamID, id LabTestID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// testOwner has the team of a lab test, by the test's id.
+// testOwner stores the team of a lab test by the test's id, so that no two teams use one id.
 type testOwner struct {
 	ID   LabTestID
 	Team healthlab.TeamID

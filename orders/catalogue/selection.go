@@ -25,7 +25,7 @@ type Selection struct {
 	Account *LabAccountID
 }
 
-// Chosen is the lab test of one lab that a selection orders, with its lab and account.
+// Chosen is the one lab test that a selection orders, with its collection method.
 type Chosen struct {
 	LabTest LabTest
 	Method  CollectionMethod
@@ -167,8 +167,8 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	return out, nil
 }
 
-// hasMethod refuses a collection method that none of the selected lab tests has. A test that
-// is built with further markers may be collected in another way.
+// hasMethod refuses a collection method that none of the selected lab tests has. Callers skip it if the
+// selection adds markers, which may be collected in another way.
 func hasMethod(tests []LabTest, method CollectionMethod) error {
 	var have []string
 	for _, t := range tests {
@@ -215,7 +215,7 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	return method, nil
 }
 
-// tellMarkersApart numbers markers with the same name.
+// tellMarkersApart appends numbers to the names of markers with the same name.
 func tellMarkersApart(markers []Marker) {
 	var names []string
 	for _, m := range markers {
@@ -309,8 +309,9 @@ func SlowestTurnaround(markers []Marker, days func(Marker) *int) *int {
 	return out
 }
 
-// AccountFor returns the lab account of an order at a lab; nil for an order without a lab. Several active
-// accounts are an error. A team whose own accounts are not active does not get the platform's account.
+// AccountFor returns the lab account of an order: the wanted one, else the team's only active account at the
+// lab, else the platform's account if the team has none at the lab. Several active accounts are an error. An
+// imported order may use a pending account. The result is nil without a lab and a wanted account.
 func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) (*LabAccount, error) {
 	usable := func(a LabAccount) bool {
 		return a.Status == LabAccountActive || imported && a.Status == LabAccountPending
@@ -350,8 +351,8 @@ func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 	return nil, rules.Broken(NoActiveLabAccount, "the team has accounts at the lab, but none with the status active")
 }
 
-// CheckBilling checks that the account allows the billing type in the patient's state. An empty state is
-// unknown and is checked when it is known.
+// CheckBilling checks that the account allows the billing type in the patient's state. An empty state means
+// that the state is unknown: only the billing type is checked.
 func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	if a == nil {
 		return nil
@@ -371,8 +372,9 @@ func Delegated(a *LabAccount) bool {
 	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
 }
 
-// CheckAnswers checks the answers at order entry, and adds default answers. Questions with one of the fasting
-// codes may have no answer, because an instruction to fast does not mean that the patient fasted.
+// CheckAnswers checks the answers at order entry and returns them with the default answers of other questions.
+// Required questions with one of the fasting codes may have no answer, because an instruction to fast does not
+// mean that the patient fasted.
 func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0

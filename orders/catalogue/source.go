@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Source has the lab tests, markers, labs and lab accounts that can be ordered. Implementations must be safe
+// Source reads the lab tests, markers, labs and lab accounts that can be ordered. Implementations must be safe
 // for concurrent use; the caller may edit returned values. Every marker must have IsOrderable set.
 type Source interface {
 	// LabTests returns the lab tests with the given ids that the team may see, with their markers, in any
@@ -23,8 +23,8 @@ type Source interface {
 	// FindMarkers returns a page of markers. Invalid as for [MarkerQuery.Normal]; a page after the last one has
 	// no markers and the true total.
 	FindMarkers(ctx context.Context, q MarkerQuery) (MarkerPage, error)
-	// FindLabTests returns a page of the lab tests that the team may see, equal ones sorted by id. Invalid as
-	// for [LabTestQuery.Normal], or if the cursor is not of this query.
+	// FindLabTests returns a page of the lab tests that the team may see. Tests with equal sort keys are sorted
+	// by id. Invalid as for [LabTestQuery.Normal], or if the cursor is not of this query.
 	FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error)
 	// Accounts returns the accounts that the team can use.
 	Accounts(ctx context.Context, team healthlab.TeamID) (Accounts, error)
@@ -34,7 +34,7 @@ type Source interface {
 type Accounts struct {
 	// Linked are the accounts whose allow-list has the team, of every lab and in every status.
 	Linked []LabAccount
-	// Platform is the platform's account by lab slug, for labs at which the team may use one. It is not
-	// delegated.
+	// Platform has the platform's account at each lab, by lab slug, for labs at which the team may use one. It
+	// is not delegated: the service's physicians order.
 	Platform map[string]LabAccount
 }

@@ -44,7 +44,7 @@ type StaticCatalog struct {
 	accounts []LabAccount
 	sheets   []InstructionSheet
 
-	// Data for the search: markers by id, and their words.
+	// Data for the search: the markers, sorted by id, and an index of their words.
 	searchable []searchableMarker
 	words      *textsearch.Index
 }
@@ -138,7 +138,7 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	return b, nil
 }
 
-// checkRange checks the reference range of an expected result.
+// checkRange adds a problem if the reference range has no unit or cannot be parsed.
 func (r *ExpectedResult) checkRange(c rules.Check) {
 	if r.ReferenceRange == nil {
 		return
@@ -152,7 +152,7 @@ func (r *ExpectedResult) checkRange(c rules.Check) {
 	}
 }
 
-// checkSheet checks an instruction sheet.
+// checkSheet adds the problems of an instruction sheet. known reports whether its lab exists.
 func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known bool) {
 	if !known {
 		c.Add("unknown_lab", "must be the id of one of the labs", "lab_id")

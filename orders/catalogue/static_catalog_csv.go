@@ -86,10 +86,10 @@ func markerType(r *markerRow, s string) bool {
 // each expected result of a marker. The columns id, name and lab_id are required; the others are slug,
 // description, provider_id, type, unit, price, a_la_carte_enabled, is_orderable, common_tat_days,
 // worst_case_tat_days, and of the result, result_id, result_name, result_slug, result_provider_id,
-// result_required, loinc_code, loinc_name and loinc_unit. Empty cells have defaults: a marker is a biomarker
-// that can be ordered, but not outside of a lab test; a result is required; a slug is made from the name. A
-// line with the id of an earlier line adds a result to that marker, and its other cells are ignored. Questions
-// at order entry have no columns.
+// result_required, result_reference_range, loinc_code, loinc_name and loinc_unit. Empty cells have defaults: a
+// marker is a biomarker that can be ordered, but not outside of a lab test; a result is required; a slug is
+// made from the name. A line with the id of an earlier line adds a result to that marker, and its other cells
+// are ignored. Questions at order entry have no columns.
 //
 // Invalid lists every problem by line (from 1, the column names) and column.
 func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
@@ -113,7 +113,7 @@ func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
 	return out, nil
 }
 
-// readMarker reads one line.
+// readMarker reads the cells of one line of the CSV file.
 func readMarker(columns, cells []string, c rules.Check) markerRow {
 	yes := true
 	kind := Biomarker

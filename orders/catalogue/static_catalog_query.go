@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
-// arrange prepares the data for the search.
+// arrange builds the search index: names, slugs, lab codes and LOINC codes of markers.
 func (b *StaticCatalog) arrange() {
 	slugs := map[int]string{}
 	for _, l := range b.labs {
@@ -193,7 +193,7 @@ func (q *LabTestQuery) matches(t *LabTest) bool {
 
 func testCursor(id LabTestID) string { return base64.RawURLEncoding.EncodeToString(id.UUID[:]) }
 
-// testAfter returns the test that a cursor continues after.
+// testAfter returns the id in a cursor: the last test of the previous page; zero for an empty cursor.
 func testAfter(cursor string) (LabTestID, error) {
 	if cursor == "" {
 		return LabTestID{}, nil
@@ -209,7 +209,7 @@ func testAfter(cursor string) (LabTestID, error) {
 	return LabTestID{id}, nil
 }
 
-// BadCursor returns the error of a cursor that is not of the query.
+// BadCursor returns the error (Invalid) for a cursor that is not from an earlier page of the same query.
 func BadCursor() error {
 	var p healthlab.Problems
 	p.Add("cursor_invalid", "must be the next_cursor of an earlier page of the same query", "next_cursor")

@@ -67,7 +67,7 @@ type UnacknowledgedNotice struct {
 	TeamID   healthlab.TeamID `json:"team_id"`
 	UserID   healthlab.UserID `json:"user_id"`
 	OpenedAt healthlab.Time   `json:"opened_at"`
-	// Step counts from 1 to Steps.
+	// Step is the number of the passed step, from 1; Steps is the number of all steps.
 	Step  int `json:"step"`
 	Steps int `json:"steps"`
 	// To is the role or the recipient of the step.
@@ -104,7 +104,7 @@ func (r *Record) eventsFrom(n int) ([]healthlab.Event, error) {
 				ID: r.ID, Revision: h.Revision, OrderID: r.OrderID, TeamID: r.Team, UserID: r.UserID, OpenedAt: r.OpenedAt,
 				AcknowledgedAt: h.At, AcknowledgedBy: h.By,
 			}
-		default: // the correction has an event of the order
+		default: // a withdrawal: package orders sends an event for the corrected report
 			continue
 		}
 		var err error

@@ -182,7 +182,7 @@ type OrderEntry struct {
 type Record struct {
 	Loop
 	Team healthlab.TeamID
-	// Finding identifies the result within the order, and Number the loop.
+	// Finding identifies the result within the order. Number counts the loops of the order, from 1.
 	Finding string
 	Number  int
 	// ReportStatus is the status of the latest report with the result. FirstReported is the time of the order's
@@ -269,7 +269,7 @@ func (r *Request) Check() error {
 	return p.Err()
 }
 
-// Error types about critical results.
+// Values of [healthlab.RuleError].Type for critical results.
 const (
 	NotFound         = "CRITICAL_RESULT_NOT_FOUND"
 	AlreadyClosed    = "CRITICAL_RESULT_CLOSED"
@@ -379,7 +379,7 @@ func (rep *Report) open(finding string, number int) *Record {
 }
 
 func loopID(order uuid.UUID, number int) LoopID {
-	// A transaction that runs twice makes the same id.
+	// The id is derived, so that a transaction that runs twice opens the same loop.
 	return LoopID{uuid.NewSHA1(order, fmt.Appendf(nil, "critical result %d", number))}
 }
 

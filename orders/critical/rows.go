@@ -67,8 +67,8 @@ func HistoryOf(rows []store.Row) ([]OrderEntry, error) {
 }
 
 // Follow opens, changes and withdraws the loops of an order for new results, and appends their events to
-// events, which may be nil. It is called in the transaction that stores the results, after the user and the
-// order were read, the order with the lock Held.
+// events, which may be nil. The caller runs it in the transaction that stores the results, after it has read
+// the user, and the order with the lock [store.Held].
 func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) error {
 	ask := OfOrder(rep.Team, rep.Order)
 	ask.Lock = store.Held
@@ -77,7 +77,7 @@ func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) e
 		return err
 	}
 	var loops []*Record
-	had := make([]int, len(entries)) // lengths of their histories
+	had := make([]int, len(entries)) // length of the history of each loop
 	for i, e := range entries {
 		loops, had[i] = append(loops, &e.Value), len(e.Value.History)
 	}

@@ -143,7 +143,7 @@ func (s *Service) escalate(ctx context.Context, claimed Record) error {
 		r.escalate(at, ladder)
 		return nil
 	})
-	if errors.Is(err, healthlab.NotFound) { // deleted meanwhile
+	if errors.Is(err, healthlab.NotFound) { // the user of the loop was deleted in the meantime
 		return nil
 	}
 	if err != nil {

@@ -19,8 +19,8 @@ type Store interface {
 	// Get returns a loop. NotFound if the team has no loop with this id.
 	Get(ctx context.Context, team healthlab.TeamID, id LoopID) (Record, error)
 
-	// List returns a page of loops, the longest open first, then by id. Loops of persons whose key was deleted
-	// are left out.
+	// List returns a page of loops, the longest open first, then by id. Loops that cannot be decrypted, because
+	// the encryption key of their user was deleted, are left out.
 	List(ctx context.Context, q Query) (Page, error)
 
 	// Update lets change edit a loop, and writes it with the events of the history entries that change
@@ -57,7 +57,7 @@ type Page struct {
 	Total int
 }
 
-// match reports whether a loop matches a query.
+// match reports whether a loop passes every filter of the query except the team.
 func (q *Query) match(r *Record) bool {
 	switch {
 	case !q.User.IsZero() && r.UserID != q.User, q.Order != uuid.Nil && r.OrderID != q.Order:

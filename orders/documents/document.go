@@ -33,7 +33,7 @@ type Document struct {
 	// Number is printed on every page. On the first page it is also a barcode (Code 128), if such a code can
 	// encode it. Empty for none.
 	Number string
-	// Subject is the patient's name, printed on every page. Empty for none.
+	// Subject is the patient's name and birth date, printed on every page. Empty for none.
 	Subject string
 	// Remarks are lines under the title, for example that a report is partial.
 	Remarks []string
@@ -46,21 +46,21 @@ type Document struct {
 	Stock  LabelStock
 }
 
-// Section is a part of a document. Its parts are printed in the order of the fields.
+// Section is a part of a document. A printer prints its content in the order of the fields of this type.
 type Section struct {
 	healthlab.Private
 
 	Heading string
 	Fields  []Field
 	Table   *Table
-	// Paragraphs are text. Steps are numbered. Choices have a box to tick. Signs are lines to sign on, by the
-	// text below the line.
+	// Paragraphs are text. Steps are numbered. Choices have a box to tick. Signs are the texts below the lines
+	// to sign on.
 	Paragraphs, Steps, Choices, Signs []string
 	// Picture is the picture of a signature; nil for none.
 	Picture *people.ImageBlob
 }
 
-// Field is a name and a value.
+// Field is one line of a section: a name and its value.
 type Field struct {
 	healthlab.Private
 
@@ -83,9 +83,9 @@ type Row struct {
 	Cells []string
 	// Remark is printed below the cells, over the whole width. Empty for none.
 	Remark string
-	// Strong rows are emphasized.
+	// Strong is true if the row is printed with emphasis.
 	Strong bool
-	// Group rows are headings inside the table: only the first cell is printed.
+	// Group is true if the row is a heading inside the table: only its first cell is printed.
 	Group bool
 }
 

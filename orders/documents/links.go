@@ -17,7 +17,8 @@ import (
 // LinkValidFor is the time for which the URL of a requisition is valid.
 const LinkValidFor = 7 * 24 * time.Hour
 
-// linkBound is the additional data with which tokens of requisitions are encrypted.
+// linkBound is the additional authenticated data of the tokens, so that a secret which the same keys encrypt
+// for another purpose is no valid token.
 var linkBound = []byte("requisition form")
 
 // Links makes URLs at which anyone with the URL can read one requisition. Use [NewLinks].
@@ -50,7 +51,7 @@ func (l *Links) URL(ctx context.Context, team healthlab.TeamID, order orders.Ord
 
 func noLink() error { return noDocument("there is no such document, or its URL has expired") }
 
-// open returns the order of a token.
+// open decrypts a token and returns its team and order. NotFound if the token is invalid or expired.
 func (l *Links) open(ctx context.Context, token string, now time.Time) (team healthlab.TeamID, order orders.OrderID, err error) {
 	name, box, ok := strings.Cut(token, ".")
 	enc := base64.RawURLEncoding.Strict()

@@ -46,8 +46,8 @@ func reportDocument(r *orders.Record, results labresult.Report, zone *time.Locat
 	return d
 }
 
-// reportHead returns the laboratory's statements about the order, without those that are printed in the page
-// header, with the patient or with a sample.
+// reportHead returns the data of the order and of the laboratory's report, without data that the page header or
+// another section prints.
 func reportHead(r *orders.Record, results *labresult.Report, zone *time.Location) Section {
 	m := &results.Metadata
 	var f sheet
@@ -179,7 +179,7 @@ func resultTable(results labresult.Report, zone *time.Location) Section {
 	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
 	groups := map[string][]labresult.Result{}
 	var order []string
-	first, several := map[string]string{}, map[string]bool{} // groups of results of one code
+	first, several := map[string]string{}, map[string]bool{} // by code: its first group; several groups
 	for _, one := range results.Results {
 		if group, ok := first[one.Key()]; ok && group != one.Group {
 			several[one.Key()] = true
@@ -207,10 +207,11 @@ func resultTable(results labresult.Report, zone *time.Location) Section {
 	return Section{Heading: "Results", Table: t}
 }
 
-// resultRow returns the table row of a result, with its group if there are several results with its code.
+// resultRow returns the table row of a result. If several is true, it names the result's group, because other
+// groups have a result with the same code.
 func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 	row := Row{Strong: one.Interpretation == labresult.Abnormal || one.Interpretation == labresult.Critical}
-	// What is longer than a few words has the whole width.
+	// A longer result is printed below the cells, over the whole width.
 	const words = 60
 	result, long := one.Result, ""
 	if len([]rune(result)) > words {
@@ -225,8 +226,8 @@ func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 	return row
 }
 
-// isolate returns the text about the result that led to this isolate, and its group if there are several with
-// its code.
+// isolate returns a remark on a result that follows from another one: the value of the parent, such as the name
+// of an isolated organism, and, if several groups have a result with the same code, the group.
 func isolate(r *labresult.Result, several bool) string {
 	var of, group string
 	if p := r.Parent; p != nil {
@@ -304,7 +305,7 @@ func flagOf(one labresult.Result) string {
 	return text
 }
 
-// performedBy lists the laboratories that performed the tests, by the names that results use for them.
+// performedBy lists the laboratories that performed the tests, each after the key by which results refer to it.
 func performedBy(samples map[string]labresult.SampleData) []string {
 	labs := map[string]labresult.PerformingLaboratory{}
 	for _, s := range samples {

@@ -198,7 +198,7 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id orders.O
 	return s.print(ctx, team, reportDocument(&r, *r.Results, zone))
 }
 
-// TransactionReport returns the results of all orders of a transaction as one PDF file. Its heading has the
+// TransactionReport returns the results of all orders of a transaction as one PDF file. The heading shows the
 // order with the newest results. NotFound before any result.
 func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, id orders.TransactionID) ([]byte, error) {
 	if s.printer == nil {
@@ -216,7 +216,7 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 	return s.print(ctx, team, reportDocument(newest, results.Report, zone))
 }
 
-// print lays out a document on the team's paper.
+// print lays out a document for the paper size in the team's settings.
 func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) ([]byte, error) {
 	if s.printer == nil {
 		return nil, noDocument("there are no documents here")
@@ -237,12 +237,12 @@ func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) 
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("print %s: %v", d.Kind, err) // the caller is not to blame
+		return nil, fmt.Errorf("print %s: %v", d.Kind, err) // %v: a layout error is not the caller's error
 	}
 	return file, nil
 }
 
-// printable returns an order for printing its documents.
+// printable returns an order. NotFound (DOCUMENT_NOT_FOUND) if the service has no printer.
 func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	r, err := s.orders.Record(ctx, team, id)
 	if err == nil && s.printer == nil {
@@ -278,8 +278,8 @@ func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind,
 	return file, s.orders.StoreDocument(ctx, r, string(kind), file)
 }
 
-// RequisitionAt returns the requisition for the token of a URL. The token is the only credential. NotFound
-// (DOCUMENT_NOT_FOUND) for an invalid or expired token and for a deleted order.
+// RequisitionAt returns the requisition for the token in a URL of [Links]. The token is the only credential.
+// NotFound (DOCUMENT_NOT_FOUND) for an invalid or expired token and for a deleted order.
 func (s *Service) RequisitionAt(ctx context.Context, token string) ([]byte, error) {
 	team, order, err := s.opts.Links.open(ctx, token, s.opts.Now())
 	if err != nil {

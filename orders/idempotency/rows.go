@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keyRow is an idempotency key.
+// keyRow is a stored idempotency key with the answer to its request.
 type keyRow struct {
 	Team        healthlab.TeamID
 	ID          string           `json:"-"` // digest of the endpoint and the key
@@ -43,7 +43,8 @@ func rowKey(scope Scope) store.Key {
 	return store.Key{Team: scope.Team, ID: string(sum[:])}
 }
 
-// Queries returns the first reads of [Service.Once] for a key, for a transaction that reads all rows at once.
+// Queries returns the queries that [Service.Once] runs first for a key, for callers that read all rows of a
+// transaction in one round trip.
 func Queries(scope Scope) []store.Query { return []store.Query{keyRows.One(rowKey(scope), store.Held)} }
 
 // Tables declares the table of [NewStore].

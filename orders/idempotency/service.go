@@ -47,7 +47,8 @@ type Outcome struct {
 
 // Options are the options of a [Service].
 type Options struct {
-	// Lease is the time after which another request with the same key may run. Default 1 min.
+	// Lease is the time after which another request with the same key may run, if the first has not finished.
+	// Default 1 min.
 	Lease time.Duration
 	// Retention is the time for which answers are kept. Default 24 h, the minimum that callers may rely on.
 	Retention time.Duration
@@ -102,7 +103,7 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	after, stop := work.Grace(ctx, finishTime)
 	defer stop()
 	if err != nil || out.Failed && req.SuccessOnly {
-		// The key is free again, also if ctx has ended.
+		// Release the key, even if ctx has ended, so that the next request with it runs do again.
 		free := s.free(after, req, state)
 		if free != nil && !errors.Is(free, healthlab.Precondition) {
 			s.opts.Log.Warn("idempotency key not freed; its lease will end", "kind", healthlab.KindOf(free).Error(), "cause", work.Cause(free))
@@ -111,7 +112,7 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	}
 	err = s.finish(after, req, state, out)
 	if errors.Is(err, healthlab.Precondition) {
-		// The lease ended and another request took over. That one has the answer.
+		// The lease ended and another request took over. The other request has the answer.
 		state, err = s.start(ctx, req, time.Microsecond)
 		if err == nil && state.Started {
 			err = inProgress()
@@ -124,9 +125,9 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	return out.Answer, nil
 }
 
-// OnceIn is Once in the store transaction of the keys in ctx: the answer is stored together with the writes of
-// do. After an error the caller rolls back, which frees the key. do must undo its writes before it returns an
-// Outcome that failed.
+// OnceIn is [Service.Once] within the transaction that ctx has on the store of the keys: the answer is stored
+// together with the writes of do. After an error the caller rolls back, which releases the key. do must undo
+// its writes before it returns an Outcome that failed.
 func (s *Service) OnceIn(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
 	state, err := s.start(ctx, req, s.opts.Lease)
 	if err != nil || !state.Started {

@@ -27,7 +27,7 @@ type State struct {
 	// Order is the id for the order that the request places. It is the same in each run, so that
 	// an order that was placed without an answer is not placed twice.
 	Order orders.OrderID
-	// Fingerprint is the fingerprint of the first request.
+	// Fingerprint identifies the body of the first request with the key, or of the first one after a release.
 	Fingerprint string
 }
 

@@ -18,18 +18,18 @@ type Journal[D any] struct {
 	Store Store
 	// Lab is the name of the laboratory in the store.
 	Lab string
-	// Order returns the order of a D. It must be pure.
+	// Order returns the id of the order that a D is about. It must be pure.
 	Order func(*D) orders.OrderID
 }
 
-// Effect is the effect of a delivery on the orders that it names, besides their D.
+// Effect is what a delivery causes besides changes of D values: messages for the orders.Service, or a review.
 type Effect struct {
 	Messages []exchange.Message
-	// Review is the reason for a review; empty for none.
+	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 }
 
-// Open stores d with the number, team and user of r, or returns the value that the number already has.
+// Open stores d with the number, team and user of r, or returns the value that is stored for the number.
 func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
 	var err error
 	if r.Doc, err = json.Marshal(d); err != nil {
@@ -41,7 +41,7 @@ func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
 	return decode[D](&r)
 }
 
-// Get returns the value of a number; [healthlab.NotFound] if there is none.
+// Get returns the value that is stored for an order's number; [healthlab.NotFound] if there is none.
 func (j Journal[D]) Get(ctx context.Context, number string) (D, error) {
 	r, err := j.Store.Record(ctx, j.Lab, number)
 	if err != nil {

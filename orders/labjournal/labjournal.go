@@ -1,17 +1,15 @@
-// Package labjournal says how a store keeps the messages to and from laboratories, for a
-// backend that gets a message once and acknowledges it: HL7 version 2 (adapters/labs/hl7) and
-// whatever else a laboratory speaks.
+// Package labjournal stores the messages to and from laboratories, for a backend that gets each message once
+// and acknowledges it, such as the backend for HL7 version 2 (adapters/labs/hl7).
 //
-// A [Record] is what the backend knows of one order. A [Delivery] is a message that came
-// in; [Store].Take keeps it with its effects in one commit: records that changed, and
-// messages for the orders.Service, which reads them from the feed. What belongs to no order
-// for certain waits for review.
+// A [Record] is what the backend knows of one order. A [Delivery] is a received message. [Store].Take stores it
+// in one commit with its effects: changed records, and messages for the orders.Service, which reads them from
+// the feed. A delivery that belongs to no order for certain waits for review.
 //
 // A [Journal] is a Store for the backend of one laboratory: it encodes what the backend knows of an order, and
 // the messages for the orders.Service.
 //
-// What records, deliveries and messages hold is the backend's: the store takes it as bytes
-// and encrypts it with the key of the person whom it is about.
+// The backend decides the content of records, deliveries and messages. The store takes it as bytes and encrypts
+// it with the key of the person whom it is about.
 package labjournal
 
 import (
@@ -33,7 +31,7 @@ import (
 // healthdata.Users.Erase removes records of the user with their deliveries, and messages about the user. The
 // data of a user who is deleted and not erased is returned: orders.Service hides the order.
 type Store interface {
-	// Open stores a new record, or returns the one with its number.
+	// Open stores a new record, or returns the existing record with the same number.
 	Open(ctx context.Context, lab string, r Record) (Record, error)
 
 	// Record returns the record with a number; [healthlab.NotFound] if there is none.
@@ -76,7 +74,7 @@ type Record struct {
 	// Team and User are those of the order.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Doc is the backend's data.
+	// Doc is the content, in a form that only the backend reads.
 	Doc []byte
 }
 
@@ -86,23 +84,23 @@ type Delivery struct {
 
 	// Place is the position among the deliveries of the laboratory; the store sets it.
 	Place int64
-	// Key is the same for the same content.
+	// Key identifies the content: a repeated message has the same key.
 	Key string
 	At  time.Time
 	// Team is the team that reviews the delivery; zero for the operator of the service.
 	Team healthlab.TeamID
 	// Raw is the message as received.
 	Raw []byte
-	// Review is the reason for a review; empty for none.
+	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 	// Resolves is the place of the delivery under review that this delivery replaces; zero for none.
 	Resolves int64
 }
 
-// Outcome is the effect of a delivery.
+// Outcome is what a delivery causes besides changes of records: messages for the orders.Service, or a review.
 type Outcome struct {
 	Messages []Message
-	// Review is the reason for a review; empty for none.
+	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 }
 
@@ -110,10 +108,10 @@ type Outcome struct {
 type Message struct {
 	healthlab.Private
 
-	// Team and User are those of the message. A zero User is unknown.
+	// Team and User are the team and the user whom the message is about. A zero User is unknown.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Doc is the backend's data.
+	// Doc is the content, in a form that only the backend reads.
 	Doc []byte
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// journal is the row with the last places of a laboratory's deliveries and messages. A transaction that adds
-// one locks it.
+// journal is the row with the last places of a laboratory's deliveries and messages. A transaction that adds a
+// delivery locks this row.
 type journal struct {
 	Lab            string
 	Place, Message int64
@@ -35,8 +35,8 @@ func digest(texts ...string) string {
 
 func placeID(lab string, place int64) string { return digest(lab) + store.Int(place) }
 
-// owned has the team and user of a row in another table that is found by its laboratory; both rows have the
-// same ID.
+// owned stores the team and the user of a row that has the same ID in another table. Lookups know only the
+// laboratory and the number, key or place of that row.
 type owned struct {
 	ID   string `json:"-"`
 	Team healthlab.TeamID
@@ -92,7 +92,7 @@ type deliveryRow struct {
 	Delivery Delivery
 }
 
-// reviewed identifies the delivery of a laboratory that is under review at a place.
+// reviewed is the row of a delivery that is under review, found by laboratory and place.
 type reviewed struct {
 	Lab   string
 	Place int64
@@ -104,8 +104,8 @@ var reviewRows = store.Table[reviewed]{Name: "lab_review", Row: func(r *reviewed
 	return store.Row{Key: store.Key{ID: placeID(r.Lab, r.Place)}}
 }}
 
-// Messages are read by laboratory and place. Index[0] of an owner is the place of a message about an unknown
-// person.
+// Messages are read by laboratory and place. The first index of messageOwners lists only messages about unknown
+// persons, by place, because a read message of these is deleted.
 var (
 	messageOwners = store.Table[owned]{Name: "lab_message_owner", Clear: true, Decode: decodeOwned, Row: func(o *owned) store.Row {
 		r := store.Row{Key: store.Key{User: o.User, ID: o.ID}}
@@ -158,7 +158,8 @@ func errNoRecord() error {
 	return fmt.Errorf("%w: the laboratory journal has no such order", healthlab.NotFound)
 }
 
-// lockUser prepares the transaction for new rows of a user, and reports whether the user may have rows.
+// lockUser locks a user, which the transaction must do before it adds rows of the user, and reports whether the
+// user may have rows.
 func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID) (bool, error) {
 	if user.IsZero() {
 		return true, nil
@@ -265,7 +266,7 @@ func (v rows) Take(ctx context.Context, lab string, d Delivery, numbers []string
 	return fresh && err == nil, err
 }
 
-// resolve removes a delivery from the review. Its key is still recognized.
+// resolve removes a delivery from the review. Its key stays known, so that a repeated message has no effect.
 func resolve(tx store.Tx, lab string, place int64) error {
 	r, err := reviewRows.Get(tx, store.Key{ID: placeID(lab, place)}, store.Held)
 	if err != nil {
@@ -288,7 +289,7 @@ func resolve(tx store.Tx, lab string, place int64) error {
 	return nil
 }
 
-// taking is a delivery that a transaction stores.
+// taking is a transaction that stores one delivery of a laboratory.
 type taking struct {
 	rows
 	tx   store.Tx
@@ -316,7 +317,7 @@ func (t *taking) take(d Delivery, numbers []string, change Change) error {
 	}
 	for number, e := range stored {
 		if r := found[number]; r != nil {
-			e.Value.Doc = r.Doc // who the order is for does not change
+			e.Value.Doc = r.Doc // change may edit the Doc only
 		}
 		if err := recordRows.Put(t.tx, e); err != nil {
 			return err
@@ -482,7 +483,7 @@ func (v rows) messages(ctx context.Context, owners []*store.Entry[owned]) ([]Ent
 	return out, nil
 }
 
-// forgetAtOnce is the number of messages that a call of Feed deletes.
+// forgetAtOnce is the highest number of messages that one call of Feed deletes.
 const forgetAtOnce = 500
 
 // forgetRead deletes messages about unknown persons that a reader has passed.

@@ -27,7 +27,7 @@ type rangeBounds struct {
 	readable          bool
 }
 
-// readRange parses ReferenceRange.
+// readRange parses ReferenceRange. It returns no limits if there is none or it cannot be parsed.
 func (r *Result) readRange() rangeBounds {
 	if r.ReferenceRange == nil {
 		return rangeBounds{}
@@ -41,8 +41,9 @@ func (r *Result) readRange() rangeBounds {
 }
 
 // Compare sets the limits from ReferenceRange, whether the result is outside of them, and the interpretation
-// that follows. Null and unknown mean that there is no limit, or that the result does not decide it. A limit is
-// inclusive unless the text says otherwise. Fields that are set stay.
+// that follows. A field stays null, and the interpretation unknown, if there is no limit, or if the result may
+// lie on either side of it, as "<5" and the limit 3. A limit is inclusive unless the text says otherwise.
+// Fields that were set before are kept.
 func (r *Result) Compare() {
 	b := r.readRange()
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)
@@ -52,7 +53,7 @@ func (r *Result) Compare() {
 }
 
 // outside reports whether the result is above MaxRangeValue and whether it is below MinRangeValue; nil without
-// the limit, or if the result does not decide it.
+// the limit, or if the result may lie on either side of it.
 func (r *Result) outside(b rangeBounds) (above, below *bool) {
 	from, to := r.span()
 	if r.MaxRangeValue != nil {
@@ -77,7 +78,7 @@ func (r *Result) interpret(b rangeBounds) Interpretation {
 			return Abnormal
 		}
 	}
-	// Without the text of the range, a bound that is missing may exist.
+	// If the text of the range was not parsed, it may have a limit that is not set.
 	complete := low != nil && high != nil || b.readable
 	undecided := low != nil && below == nil || high != nil && above == nil
 	if !complete || undecided {
@@ -113,8 +114,8 @@ func (r *Result) span() (from, to end) {
 	return end{numberOf(in.Low), in.LowOpen}, end{numberOf(in.High), in.HighOpen}
 }
 
-// beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if the result does not
-// decide it. near is the end of the result's interval that must be outside, far the other end.
+// beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if it may lie on either
+// side. near is the end of the result's interval that must be outside, far the other end.
 func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bool {
 	out := new(bool)
 	if near.at != nil {
@@ -222,7 +223,7 @@ func same(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == 
 func (d *due) is(loinc, code *string, slug string) bool {
 	switch {
 	case d.LOINC != nil && loinc != nil && *loinc != "":
-		return d.LOINC.Code == *loinc // whatever else is alike
+		return d.LOINC.Code == *loinc // the LOINC codes decide, even if other codes are equal
 	case same(d.ProviderID, code), d.alone && same(d.code, code):
 		return true
 	}
@@ -236,8 +237,8 @@ func (d *due) loinc() (code, slug *string) {
 	return &d.LOINC.Code, &d.LOINC.Slug
 }
 
-// codes returns the LOINC code of a result, its slug, and the slug of the result: from the lab, else from the
-// catalogue.
+// codes returns a result's LOINC code, the slug of that code, and the result's own slug: as the lab gave them,
+// else from the expected result in the catalogue.
 func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *string, string) {
 	i := slices.IndexFunc(all, func(d due) bool { return d.is(loinc, code, slug) })
 	if i < 0 {
@@ -262,7 +263,7 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	for _, tells := range []func(due) bool{
 		func(d due) bool { return same(d.ProviderID, code) || same(d.code, code) },
 		func(d due) bool { return slug != "" && d.Slug == slug },
-	} { // of markers of one LOINC code
+	} { // of several matches, prefer those with the lab's code, then those with the slug
 		if fits := slices.DeleteFunc(slices.Clone(matches), func(d due) bool { return !tells(d) }); len(fits) > 0 {
 			matches = fits
 		}
@@ -270,7 +271,7 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	for _, d := range matches {
 		add(d.from)
 	}
-	for _, m := range t.Markers { // the lab gives the code of what was ordered
+	for _, m := range t.Markers { // the lab's code may be that of an ordered marker
 		if m.ProviderID != nil && code != nil && *code != "" && *m.ProviderID == *code {
 			add(SourceMarker{MarkerID: m.ID, Name: m.Name, Slug: m.Slug, ProviderID: m.ProviderID})
 		}
@@ -278,8 +279,8 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
-// nameApart returns the name of a result with that of its marker, if another marker of the test has the same
-// LOINC code.
+// nameApart adds the marker's name to the name of a result, if another marker of the test has the same LOINC
+// code.
 func nameApart(all []due, name string, loinc *string, from []SourceMarker) string {
 	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !same(&d.LOINC.Code, loinc) })
 	if len(from) != 1 || len(alike) < 2 || !slices.ContainsFunc(alike, func(d due) bool { return d.from.MarkerID == from[0].MarkerID }) {

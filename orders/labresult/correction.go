@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// CorrectedMarker names a marker whose result a report corrected. It has no value.
+// CorrectedMarker names a marker whose result a report corrected. It does not contain the result.
 type CorrectedMarker struct {
 	Name  string  `json:"name"`
 	Slug  string  `json:"slug"`
@@ -29,8 +29,8 @@ func MarkChanged(before, changed []Result, at healthlab.Time) ([]Result, []Corre
 	return mark(before, changed, at, func(r, was *Result) bool { return was != nil && r.CorrectedAt != nil })
 }
 
-// mark marks the results that differ from the previous ones and that a report corrects; was is nil for a new
-// result.
+// mark sets PreviousResult and CorrectedAt of each result that differs from the previous report, or clears both
+// if corrects returns false for it. was is nil for a new result.
 func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result) bool) ([]Result, []CorrectedMarker) {
 	earlier := map[string][]Result{}
 	for _, r := range before {
@@ -67,7 +67,7 @@ func (r *Result) sameFinding(o Result) bool {
 		slices.Equal(r.Codes, o.Codes) && rules.TextOf(r.Unit) == rules.TextOf(o.Unit) && rules.TextOf(r.ReferenceRange) == rules.TextOf(o.ReferenceRange)
 }
 
-// AllCriticalIn reports whether every critical result of a report was in the previous one.
+// AllCriticalIn reports whether every critical result of a report was critical in the previous report too.
 func AllCriticalIn(before, now Report) bool {
 	return !slices.ContainsFunc(now.Results, func(r Result) bool {
 		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b Result) bool {

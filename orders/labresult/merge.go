@@ -81,13 +81,15 @@ func supersede(have, later []Result) []Result {
 // Key identifies a result across orders: its LOINC code, else the lab's code, the slug or the name.
 func (r *Result) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
 
-// Finding identifies a result within one report: isolates have the same codes in different groups.
+// Finding identifies a result within one report by its group and its Key, because isolates in different groups
+// may have the same codes.
 func (r *Result) Finding() string { return r.Group + " " + r.Key() }
 
 // Key identifies a missing result as [Result.Key] does a result.
 func (m *Missing) Key() string { return resultKey(m.LOINC, m.ProviderID, m.Slug, m.Name) }
 
-// resultKey returns the code of a result; its name if it has no code.
+// resultKey returns the kind and the text of the first of these that is given: LOINC code, lab's code, slug,
+// name.
 func resultKey(loinc, providerID *string, slug, name string) string {
 	switch {
 	case loinc != nil && *loinc != "":

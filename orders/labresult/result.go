@@ -48,7 +48,8 @@ type Result struct {
 	// correction added the result.
 	PreviousResult *string         `json:"previous_result,omitempty"`
 	CorrectedAt    *healthlab.Time `json:"corrected_at,omitempty"`
-	// ReferenceRange is the range as text. Only this text shows whether the limits belong to the range.
+	// ReferenceRange is the range as text. Only the text shows whether a value equal to a limit is inside the
+	// range.
 	ReferenceRange  *string           `json:"reference_range"`
 	MinRangeValue   *catalogue.Number `json:"min_range_value"`
 	MaxRangeValue   *catalogue.Number `json:"max_range_value"`
@@ -63,9 +64,9 @@ type Result struct {
 	ProviderID *string `json:"provider_id"`
 	// SourceMarkers are the ordered markers of the result; null for a result that was not ordered.
 	SourceMarkers []SourceMarker `json:"source_markers" wire:"nullable"`
-	// PerformingLaboratory is a key of the sample's performing laboratories.
+	// PerformingLaboratory is a key of PerformingLaboratories in the [SampleData] of the sample.
 	PerformingLaboratory *string `json:"performing_laboratory"`
-	// SourceSampleID is a key of SampleInformation.
+	// SourceSampleID is a key of SampleInformation in the [Report].
 	SourceSampleID *string `json:"source_sample_id"`
 	// Group is the laboratory's id of the group that the result belongs to, such as an
 	// isolate with its susceptibilities. It is unique within one test of one report.
@@ -117,7 +118,7 @@ type ParentResult struct {
 // plainResult is Result without its methods.
 type plainResult Result
 
-// resultJSON has the type under both of its names.
+// resultJSON writes the type as type and as result_type.
 type resultJSON struct {
 	plainResult
 	ResultType Type `json:"result_type"`
@@ -165,7 +166,7 @@ type Metadata struct {
 	// Provider is the name of the physician.
 	Provider   *string `json:"provider"`
 	Laboratory *string `json:"laboratory"`
-	// The three dates are deprecated; see SampleInformation.
+	// DateReported, DateCollected and DateReceived are deprecated; see SampleInformation of the [Report].
 	DateReported   string          `json:"date_reported"`
 	DateCollected  *string         `json:"date_collected"`
 	DateReceived   *string         `json:"date_received"`
@@ -236,7 +237,7 @@ type SampleData struct {
 	DateCollected *TimestampWithOffset `json:"date_collected"`
 	DateReceived  *TimestampWithOffset `json:"date_received"`
 	DateReported  *TimestampWithOffset `json:"date_reported"`
-	// PerformingLaboratories has the performing laboratories by the key in results.
+	// PerformingLaboratories maps PerformingLaboratory of a [Result] to the laboratory.
 	PerformingLaboratories map[string]PerformingLaboratory `json:"performing_laboratories" wire:"nullable"`
 	ClinicalInformation    *ClinicalInformation            `json:"clinical_information"`
 	// SpecimenType is the collected material, and SpecimenSite the site on the body, each with its modifiers.
@@ -269,7 +270,7 @@ type TimestampWithOffset struct {
 	Precision Precision `json:"precision,omitempty"`
 }
 
-// Precision is the precision of a time; empty for seconds or more.
+// Precision is the precision of a time; empty if the time has seconds.
 type Precision string
 
 // Precisions of times that are less precise than a second.

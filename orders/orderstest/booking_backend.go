@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
-// BookingHarness is a laboratory with appointments for its suite.
+// BookingHarness is a laboratory under test that takes appointments.
 type BookingHarness struct {
 	Slots    appointment.SlotBackend
 	Bookings visits.Backend

@@ -97,7 +97,7 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		}
 		late, early := later("late", now), later("early", now.Add(-time.Hour))
 		later("future", now.Add(time.Microsecond))
-		s.due(t, "never", now.Add(-time.Hour)) // the lab is, and nothing else
+		s.due(t, "never", now.Add(-time.Hour)) // only its work for the lab is due
 		got, err := s.ClaimNotifications(t.Context(), 10, now, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, []orders.OrderID{early.ID, late.ID}, claimed(got))

@@ -103,7 +103,7 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 		k := keysT{h.Keys, h.SetClock}
 		mine := h.put(t, "a", "1", "ana", "1")
 		h.put(t, "a", "2", "bo", "2")
-		for _, key := range []string{"1", "2"} { // keys are named for their orders
+		for _, key := range []string{"1", "2"} { // each key has the name of its order
 			k.start(t, scopeOf("a", "order", key), key, 0)
 			require.NoError(t, k.finish(t, scopeOf("a", "order", key), 0, []byte("order "+key)))
 		}

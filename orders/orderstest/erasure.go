@@ -82,7 +82,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 		due, err := h.Orders.Claim(t.Context(), 10, noon, time.Hour)
 		require.NoError(t, err)
 		require.Empty(t, due)
-		again := h.put(t, "a", "1", "bo", "1") // the ids are free
+		again := h.put(t, "a", "1", "bo", "1") // the erased order's ids can be used again
 		require.Len(t, again.OrderTransaction.Orders, 1)
 		require.Greater(t, again.LastEvent.ID, r.LastEvent.ID, "ids of events are not")
 	},
@@ -125,7 +125,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 					})
 					erased <- cmp.Or(err, h.Users.Erase(t.Context(), team, ana))
 				}()
-				select { // it waits for the order, or the order comes too late
+				select { // the erasure waits for the insertion, or ends before it
 				case err := <-erased:
 					erased <- err
 				case <-time.After(200 * time.Millisecond):
@@ -143,7 +143,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 	"Keys": func(t *testing.T, h ErasureHarness) {
 		k := keysT{h.Keys, h.SetClock}
 		r, other := h.put(t, "a", "1", "ana", "1"), h.put(t, "a", "2", "bo", "2")
-		for _, key := range []string{"1", "2"} { // keys are named for their orders
+		for _, key := range []string{"1", "2"} { // each key has the name of its order
 			k.start(t, scopeOf("a", "order", key), key, 0)
 			require.NoError(t, k.finish(t, scopeOf("a", "order", key), 0, []byte("order "+key)))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// noon is the instant around which the fixtures live.
+// noon is the time of the store's clock and of most fixtures.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 123456000, time.UTC)
 
 func orderID(name string) orders.OrderID {

@@ -21,7 +21,8 @@ type KeysHarness struct {
 	SetClock func(now time.Time)
 }
 
-// RunKeys runs the contract of [idempotency.Keys]. newKeys returns a fresh, empty store.
+// RunKeys tests that an [idempotency.Keys] keeps its contract. newKeys returns a new, empty store for each
+// case.
 func RunKeys(t *testing.T, newKeys func(t testing.TB) KeysHarness) {
 	for name, run := range conformance.Sorted(orderKeyCases) {
 		t.Run(name, func(t *testing.T) {

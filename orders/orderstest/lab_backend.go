@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// LabHarness is a laboratory for its suite.
+// LabHarness is a laboratory under test.
 type LabHarness struct {
 	Lab exchange.LabBackend
 	// Method is the collection method of the orders that the suite submits. Default: testkit.
@@ -79,11 +79,11 @@ func RunLabBackend(t *testing.T, newLab func(t testing.TB) LabHarness) {
 }
 
 func (h LabHarness) submission() exchange.Submission {
-	// Such names stand in no error by chance.
+	// Unusual names, so that no error contains them by chance.
 	return h.submissionOf("Annewig", "Roebling", birthday)
 }
 
-// submissionOf submits the requisition of a new order of a patient.
+// submissionOf returns the submission of the requisition of a new order for a patient.
 func (h LabHarness) submissionOf(first, last string, born healthlab.Date) exchange.Submission {
 	method := cmp.Or(h.Method, catalogue.Testkit)
 	r := newRecord("a", uuid.NewString())
@@ -113,7 +113,7 @@ func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Messag
 	}
 }
 
-// wait lets time pass until the lab has a message.
+// wait lets time pass until the lab has at least two messages.
 func (h LabHarness) wait(t *testing.T) []exchange.Message {
 	t.Helper()
 	for range 50 {

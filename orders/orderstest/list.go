@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// onPaper returns all fields of a record as text.
+// onPaper returns a record as JSON, without NextEventID.
 func onPaper(t testing.TB, r orders.Record) string {
 	t.Helper()
 	r.NextEventID = 0
@@ -27,7 +27,8 @@ func onPaper(t testing.TB, r orders.Record) string {
 	return string(b)
 }
 
-// storeVariedOrders stores a small set of different orders for lists. Their names are those of their ids.
+// storeVariedOrders stores a small set of different orders for lists. The id of each order is derived from its
+// name.
 func storeVariedOrders(t *testing.T, s *ordersT) {
 	t.Helper()
 	hour := func(n int) healthlab.Time { return healthlab.At(noon.Add(time.Duration(n) * time.Hour)) }

@@ -88,7 +88,7 @@ func (m *ordersModel) sample(t *rapid.T) {
 		return
 	}
 	id := rapid.SampledFrom(m.ids).Draw(t, "order")
-	// Sample ids are unique in a whole store; sequences must not meet.
+	// Sample ids are unique in a store, so each sequence of calls has its own.
 	sample := m.team.String() + rapid.SampledFrom([]string{"A1", "a1", "A2"}).Draw(t, "sample")
 	taken := slices.ContainsFunc(m.ids, func(other orders.OrderID) bool {
 		s := m.kept[other].SampleID

@@ -33,7 +33,7 @@ type Process struct {
 	Messages webhook.Log
 }
 
-// walkBook is a catalogue with one lab test for each collection method, at one lab.
+// walkBook returns a catalogue with one lab test for each collection method, at one lab.
 func walkBook() (*catalogue.StaticCatalog, error) {
 	lab := 1
 	all := catalogue.CollectionMethods()
@@ -50,7 +50,7 @@ func walkBook() (*catalogue.StaticCatalog, error) {
 	return catalogue.NewStaticCatalog(c)
 }
 
-// walkLab accepts everything, loses some answers, and sends no messages of its own.
+// walkLab is a laboratory that accepts every order, fails every fifth submission, and sends no messages.
 type walkLab struct {
 	mu    sync.Mutex
 	calls int
@@ -144,7 +144,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 		require.NoError(rt, err)
 		all = append(all, o.ID)
 	}
-	// Each process does its own things, at the same time.
+	// Each process runs its own random calls, concurrently with the other.
 	type deed func(*orders.Service, *exchange.Service) error
 	plans := make([][]deed, len(w.services))
 	for p := range plans {
@@ -191,7 +191,7 @@ func walk(t *testing.T, rt *rapid.T, processes []Process) {
 	w.check(t, rt, processes[1])
 }
 
-// check checks all orders of the team.
+// check requires of all orders of the team what [RunTwoProcesses] lists. p reads their events.
 func (w *walker) check(t *testing.T, rt *rapid.T, p Process) {
 	page, err := w.services[1].List(t.Context(), orders.Query{Team: w.team, Size: catalogue.MaxPageSize})
 	require.NoError(rt, err)

@@ -114,7 +114,7 @@ func (h ReviewsHarness) order(t *testing.T, team, name string) orders.Record {
 	return r
 }
 
-// accepted assigns a result to the given orders.
+// accepted is a change that assigns a result to the order made, or to the order was if made is nil.
 func accepted(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 	to := was
 	if made != nil {
@@ -164,17 +164,17 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		require.Equal(t, "nothing matches", kept.Reason)
 		require.Equal(t, 1, h.told(t, "a"), "and nothing is told")
-		h.held(t, rawResult("b", "1", noon)) // another team's is another one
+		h.held(t, rawResult("b", "1", noon)) // another team may have a result with the same id
 	},
 	"Insert/OfNobody": func(t *testing.T, h ReviewsHarness) {
 		healthdatatest.AddUser(t, h.Users, conformance.Team("a"), conformance.User("bo"))
-		r := rawResult("a", "1", noon) // ana's, whom the team has no more
+		r := rawResult("a", "1", noon) // of ana, who is no user of the team
 		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), r, []healthlab.Event{reviewEvent(r, "created")}), healthlab.NotFound)
 		_, err := h.Reviews.Result(t.Context(), r.Team, r.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Zero(t, h.told(t, "a"))
 		r.Subject = healthlab.UserID{}
-		h.held(t, r) // it is not known whose it is
+		h.held(t, r) // a result of an unknown person
 		r = rawResult("a", "2", noon)
 		r.Subject = conformance.User("bo")
 		h.held(t, r)
@@ -290,7 +290,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"List/Pages": func(t *testing.T, h ReviewsHarness) {
 		for i := range 5 {
-			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i/2)*time.Microsecond))) // ties
+			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i/2)*time.Microsecond))) // equal times
 		}
 		whole, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: conformance.Team("a")})
 		require.NoError(t, err)
@@ -392,7 +392,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		before := h.held(t, rawResult("a", "1", noon))
 		healthdatatest.AddUser(t, h.Users, conformance.Team("a"), conformance.User("bo"))
 		made := newRecord("a", "made")
-		made.UserID = conformance.User("cy") // of whom the team knows nothing
+		made.UserID = conformance.User("cy") // no user of the team
 		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{New: &made}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))

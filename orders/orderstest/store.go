@@ -95,7 +95,7 @@ func sameRecord(t *testing.T, want, got orders.Record) {
 	require.Equal(t, onPaper(t, want), onPaper(t, got))
 }
 
-// RunStore runs the contract of [orders.Store]. newStore returns a fresh, empty store
+// RunStore tests that an [orders.Store] keeps its contract. newStore returns a new, empty store for each case
 // and registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for _, group := range []struct {
@@ -151,7 +151,7 @@ var orderInsertCases = map[string]func(*testing.T, *ordersT){
 		r.Notes = new("a\xffb")
 		_, err = s.Insert(t.Context(), r, begin)
 		require.ErrorIs(t, err, healthlab.Invalid, "not UTF-8")
-		r.Notes = new(`a\u0000b\ufffd` + "\ufffd") // neither NUL nor broken
+		r.Notes = new(`a\u0000b\ufffd` + "\ufffd") // valid text that looks like an escaped NUL
 		require.Equal(t, r.Notes, s.place(t, r).Notes)
 	},
 	"MarkersCanBeOrdered": func(t *testing.T, s *ordersT) {
@@ -234,7 +234,7 @@ var orderGetCases = map[string]func(*testing.T, *ordersT){
 			_, err = begin(&r)
 			require.NoError(t, err)
 			r.Revision = 1
-			// What the Store draws may differ; nothing else may.
+			// Only the event ids that the store assigns may differ.
 			r.NextEventID, got.NextEventID, got.CriticalHistory = 0, 0, nil
 			r.Events[0].ID, r.LastEvent.ID = got.LastEvent.ID, got.LastEvent.ID
 			sameRecord(t, r, got)
@@ -517,7 +517,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 				r.OrderTransaction.ID = journey(fmt.Sprint(round))
 				s.place(t, r)
 			}
-			// Each is cancelled unless the other one is.
+			// Each change cancels its order unless the other order is cancelled.
 			var wg sync.WaitGroup
 			faults := make([]error, len(ids))
 			for i, id := range ids {

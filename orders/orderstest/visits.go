@@ -21,7 +21,7 @@ import (
 // VisitsHarness is a fresh, empty store of orders for the suite of their appointments.
 type VisitsHarness struct {
 	Orders orders.Store
-	// Visits is the same store.
+	// Visits is the same store as Orders.
 	Visits orders.VisitStore
 	// SetClock sets the store's clock to an instant, at which it stops.
 	SetClock func(now time.Time)
@@ -73,7 +73,7 @@ func (h VisitsHarness) put(t *testing.T, r orders.Record) {
 	require.NoError(t, err)
 }
 
-// refused stores an order that needs a reservation of another order, and requires the refusal.
+// refused inserts an order that needs a reservation which another order has, and requires the refusal.
 func (h VisitsHarness) refused(t *testing.T, r orders.Record, what string) {
 	t.Helper()
 	_, err := h.Orders.Insert(t.Context(), r, begin)
@@ -197,7 +197,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 		_, err := h.Orders.Update(t.Context(), conformance.Team("a"), orderID("1"), edits(func(r *orders.Record) { r.Visits[0].Status = appointment.VisitCancelled }))
 		require.NoError(t, err)
 		h.refused(t, keyed("a", "4", "k1"), "slot ")
-		// One that is asked for counts.
+		// The key of a requested move counts as used.
 		moving := keyed("a", "5", "k5")
 		moving.Visits[0].Move = &orders.VisitMove{Key: conformance.Named("k6")}
 		h.put(t, moving)

@@ -11,7 +11,7 @@ import (
 // Consent is a patient's consent. Its JSON names are in camel case.
 type Consent struct {
 	ConsentType ConsentType `json:"consentType"`
-	// Version of the text; 1.0 if not given.
+	// Version is the version of the consent's text; 1.0 if not given.
 	Version string `json:"version" wire:"opt"`
 	// TimeOfConsent is the time of the consent; by default the time of the request.
 	TimeOfConsent *healthlab.Time `json:"timeOfConsent"`
@@ -30,7 +30,7 @@ const (
 	HIPAAAuthorization        ConsentType = "hipaa-authorization"
 )
 
-// CheckConsents adds every problem of the consents to problems, at the path of the list.
+// CheckConsents adds every problem of the consents to problems. at is the path of the list in the request.
 func CheckConsents(problems *healthlab.Problems, list []Consent, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	for i, consent := range list {
@@ -39,7 +39,7 @@ func CheckConsents(problems *healthlab.Problems, list []Consent, at ...any) {
 	}
 }
 
-// FillConsents returns the consents with a default version of 1.0 and a default time.
+// FillConsents returns a copy of the consents: an empty version becomes 1.0, and a missing time becomes at.
 func FillConsents(list []Consent, at time.Time) []Consent {
 	out := slices.Clone(list)
 	for i := range out {

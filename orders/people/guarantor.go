@@ -82,7 +82,7 @@ func checkGuarantor(c rules.Check, g GuarantorInput) {
 	checkPostal(c.Under("address"), g.Address)
 }
 
-// checkPostal checks a postal address. Only US addresses have further rules.
+// checkPostal checks a postal address. A US address must have a valid postal code of its state.
 func checkPostal(c rules.Check, a AddressInput) {
 	c.Address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, rules.CountryOr(a.Country))
 	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
@@ -95,7 +95,7 @@ func checkPostal(c rules.Check, a AddressInput) {
 	c.ZipOfState(a.Zip, a.ZipCode, a.State, rules.CountryOr(a.Country))
 }
 
-// Details returns the person in the form of the HTTP API; nil for nil.
+// Details converts the input to the type that is stored and returned; nil for nil.
 func (g *GuarantorInput) Details() *GuarantorDetails {
 	if g == nil {
 		return nil
@@ -106,7 +106,7 @@ func (g *GuarantorInput) Details() *GuarantorDetails {
 	}
 }
 
-// Address returns the address in the form of the HTTP API.
+// Address converts the input to the type that is stored and returned. Country is US by default.
 func (a AddressInput) Address() Address {
 	return Address{
 		FirstLine: a.FirstLine, SecondLine: a.SecondLine.ptr(), City: a.City, State: a.State,

@@ -37,10 +37,10 @@ type ResponsiblePerson struct {
 	PhoneType string `json:"phone_type" wire:"opt"`
 }
 
-// DefaultPhoneType is the default type of a phone.
+// DefaultPhoneType is the phone type of a [ResponsiblePerson] that gives none.
 const DefaultPhoneType = "Mobile"
 
-// Check adds every problem of the card to problems, at a path.
+// Check adds every problem of the card to problems. at is the path of the card in the request.
 func (h HealthInsuranceInput) Check(problems *healthlab.Problems, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	checkImage(c, h.FrontImage, "front_image")

@@ -21,7 +21,7 @@ type PatientDetails struct {
 	Email       *string        `json:"email"`
 	// MedicalProxy decides for a patient who is a minor.
 	MedicalProxy *GuarantorDetails `json:"medical_proxy"`
-	// The next four are null if unknown.
+	// Race, Ethnicity, SexualOrientation and GenderIdentity are null if unknown.
 	Race              *Race              `json:"race"`
 	Ethnicity         *Ethnicity         `json:"ethnicity"`
 	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
@@ -61,8 +61,8 @@ type GuarantorDetails struct {
 	Email         *string `json:"email"`
 }
 
-// Address is a postal address of a guarantor, a payor or a laboratory. In JSON the postal code has both of its
-// names.
+// Address is a postal address of a guarantor, a payor or a laboratory. JSON has the postal code as zip and as
+// zip_code.
 type Address struct {
 	healthlab.Private
 
@@ -88,12 +88,12 @@ type PatientAddress struct {
 	Zip          string  `json:"zip"`
 	Country      string  `json:"country"`
 	PhoneNumber  *string `json:"phone_number"`
-	// AccessNotes tell a visitor how to get in: a gate code, where to park. At most 1,000 characters; every
-	// booking has them.
+	// AccessNotes tell a visitor how to get in: a gate code, where to park. At most 1,000 characters. A
+	// phlebotomist's visit gets them if its booking has no notes of its own.
 	AccessNotes *string `json:"access_notes"`
 }
 
-// ShippingDetails is the shipping address of a registrable kit.
+// ShippingDetails is the shipping address of a registrable kit: one that is sent before its patient is known.
 type ShippingDetails struct {
 	healthlab.Private
 
@@ -107,7 +107,7 @@ type ShippingDetails struct {
 	PhoneNumber  string  `json:"phone_number"`
 }
 
-// addressJSON has the postal code under both of its names.
+// addressJSON writes the postal code as zip and as zip_code.
 type addressJSON struct {
 	plainAddress
 	ZipCode string `json:"zip_code"`

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// checkBorn checks a birth date.
+// checkBorn adds a problem if the birth date is missing, after today or before 1900.
 func checkBorn(c rules.Check, dob, today healthlab.Date) {
 	switch {
 	case dob.IsZero():
@@ -92,7 +92,8 @@ type ShippingDetailsInput struct {
 	PhoneNumber string  `json:"phone_number"`
 }
 
-// Check adds every problem of the patient to problems, at a path. today is the day in UTC.
+// Check adds every problem of the patient to problems. at is the path of the patient in the request. today is
+// the day in UTC.
 func (p PatientDetailsInput) Check(problems *healthlab.Problems, today healthlab.Date, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Name(p.FirstName, "first_name")
@@ -112,7 +113,7 @@ func (p PatientDetailsInput) Check(problems *healthlab.Problems, today healthlab
 	c.Count(p.HouseholdSize, "household_size")
 }
 
-// Check adds every problem of the address to problems, at a path.
+// Check adds every problem of the address to problems. at is the path of the address in the request.
 func (a PatientAddressInput) Check(problems *healthlab.Problems, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Text(a.ReceiverName, "receiver_name", 0, rules.MaxText)
@@ -123,7 +124,7 @@ func (a PatientAddressInput) Check(problems *healthlab.Problems, at ...any) {
 	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)
 }
 
-// Check adds every problem of the address to problems, at a path.
+// Check adds every problem of the address to problems. at is the path of the address in the request.
 func (s ShippingDetailsInput) Check(problems *healthlab.Problems, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Text(s.ReceiverName, "receiver_name", 1, rules.MaxText)
@@ -133,7 +134,7 @@ func (s ShippingDetailsInput) Check(problems *healthlab.Problems, at ...any) {
 	c.Phone(s.PhoneNumber, "phone_number")
 }
 
-// Details returns the patient in the form of an order.
+// Details converts the request's patient to the type that orders store.
 func (p PatientDetailsInput) Details() *PatientDetails {
 	return &PatientDetails{
 		FirstName: &p.FirstName, LastName: &p.LastName, DOB: p.DOB, Gender: p.Gender,
@@ -142,7 +143,7 @@ func (p PatientDetailsInput) Details() *PatientDetails {
 	}
 }
 
-// Address returns the address in the form of an order.
+// Address converts the request's address to the type that orders store.
 func (a PatientAddressInput) Address() *PatientAddress {
 	return &PatientAddress{
 		ReceiverName: a.ReceiverName, FirstLine: a.FirstLine, SecondLine: a.SecondLine, City: a.City, State: a.State,
@@ -150,7 +151,7 @@ func (a PatientAddressInput) Address() *PatientAddress {
 	}
 }
 
-// Details returns the address in the form of an order.
+// Details converts the request's address to the type that orders store.
 func (s ShippingDetailsInput) Details() *ShippingDetails {
 	return &ShippingDetails{
 		ReceiverName: s.ReceiverName, FirstLine: s.FirstLine, SecondLine: s.SecondLine, City: s.City, State: s.State,

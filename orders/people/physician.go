@@ -19,7 +19,7 @@ type PhysicianInput struct {
 	FirstName string  `json:"first_name"`
 	LastName  string  `json:"last_name"`
 	Email     *string `json:"email"`
-	// NPI is the national provider identifier. Its form is not checked.
+	// NPI is the National Provider Identifier: ten digits, the last of which is a check digit.
 	NPI            string   `json:"npi"`
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 	// SignatureImage is for bills to insurers.
@@ -31,12 +31,12 @@ type PhysicianInputBase struct {
 	FirstName string  `json:"first_name"`
 	LastName  string  `json:"last_name"`
 	Email     *string `json:"email"`
-	// NPI is the national provider identifier. Its form is not checked.
+	// NPI is the National Provider Identifier: ten digits, the last of which is a check digit.
 	NPI            string   `json:"npi"`
 	LicensedStates []string `json:"licensed_states" wire:"opt"`
 }
 
-// Input returns the physician without a signature; nil for none.
+// Input converts p to a [PhysicianInput] without a signature; nil for nil.
 func (p *PhysicianInputBase) Input() *PhysicianInput {
 	if p == nil {
 		return nil
@@ -51,7 +51,7 @@ type ImageBlob struct {
 	ContentType string `json:"content_type"`
 }
 
-// Check adds every problem of the physician to problems, at a path.
+// Check adds every problem of the physician to problems. at is the path of the physician in the request.
 func (p PhysicianInput) Check(problems *healthlab.Problems, at ...any) {
 	c := rules.Check{Problems: problems, At: at}
 	c.Text(p.FirstName, "first_name", 1, rules.MaxText)
@@ -78,7 +78,7 @@ func checkImage(c rules.Check, b *ImageBlob, field string) {
 	rules.OneOf(c.Problems, b.ContentType, []string{"image/jpeg", "image/png"}, append(slices.Clone(c.At), field, "content_type")...)
 }
 
-// Physician returns the physician in the form of an order; nil for nil.
+// Physician returns the name and the NPI, which orders show; nil for nil.
 func (p *PhysicianInput) Physician() *Physician {
 	if p == nil {
 		return nil

@@ -21,17 +21,16 @@ type RegistryContents struct {
 	// ClearingHouses are the names of the clearing houses at which payors have codes.
 	ClearingHouses []string        `json:"clearing_houses"`
 	Payors         []RegistryPayor `json:"payors"`
-	// StatePlans are programs whose plan depends on the state: the code of the program, the state (two
-	// letters), the code of the payor.
+	// StatePlans maps the code of a program to its payor codes by state (two letters).
 	StatePlans map[string]map[string]string `json:"state_plans"`
 	Diagnoses  []DiagnosisEntry             `json:"diagnoses"`
 	// NotInsurable are the markers that no insurer pays for.
 	NotInsurable []NotInsurable `json:"not_insurable"`
-	// Markers are facts about markers that the catalogue does not have.
+	// Markers are the billing codes and the popularity of markers.
 	Markers []catalogue.MarkerFacts `json:"markers"`
 }
 
-// RegistryPayor is a payor with its codes by the names of clearing houses.
+// RegistryPayor is a payor with its codes at clearing houses: IDs lists them by the name of the clearing house.
 type RegistryPayor struct {
 	Payor
 	IDs map[string][]string `json:"ids"`
@@ -54,15 +53,15 @@ func (p *RegistryPayor) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// DiagnosisEntry is a diagnosis code (ICD-10-CM), or the prefix of several with notes that apply to all of
-// them.
+// DiagnosisEntry is a diagnosis code (ICD-10-CM), or the prefix of several codes, whose exclusions apply to all
+// of them.
 type DiagnosisEntry struct {
 	Code        string `json:"code"`
 	Description string `json:"description"`
 	// Header is true if the code is too short to be given to an insurer.
 	Header bool `json:"header"`
-	// Excludes1 are prefixes of codes that must not be combined with this code, Excludes2 of codes that rarely
-	// are.
+	// Excludes1 are prefixes of codes that must not be combined with this code, Excludes2 of codes that are
+	// rarely combined with it.
 	Excludes1 []string `json:"excludes1"`
 	Excludes2 []string `json:"excludes2"`
 }
@@ -75,7 +74,7 @@ type NotInsurable struct {
 	States     []string `json:"states"`
 }
 
-// Diagnosis is a diagnosis code that was found.
+// Diagnosis is one result of a search for diagnosis codes.
 type Diagnosis struct {
 	DiagnosisCode string `json:"diagnosis_code"`
 	Description   string `json:"description"`
@@ -86,7 +85,7 @@ type Diagnosis struct {
 type DiagnosisCheck struct {
 	// Valid is true if there is neither an error nor a violation.
 	Valid bool `json:"valid"`
-	// Errors have the position of each code that is malformed or unknown.
+	// Errors are texts with the position of each code that is malformed or unknown.
 	Errors []string `json:"errors"`
 	// Violations are pairs of codes that must not be combined.
 	Violations []DiagnosisConflict `json:"violations"`
@@ -98,7 +97,7 @@ type DiagnosisCheck struct {
 type DiagnosisConflict struct {
 	Code          string `json:"code"`
 	ConflictsWith string `json:"conflicts_with"`
-	// Type is excludes1.
+	// Type is always excludes1, the name of the exclusion in ICD-10-CM.
 	Type string `json:"type"`
 }
 
@@ -106,7 +105,7 @@ type DiagnosisConflict struct {
 type DiagnosisOverlap struct {
 	Code         string `json:"code"`
 	OverlapsWith string `json:"overlaps_with"`
-	// Type is excludes2.
+	// Type is always excludes2, the name of the exclusion in ICD-10-CM.
 	Type string `json:"type"`
 }
 
@@ -235,7 +234,7 @@ func (g *Registry) Insurable(lab string, m catalogue.Marker, state string) bool 
 	})
 }
 
-// find returns the diagnoses for a search text: codes with that prefix, then those whose description matches.
+// find returns the diagnoses for a search text: codes that begin with it, then matching descriptions.
 func (g *Registry) find(text string) []Diagnosis {
 	out := []Diagnosis{}
 	if g == nil || strings.TrimSpace(text) == "" {
@@ -289,7 +288,8 @@ func (g *Registry) excludes(code, other string, notes func(DiagnosisEntry) []str
 // SearchDiagnoses returns the diagnosis codes with a prefix or a matching description, at most 100.
 func (s *Service) SearchDiagnoses(text string) []Diagnosis { return s.opts.Registry.find(text) }
 
-// CheckDiagnoses checks a combination of diagnosis codes. It never fails because of a code.
+// CheckDiagnoses checks whether diagnosis codes are valid and may be combined. The result lists invalid codes
+// and excluded pairs.
 func (s *Service) CheckDiagnoses(codes []string) DiagnosisCheck {
 	out := DiagnosisCheck{Errors: []string{}, Violations: []DiagnosisConflict{}, Warnings: []DiagnosisOverlap{}}
 	g := s.opts.Registry

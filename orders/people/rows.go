@@ -40,7 +40,7 @@ func coverageKey(team healthlab.TeamID, id uuid.UUID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id)}
 }
 
-// coverageOwner has the user of an insurance record, by the record's id.
+// coverageOwner stores the user of an insurance record by the record's id, so that no two teams use one id.
 type coverageOwner struct {
 	ID   uuid.UUID
 	User healthlab.UserID
@@ -142,7 +142,7 @@ func coveragesOf(team healthlab.TeamID, user healthlab.UserID) store.Query {
 // AddCoverage implements [Store].
 func (v rows) AddCoverage(ctx context.Context, c Coverage) error {
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		// The user is held: of two records at once, one ends the other.
+		// Locks the user, so that of two concurrent records the later ends the earlier.
 		got, err := tx.Read(store.User(c.Team, c.User).Hold(), coverageOwners.One(store.Key{ID: store.UUID(c.ID)}, store.Held), coveragesOf(c.Team, c.User).Hold())
 		if err != nil {
 			return err

@@ -180,8 +180,9 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	return c.Record, nil
 }
 
-// LatestInsurance returns a user's newest record with this is_primary, or, for a non-zero instant, the record
-// that was valid then. NotFound if there is none; Forbidden unless the team may read insurance records.
+// LatestInsurance returns a user's newest primary or secondary insurance record, or, for a non-zero instant,
+// the record that was valid then. NotFound if there is none; Forbidden unless the team may read insurance
+// records.
 func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (InsuranceRecord, error) {
 	if err := allowed(ctx, team, s.opts.MayReadInsurance); err != nil {
 		return InsuranceRecord{}, err
@@ -190,8 +191,8 @@ func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, us
 	return c.Record, err
 }
 
-// InsuranceAt returns the record with this is_primary that was valid at an instant, such as that of the draw. A
-// zero instant means the newest record. NotFound if there is none.
+// InsuranceAt returns a user's primary or secondary insurance record that was valid at an instant, such as the
+// time of the draw. A zero instant means the newest record. NotFound if there is none.
 func (s *Service) InsuranceAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (Coverage, error) {
 	if err := s.known(ctx, team, user); err != nil {
 		return Coverage{}, err
@@ -203,8 +204,7 @@ func (s *Service) InsuranceAt(ctx context.Context, team healthlab.TeamID, user h
 	return c, nil
 }
 
-// Insurance returns an insurance record by the id that an order has. NotFound if the
-// team has no such record.
+// Insurance returns an insurance record by its id, which orders store. NotFound if the team has no such record.
 func (s *Service) Insurance(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Coverage, error) {
 	if err := s.stored(); err != nil {
 		return Coverage{}, err
@@ -236,8 +236,8 @@ func (s *Service) payor(ctx context.Context, team healthlab.TeamID, code, state 
 // maxFound is the highest number of payors or diagnoses that a search returns.
 const maxFound = 100
 
-// SearchPayors returns the payors that a team can use, including its own: at most 100, by name. RuleErrors:
-// PAYOR_SEARCH_MISSING, CLEARING_HOUSE_UNKNOWN (Invalid).
+// SearchPayors returns the payors that match a query, including the team's own: at most 100, sorted by name.
+// RuleErrors: PAYOR_SEARCH_MISSING, CLEARING_HOUSE_UNKNOWN (Invalid).
 func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q PayorQuery) ([]Payor, error) {
 	byCode := q.ClearingHouse != "" && q.ProviderPayorID != ""
 	if q.Name == "" && !byCode || (q.ClearingHouse == "") != (q.ProviderPayorID == "") {
@@ -275,8 +275,8 @@ func (s *Service) clearing(name string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: ClearingHouseUnknown, Msg: "must be one of the clearing houses of the registry"}
 }
 
-// AddPayor adds a payor that only this team sees. Invalid lists every problem of the request;
-// CLEARING_HOUSE_UNKNOWN; Forbidden unless the team may add payors.
+// AddPayor adds a payor that only this team sees. Invalid lists every problem of the request. RuleErrors:
+// CLEARING_HOUSE_UNKNOWN (Invalid). Forbidden unless the team may add payors.
 func (s *Service) AddPayor(ctx context.Context, team healthlab.TeamID, req PayorRequest) (Payor, error) {
 	if err := allowed(ctx, team, s.opts.MayAddPayors); err != nil {
 		return Payor{}, err

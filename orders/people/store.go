@@ -17,22 +17,22 @@ import (
 // store has the users, erasing a user removes the user's demographics and insurance records, and reads do not
 // find those of a deleted user.
 type Store interface {
-	// PutUserInfo keeps a user's demographics in place of earlier ones.
+	// PutUserInfo stores a user's demographics and replaces earlier ones. NotFound if the store has users, but
+	// not this one.
 	PutUserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, info UserInfo) error
 	// UserInfo returns a user's demographics; NotFound if there are none.
 	UserInfo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (UserInfo, error)
 
-	// AddCoverage adds a record, and ends the one with the same is_primary that was
-	// valid until now. ValidUntil of c does not matter; ValidFrom is moved to a
-	// microsecond after that of the record which ends, if it is not later, so that of
-	// two the later call has the later record. NotFound if the store keeps users and has no such
-	// one; Conflict if the id is taken, by whichever team.
+	// AddCoverage adds an insurance record and ends the user's open record with the same is_primary. It ignores
+	// ValidUntil of c. If ValidFrom of c is not later than that of the ended record, it is set to one
+	// microsecond after it, so that the later call wins. NotFound if the store has users, but not this one;
+	// Conflict if any team has a record with this id.
 	AddCoverage(ctx context.Context, c Coverage) error
-	// Coverage returns a record by its id; NotFound if the team has none.
+	// Coverage returns an insurance record by its id; NotFound if the team has none.
 	Coverage(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Coverage, error)
-	// CoverageAt returns the record with this is_primary that was valid at an instant. A record is valid from
-	// its start until the start of the next. A zero instant means the record that has not ended. NotFound if
-	// there is none.
+	// CoverageAt returns a user's insurance record with the given is_primary that was valid at an instant. A
+	// record is valid from its start until the start of the next. A zero instant means the record that has not
+	// ended. NotFound if there is none.
 	CoverageAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (Coverage, error)
 
 	// AddPayor adds a payor of a team. Conflict if the team has a payor with its code.
@@ -41,7 +41,7 @@ type Store interface {
 	Payors(ctx context.Context, team healthlab.TeamID) ([]StoredPayor, error)
 }
 
-// Error types about persons and payors.
+// Values of [healthlab.RuleError].Type for persons, insurance records and payors.
 const (
 	UserNotFound         = "USER_NOT_FOUND"
 	DemographicsMissing  = "DEMOGRAPHICS_MISSING"

@@ -21,14 +21,14 @@ type UserInfo struct {
 	Address UserAddress    `json:"address"`
 	// MedicalProxy decides for a user who is a minor.
 	MedicalProxy *GuarantorDetails `json:"medical_proxy"`
-	// The next four are null if unknown.
+	// Race, Ethnicity, SexualOrientation and GenderIdentity are null if unknown.
 	Race              *Race              `json:"race"`
 	Ethnicity         *Ethnicity         `json:"ethnicity"`
 	SexualOrientation *SexualOrientation `json:"sexual_orientation"`
 	GenderIdentity    *GenderIdentity    `json:"gender_identity"`
 }
 
-// UserAddress is the user's address. The postal code has both of its names.
+// UserAddress is the user's address. JSON has the postal code as zip and as zip_code.
 type UserAddress struct {
 	healthlab.Private
 

@@ -9,16 +9,16 @@ import (
 
 // Users looks up users of a team.
 //
-// HasUser returns nil if the team has this user and the user is not deleted. Implementations must be safe for
+// HasUser reports whether the team has this user and the user is not deleted. Implementations must be safe for
 // concurrent use.
 type Users interface {
 	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
 }
 
-// UsersFunc is a function as [Users]: it returns nil for a user that the team has, and
-// an error that is NotFound for one that it does not have.
+// UsersFunc adapts a function to [Users]. The function returns nil if the team has the user, and an error that
+// is NotFound if it does not.
 //
-//	orders.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
+//	people.UsersFunc(func(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 //		_, err := health.User(ctx, team, id)
 //		return err
 //	})

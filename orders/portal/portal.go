@@ -1,5 +1,5 @@
-// Package portal makes the links by which a patient opens the portal of a host, and reads
-// them there. The host serves the portal; orders.Service.PortalLink decides who gets a link.
+// Package portal makes the links by which a patient opens the portal of a host, and verifies the tokens of
+// these links. The host serves the portal; orders.Service.PortalLink decides who gets a link.
 package portal
 
 import (
@@ -39,7 +39,7 @@ type Options struct {
 // keySize is the minimum length of a key.
 const keySize = 32
 
-// Check reports a key that is too short, as healthlab.Invalid. Nil options are no error.
+// Check returns healthlab.Invalid if the key is shorter than 32 bytes. Nil options are no error.
 func (o *Options) Check() error {
 	if o != nil && len(o.Key) < keySize {
 		return fmt.Errorf("%w: portal.New: a key of at least %d bytes is required", healthlab.Invalid, keySize)
@@ -71,7 +71,7 @@ func (r *Request) Check() error {
 // Link is a link to the portal for a user.
 type Link struct {
 	URL string `json:"url"`
-	// ExpiresIn is in seconds.
+	// ExpiresIn is the time for which the link works, in seconds.
 	ExpiresIn int `json:"expires_in"`
 }
 
@@ -85,7 +85,8 @@ type Token struct {
 	Expires time.Time
 }
 
-// Link returns a link for a user.
+// Link returns a signed link for a user, valid from now for 10 minutes ([Launch]) or 28 days
+// ([Communications]).
 func (o *Options) Link(r Request, user healthlab.UserID, now time.Time) Link {
 	life := r.Context.life()
 	t := Token{Context: r.Context, User: user, Expires: now.Add(life)}

@@ -16,7 +16,8 @@ type markerValues struct {
 	unit string
 	// low and high are the limits of the reference interval; zero for none.
 	low, high float64
-	// critical is the value from which on a result is critical.
+	// critical is the value from which a result is critical: above the interval, or below it if only low is
+	// set.
 	critical float64
 	// digits is the number of decimal places.
 	digits int32
@@ -36,8 +37,9 @@ func (m markerValues) types() []labresult.Type {
 	return []labresult.Type{labresult.Numeric}
 }
 
-// result generates a numeric result with the reference interval of the marker. An abnormal one is between the
-// last digit beyond the interval and half an interval beyond it. The same seed gives the same result.
+// result generates a numeric result with the reference interval of the marker. An abnormal result lies outside
+// of the interval by at least one unit of the last printed digit, and at most by half the interval, or by 35 %
+// of the limit if only low is set. The same seed gives the same result.
 func (m markerValues) result(reading labresult.Interpretation, seed uint64) labresult.Result {
 	number := func(f float64) catalogue.Number {
 		return catalogue.Number{Decimal: decimal.NewFromFloat(f).Round(m.digits)}
@@ -46,7 +48,7 @@ func (m markerValues) result(reading labresult.Interpretation, seed uint64) labr
 	part := float64(seed%1000) / 1000 // from 0 to 1
 	low, high := m.low, m.high
 	span := high - low
-	step := math.Pow10(-int(m.digits)) // the least that is told apart
+	step := math.Pow10(-int(m.digits)) // the smallest difference that the printed digits show
 	r := labresult.Result{Type: labresult.Numeric, Interpretation: reading, SourceInterpretation: "N"}
 	above, below := false, false
 	var value float64

@@ -1,6 +1,6 @@
 package simulation
 
-// markerTable has the data of markers by LOINC code.
+// markerTable maps LOINC codes to the data for simulated results.
 var markerTable = map[string]markerValues{
 	"2345-7":  {unit: "mg/dL", low: 70, high: 99, critical: 400},
 	"4548-4":  {unit: "%", low: 4.0, high: 5.6, critical: 14, digits: 1},

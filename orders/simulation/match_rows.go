@@ -10,7 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// runRows stores test runs. Index[0] is the digest of the team's idempotency key.
+// runRows stores test runs. Its first index is the digest of the run's idempotency key, which is unique in the
+// team.
 var runRows = store.Table[MatchTestRecord]{Name: "match_test_run", Unique: [2]bool{true}, Secret: [2]bool{true}, Row: func(t *MatchTestRecord) store.Row {
 	return store.Row{Key: runKey(t.Team, t.RunID), Due: t.Due, Index: [2]string{keyIndex(t.Key)}}
 }}
@@ -54,7 +55,7 @@ func (v rows) StartMatchTestRun(ctx context.Context, t MatchTestRecord) (out Mat
 	return out, added, err
 }
 
-// stored returns a run in the form that the transaction stores.
+// stored reads a run back as the transaction has written it. NotFound if there is none.
 func stored(tx store.Tx, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error) {
 	t, err := runRows.Get(tx, runKey(team, id), store.Held)
 	if err != nil {

@@ -44,14 +44,15 @@ const (
 	MatchTestFailed    MatchTestStatus = "failed"
 )
 
-// MatchTestCase is a case of test runs: a match decision with its requirements.
+// MatchTestCase is a kind of test run: the reason for which its result must wait for review, and the orders
+// that it needs.
 type MatchTestCase struct {
 	Case exchange.MatchDecision `json:"case"`
 	// OrderRoles are the roles of the orders in the case.
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are the statuses of the orders when the result comes, by role.
 	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
-	// LabConstraints describe the suitable labs in words.
+	// LabConstraints are further requirements of the case, in words.
 	LabConstraints []string `json:"lab_constraints"`
 }
 
@@ -62,7 +63,7 @@ const (
 	roleSecond = "second_patient"
 )
 
-// MatchTestCases returns the cases of test runs.
+// MatchTestCases returns all cases of test runs.
 func MatchTestCases() []MatchTestCase {
 	one := func(c exchange.MatchDecision, at orders.LowLevel, labs ...string) MatchTestCase {
 		return MatchTestCase{c, []string{roleTarget}, map[string]orders.LowLevel{roleTarget: at}, rules.NonNil(labs)}
@@ -225,7 +226,8 @@ func (r *testRun) rule() MatchTestCase {
 
 func (r *testRun) named(what string) uuid.UUID { return uuid.NewSHA1(r.kept.RunID.UUID, []byte(what)) }
 
-// validate checks the team's own orders.
+// validate checks that the team's own orders have the status, patient and collection method that the case
+// requires.
 func (r *testRun) validate(ctx context.Context) error {
 	r.records = map[string]orders.Order{}
 	for role, id := range r.kept.Request.Orders {
@@ -281,8 +283,8 @@ func (r *testRun) configure(ctx context.Context) error {
 	return r.configureWrong(ctx, labs)
 }
 
-// configureWrong chooses the lab test of the result from the wrong lab: the given one, else any of another lab,
-// else one of its markers.
+// configureWrong chooses the lab test for the case wrong_lab: the given one, else any test or marker of another
+// lab.
 func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) error {
 	if id := r.kept.Request.WrongLabTestID; id != nil {
 		other, err := r.orders.Catalogue().LabTest(ctx, r.kept.Team, nil, *id)
@@ -318,7 +320,7 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 	return rules.Broken(noLabTest, "the catalogue must have a second lab with a lab test or marker")
 }
 
-// create creates the orders of a managed run.
+// create creates the orders of a managed run, and stores the orders of any run with the run.
 func (r *testRun) create(ctx context.Context) error {
 	if r.kept.OrderSource == ManagedOrders {
 		for _, role := range r.rule().OrderRoles {
@@ -401,7 +403,7 @@ func (r *testRun) transition(ctx context.Context) error {
 	return nil
 }
 
-// write sends the result, as a lab would.
+// write sends the result of the case to the exchange, as a message of a lab.
 func (r *testRun) write(ctx context.Context) error {
 	at := healthlab.At(r.now())
 	m := exchange.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}

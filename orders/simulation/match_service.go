@@ -179,8 +179,8 @@ func (s *MatchTests) loop() *work.Loop[MatchTestRecord] {
 	}
 }
 
-// do executes one test run, and records its outcome. A broken rule ends the run; after any other error another
-// claim repeats it.
+// do executes one test run, and records its outcome. A RuleError or an InvalidError ends the run as failed.
+// After any other error a later claim repeats the run.
 func (s *MatchTests) do(ctx context.Context, t MatchTestRecord) error {
 	run := testRun{MatchTests: s, kept: t}
 	err := run.all(ctx)

@@ -12,7 +12,7 @@ import (
 type MatchTestRecord struct {
 	MatchTestRun
 	Team healthlab.TeamID
-	// Key is the team's idempotency key, and Fingerprint that of the request with it.
+	// Key is the idempotency key of the request, and Fingerprint the digest of the request's content.
 	Key, Fingerprint string
 	Request          MatchTestRequest
 	// Due is the time at which background work executes the run; zero once it has ended.
@@ -41,10 +41,10 @@ type MatchTestStore interface {
 	ClaimMatchTestRuns(ctx context.Context, n int, lease time.Duration) ([]MatchTestRecord, error)
 }
 
-// Error types about test runs.
+// Values of [healthlab.RuleError].Type for test runs.
 const (
 	MatchTestNotFound = "TEST_RUN_NOT_FOUND"
-	// These end a run.
+	// The next four are values of Code in the [MatchTestError] of a failed run.
 	orderStatus        = "ORDER_STATUS"
 	noLabTest          = "NO_LAB_TEST"
 	unexpectedDecision = "UNEXPECTED_DECISION"

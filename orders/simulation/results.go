@@ -20,7 +20,7 @@ func Results(o *orders.Order, expected map[int][]catalogue.ExpectedResult, flags
 	due := dueResults(o.LabTest, expected)
 	lose := on != orders.PartialResult && flags.HasMissingResults != nil && *flags.HasMissingResults
 	if lose && len(due) == 1 && flags.Interpretation != "" {
-		// The only one is to be read in some way, so it is another one that is missing.
+		// The flags set the interpretation of the only result, so an additional result is the missing one.
 		due = append(due, dueResult{missing: labresult.Missing{Name: o.LabTest.Name, Slug: o.LabTest.Slug, SourceMarkers: due[0].missing.SourceMarkers}})
 	}
 	out := labresult.Report{Metadata: o.ReportHead(at), Results: []labresult.Result{}}
@@ -39,7 +39,7 @@ func Results(o *orders.Order, expected map[int][]catalogue.ExpectedResult, flags
 		}
 		reading := labresult.Normal
 		if flags.Interpretation == labresult.UnknownInterpretation || i == 0 && flags.Interpretation != "" {
-			reading = flags.Interpretation // one that is normal would be better than unknown
+			reading = flags.Interpretation // unknown applies to every result, any other flag to the first
 		}
 		seed := hash(o.ID.String(), d.missing.Slug, string(on))
 		marker, known := markerOf(d.missing.LOINC, d.unit)
@@ -69,7 +69,7 @@ func Results(o *orders.Order, expected map[int][]catalogue.ExpectedResult, flags
 	return out
 }
 
-// dueResult is an expected result, in the form of a missing one.
+// dueResult is a result to generate: its names and codes, and its unit.
 type dueResult struct {
 	missing labresult.Missing
 	unit    *string

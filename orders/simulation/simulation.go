@@ -50,7 +50,7 @@ func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders
 	return m
 }
 
-// details are the status details of errors in a simulation, for statuses that have several.
+// details are the status details that a simulation reports, for triggers whose status has several.
 var details = map[orders.Trigger]orders.StatusDetail{orders.LabBlocked: orders.DateOfCollectionUnspecified, orders.SampleRejected: orders.SampleQuantityNotSufficient}
 
 // Tracking returns the tracking data of a simulated parcel that leaves with a trigger; nil if none does.
@@ -68,7 +68,7 @@ func Tracking(on orders.Trigger, sample string) *exchange.Tracking {
 	return &t
 }
 
-// Triggers that a simulation does not use, because they need external input.
+// notSimulated are the triggers that a simulation does not use, because they need external input.
 var notSimulated = []orders.Trigger{orders.KitRegistered, orders.Imported, orders.RedrawOffered}
 
 // maxSteps is the highest number of steps of one simulation; the longest lifecycle has fewer.
@@ -77,7 +77,7 @@ const maxSteps = 20
 // Route returns the triggers from an order's present status to another one: along the success path where
 // possible, and otherwise with the fewest steps. It implements [exchange.Simulator].
 func (Lab) Route(o *orders.Order, target orders.LowLevel) ([]orders.Trigger, bool) {
-	const detour = 100 // steps of the success path that one off it is worth
+	const detour = 100 // cost of a step off the success path; a step on it costs 1
 	m, f := o.Method(), o.Facts()
 	onPath := map[orders.LowLevel]orders.Trigger{}
 	at := orders.Ordered
@@ -94,7 +94,7 @@ func (Lab) Route(o *orders.Order, target orders.LowLevel) ([]orders.Trigger, boo
 	todo := []way{{at: o.LowLevel()}}
 	never := notSimulated
 	if !f.PatientKnown() {
-		// Only its patient can register it, who has to before the sample leaves.
+		// Only the patient can register the kit, and must do so before the sample is sent.
 		never = append(slices.Clone(never), orders.SampleSent, orders.SampleReceived)
 	}
 	for len(todo) > 0 {

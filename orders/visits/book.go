@@ -232,7 +232,7 @@ func notConfirmed() error {
 	return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: BookingNotConfirmed, Msg: "the provider has not confirmed; the outcome is open and will be settled"}
 }
 
-// bookingError returns the error of a slot that could not be reserved.
+// bookingError converts the error of a store that could not reserve a slot to the error for the caller.
 func (s *Service) bookingError(t appointment.Type, err error) error {
 	var taken *orders.ReservedError
 	switch {
@@ -266,7 +266,7 @@ func bookingOf(r *orders.Record, v *orders.Visit) Booking {
 	return b
 }
 
-// Request requests a visit at home, whose time the provider chooses. RuleErrors as [Bookings.Book],
+// Request requests a visit at home, whose time the provider chooses. RuleErrors as [Service.Book],
 // PROVIDER_NOT_AVAILABLE and STREET_NUMBER_MISSING.
 func (s *Service) Request(ctx context.Context, team healthlab.TeamID, id orders.OrderID, req VisitRequest) (orders.Appointment, error) {
 	var p healthlab.Problems

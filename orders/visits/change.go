@@ -18,7 +18,7 @@ import (
 const refundBefore = 24 * time.Hour
 
 // Reschedule moves an order's appointment to another slot of the same provider; a visit at home keeps its
-// address. RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_RESCHEDULABLE, and as [Bookings.Book]; after
+// address. RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_RESCHEDULABLE, and as [Service.Book]; after
 // BOOKING_NOT_CONFIRMED the appointment keeps its time until the outcome is known.
 func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type, req RescheduleRequest) (orders.Appointment, error) {
 	check := BookRequest{BookingKey: req.BookingKey, AppointmentNotes: req.Notes}

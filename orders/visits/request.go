@@ -83,7 +83,7 @@ type RescheduleRequest struct {
 	KeepNotes bool
 }
 
-// Error types of this package, for [healthlab.RuleError] and the HTTP API.
+// Values of [healthlab.RuleError].Type in this package. The HTTP API returns them as the error's type.
 const (
 	PatientAddressMissing     = "PATIENT_ADDRESS_MISSING"
 	AppointmentExists         = "APPOINTMENT_EXISTS"

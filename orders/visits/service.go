@@ -50,7 +50,7 @@ type Service struct {
 }
 
 // New returns a Service for the orders of another Service in the store. Appointments can be made only if the
-// store is an [orders.VisitStore]. Clock, ids, log and timing are those of the orders. Errors: Invalid, if the
+// store is an [orders.VisitStore]. The clock, ids, log and timing are those of service. Errors: Invalid, if the
 // service or the store is nil.
 func New(service *orders.Service, store orders.Store, opts *Options) (*Service, error) {
 	if service == nil || store == nil {

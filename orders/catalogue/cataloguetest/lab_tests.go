@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// RunLabTestStore runs the contract of [catalogue.LabTestStore]. newStore returns a fresh,
-// empty one.
+// RunLabTestStore tests that a [catalogue.LabTestStore] keeps its contract. newStore returns a new, empty store
+// for each case.
 func RunLabTestStore(t *testing.T, newStore func(t testing.TB) catalogue.LabTestStore) {
 	for name, run := range conformance.Sorted(labTestCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
@@ -124,7 +124,7 @@ var labTestCases = map[string]func(*testing.T, catalogue.LabTestStore){
 		require.NoError(t, s.InsertLabTest(t.Context(), want))
 		got, err := s.UpdateLabTest(t.Context(), want.Team, want.ID, func(t *catalogue.TeamTest) error {
 			t.Name, t.Status, t.UpdatedAt = "iron 2", catalogue.LabTestInactive, noon.Add(time.Hour)
-			t.ID, t.Team = labTest("b", "other").ID, conformance.Team("b") // are not its to change
+			t.ID, t.Team = labTest("b", "other").ID, conformance.Team("b") // the store must ignore these changes
 			return nil
 		})
 		require.NoError(t, err)

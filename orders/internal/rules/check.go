@@ -41,12 +41,13 @@ func (c Check) Add(code, msg string, path ...any) {
 	c.Problems.Add(code, msg, append(slices.Clone(c.At), path...)...)
 }
 
-// Under returns a Check of an object within this one.
+// Under returns a Check for a nested object, at a path below this object.
 func (c Check) Under(path ...any) Check {
 	return Check{Problems: c.Problems, At: append(slices.Clone(c.At), path...)}
 }
 
-// Text checks that a text has low to high characters. name is its field, or its position in a list.
+// Text checks that a text has low to high characters and no NUL, and reports whether it does. name is its
+// field, or its position in a list.
 func (c Check) Text(s string, name any, low, high int) bool {
 	n := utf8.RuneCountInString(s)
 	switch {
@@ -145,7 +146,7 @@ func (c Check) ZipOfState(zip string, other *string, state, country string) {
 	}
 }
 
-// Zip checks a postal code that a request gives under either of two names.
+// Zip checks the form of a US postal code, which a request gives as zip, or as zip_code (other).
 func (c Check) Zip(zip string, other *string) {
 	field := "zip"
 	if other != nil && zip == "" {
@@ -157,14 +158,14 @@ func (c Check) Zip(zip string, other *string) {
 	c.OneZip(zip, other)
 }
 
-// OneZip adds a problem if two postal codes differ.
+// OneZip adds a problem if zip_code (other) is given and differs from zip.
 func (c Check) OneZip(zip string, other *string) {
 	if other != nil && *other != zip {
 		c.Add("conflict", "must equal zip if both are given", "zip_code")
 	}
 }
 
-// ZipOf returns the postal code that was given under either of two names.
+// ZipOf returns zip, or zip_code (other) if zip is empty.
 func ZipOf(zip string, other *string) string {
 	if zip == "" && other != nil {
 		return *other
@@ -215,7 +216,7 @@ func (c Check) Count(n *int, field string) {
 	}
 }
 
-// OptionalOf is OneOf for a value that may be absent.
+// OptionalOf is [OneOf] for a value that may be nil.
 func OptionalOf[T ~string](c Check, v *T, allowed []T, field string) {
 	if v != nil {
 		OneOf(c.Problems, *v, allowed, append(slices.Clone(c.At), field)...)

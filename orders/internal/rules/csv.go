@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ParseInt parses decimal digits; it returns false for other texts.
+// ParseInt parses a decimal integer into into; it returns false for other texts.
 func ParseInt(into *int, s string) bool {
 	n, err := strconv.Atoi(s)
 	*into = n
@@ -19,7 +19,8 @@ func ParseInt(into *int, s string) bool {
 }
 
 // ReadTable reads a CSV table: a line with the column names, in any order, then lines that are passed to row.
-// Invalid lists every problem by line (from 1) and column.
+// of names the content in errors; column reports whether a column is known. Invalid lists every problem by line
+// (from 1) and column.
 func ReadTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c Check)) error {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true

@@ -6,16 +6,16 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Broken returns the error of a business rule.
+// Broken returns the error for a broken business rule; its type is rule, its kind Precondition.
 func Broken(rule, msg string) error { return &healthlab.RuleError{Type: rule, Msg: msg} }
 
-// Missing returns the NotFound error of something that the team does not have.
+// Missing returns a NotFound error of type rule, for something that the team does not have.
 func Missing(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.NotFound, Type: rule, Msg: msg}
 }
 
-// NotFound gives a NotFound error of the store the error type of the HTTP API. An error that has a type keeps
-// it.
+// NotFound replaces a NotFound error without a type, such as one of a store, by an error of type rule. Other
+// errors are returned unchanged.
 func NotFound(err error, rule, msg string) error {
 	var named *healthlab.RuleError
 	if healthlab.KindOf(err) == healthlab.NotFound && !errors.As(err, &named) {
@@ -24,7 +24,7 @@ func NotFound(err error, rule, msg string) error {
 	return err
 }
 
-// featureNotEnabled is the error type of [FeatureOff].
+// FeatureNotEnabled is the error type of [FeatureOff].
 const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
 
 // FeatureOff returns the error of a feature that is not enabled for the team.

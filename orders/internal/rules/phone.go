@@ -21,8 +21,8 @@ const (
 	localUS, nationalUS                   = 7, 10 // North American Numbering Plan, without and with the area code
 )
 
-// phone reports whether s can be a telephone number: with its country code after + or 011, or
-// as it is dialled in the US. It need not be assigned.
+// phone reports whether s can be a telephone number: with its country code after + or 011, or as it is dialled
+// in the US. The number need not be in use.
 func phone(s string) bool {
 	parts := phoneForm.FindStringSubmatch(s)
 	if parts == nil {

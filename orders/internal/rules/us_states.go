@@ -22,7 +22,7 @@ var StatesOfUS = strings.Fields(`AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS
 	NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC AS GU MP PR VI UM FM MH PW AA AE AP`)
 
 func (c Check) state(state, country string) {
-	// The form is known for the US alone.
+	// Only for the US the valid states are known.
 	if c.Text(state, "state", 1, MaxText) && country == HomeCountry && !slices.Contains(StatesOfUS, state) {
 		c.Add("state_form", "must be the two upper-case letters of a state or a territory of the US", "state")
 	}

@@ -61,7 +61,7 @@ func ClonePtr[T any](p *T) *T {
 	return &v
 }
 
-// UnmarshalZip reads an address whose postal code has either of two names.
+// UnmarshalZip reads the JSON of an address, whose postal code may be named zip or zip_code.
 func UnmarshalZip(b []byte, into any, zip *string) error {
 	if err := json.Unmarshal(b, into); err != nil {
 		return err

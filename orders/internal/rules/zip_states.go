@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// zipStates has the highest three-digit prefix of each range of a state, a district, a territory or a military
-// area; empty for unused ranges. Prefixes that lie among those of neighbours have rows of their own.
+// zipStates lists the ranges of the first three digits of postal codes, each with its highest value and its
+// state, district, territory or military area; the name of an unused range is empty. A prefix of one state
+// between those of another has a range of its own.
 var zipStates = []struct {
 	last int
 	name string
@@ -26,8 +27,8 @@ var zipStates = []struct {
 var zipExceptions = map[string]string{"06390": "NY", "96799": "AS"}
 
 // StateOfZip returns the two-letter state (or DC, territory or military area) of a five-digit code; empty if it
-// belongs to none. It uses the first three digits, except for islands with codes of their own, so the few codes
-// across a border count as in the state of their sorting center.
+// belongs to none. It uses the first three digits, except for islands with codes of their own. A code whose
+// area crosses a state border counts as in the state of its sorting center.
 func StateOfZip(code string) string {
 	if len(code) != 5 || !ZipForm.MatchString(code) {
 		return ""

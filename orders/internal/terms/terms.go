@@ -47,7 +47,8 @@ func Born(date string) []string {
 	return []string{BirthDate + year, BirthDate + year + "-" + month, BirthDate + date}
 }
 
-// Wanted returns the terms of a name that has all words of a search text. A text without words matches nothing.
+// Wanted returns the terms that a name must have to match all words of a search text. A text without words
+// matches nothing.
 func Wanted(kind, text string) []string {
 	found := words(text)
 	if len(found) == 0 {

@@ -181,7 +181,7 @@ func forgiven(word string) int {
 	return 0
 }
 
-// letters are the bytes of a word as bits; different bytes may share one.
+// letters returns the set of the bytes in a word, as bits; different bytes may share a bit.
 func letters(word string) uint64 {
 	var set uint64
 	for i := range len(word) {

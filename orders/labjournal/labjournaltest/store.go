@@ -23,8 +23,8 @@ type Harness struct {
 	Users   healthdata.Users
 }
 
-// RunStore runs the contract of [labjournal.Store]. newStore returns a fresh, empty store and
-// registers its own cleanup on t.
+// RunStore tests that a [labjournal.Store] keeps its contract. newStore returns a new, empty store for each
+// case and registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) Harness) {
 	for _, c := range []struct {
 		name string
