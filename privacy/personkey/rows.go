@@ -109,6 +109,6 @@ func RowChunkData(series string, start int64) string {
 	return series + "/" + strconv.FormatInt(start, 10) + "/data"
 }
 
-// RowTail returns the row name that all entries in the tail of a series (its newest samples, in small pieces) share; series
-// is from [RowSeries].
+// RowTail returns the row name that all entries in the tail of a series share; series is from [RowSeries]. A tail
+// is the newest samples, in small pieces.
 func RowTail(series string) string { return series + "/tail" }
