@@ -34,7 +34,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest/embedded"
 )
 
-// config holds the flags.
+// config has the values of the flags.
 type config struct {
 	server   string
 	rate     float64
@@ -43,10 +43,10 @@ type config struct {
 	users    int
 	days     int // days of data that each user has at the start
 	workers  int
-	queues   int // at most the number of workers; if equal, the requests of a user keep their order
+	queues   int // at most workers; if equal, one worker sends the requests of a user, in order
 	report   string
 	note     string
-	turn     time.Duration // time for which the server and the plain handler each answer in turn; 0 without the comparison
+	turn     time.Duration // how long the server and the plain handler answer in turn; 0 without -bare
 }
 
 func main() {
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	args = []string{"-database-url", database.URL("postgres"), "-secret-file", filepath.Join(dir, "secret"), "-files", filepath.Join(dir, "files")}
-	if !*bare { // the plain handler delivers no event
+	if !*bare { // with -bare no event is delivered, so no receiver is needed
 		args = append(args, "-webhook-url", hook.url)
 	}
 	s, err := startServer(binary, os.Stderr, args...)
@@ -126,7 +126,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// measure seeds the server, sends the mix, and waits until the events have arrived.
+// measure stores the initial data, sends the mix of requests, waits until all events have arrived, and returns the
+// measurements.
 func measure(ctx context.Context, c config, s *server, hook *receiver, out io.Writer) (*result, error) {
 	m := newMix(c, func() *server { return s })
 	fmt.Fprintf(out, "%d users with a week of data …\n", c.users)
