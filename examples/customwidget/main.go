@@ -1,6 +1,6 @@
-// Customwidget is a customer's own page for linking, in place of ours. The page carries
-// every flow through the operations of the link token alone: sign-in at the provider's own
-// page, name and password, code, address.
+// Customwidget is a customer's own page for linking sources, in place of healthlab's link pages.
+// The page offers every way to link and needs only the operations that a link token allows: sign-in
+// at the provider's own page, name and password, code, address.
 //
 //	go run ./examples/server -api-key sk_us_…          # or whatever key it prints
 //	go run ./examples/customwidget -api-key sk_us_…    # then open the address that it prints
@@ -9,11 +9,11 @@
 // reaches the browser, makes a link token for its signed-in person, and passes the
 // operations of the link token on, so that the page needs no other origin.
 //
-// A sign-in at a provider's page that begins here is not bound to the browser by us, as one
-// on the link pages is: we never see the browser before it comes back. The author of a
-// widget binds it: the link token stays in the session of the person it was made for, and
-// oauth_url is opened at that person's click and handed to no other. This page holds the
-// token in memory only, and believes what comes back in its address only if it left itself.
+// Healthlab's link pages bind a sign-in at a provider's page to the browser in which it began.
+// A widget must do this itself, because healthlab first sees its browser after the sign-in. So the
+// link token must stay in the session of the person for whom it was made, and oauth_url must be
+// opened by this person's click and given to no other person. This page has the token in memory
+// only, and accepts the result in its address only if it started the sign-in itself.
 package main
 
 import (

@@ -3,9 +3,9 @@
 //
 //	go run ./examples/healthlab-check -providers-config clients.json whoop
 //
-// It prints an address to open in a browser, and receives the answer at a local callback, which must be registered
-// with the provider (-callback sets another address). With -token-file it uses a token that you have, and needs no
-// sign-in.
+// It prints an address to open in a browser, and receives the result of the sign-in at a local callback address,
+// which must be registered with the provider (-callback sets another one). With -token-file it uses a token that you
+// have, and needs no sign-in.
 //
 // For each kind of data it prints how many items came, for which resources they were read, and which items could not
 // be read or stored, and why. It prints names of fields, rules and counts, never a value of the person and never a

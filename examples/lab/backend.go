@@ -131,7 +131,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	err := b.call(ctx, http.MethodPut, "/orders/"+s.Order.ID.String(), in, &out)
 	switch {
 	case status(err) == http.StatusUnprocessableEntity:
-		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refused the order", healthlab.Invalid) // Invalid: no retry
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refused the order", healthlab.Invalid) // no retry
 	case err != nil:
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err) // any other kind is tried again later
 	}

@@ -33,7 +33,7 @@ func run(ctx context.Context, out io.Writer) {
 	lab := newDouble()
 	api := httptest.NewServer(lab)                                                            // the laboratory's API
 	store := memory.New(&memory.Options{Events: stores.NoEvents, UsersElsewhere: true})       // or stores.New over sqlite.Open
-	hasUser := func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil } // a real host asks its own list
+	hasUser := func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil } // asks the host's users
 	service := must(orders.New(store.Orders(), people.UsersFunc(hasUser), must(catalogue.ReadStaticCatalog(bytes.NewReader(menu))), &orders.Options{Environment: healthlab.Production}))
 	labs := must(exchange.New(service, store.Orders(), store.Reviews(), NewBackend(api.URL), nil))
 	go func() { must(0, labs.Run(ctx)) }() // sends orders to the laboratory, and reads its reports

@@ -7,11 +7,12 @@
 //	labreport -boxes boxes.png report.pdf
 //	labreport -loinc Loinc.csv report.pdf
 //
-// It makes the checks of an upload. It exits with 1 if it could not open a file, refused one, or
-// found no results in one, after it has read the others.
+// It makes the checks that the service makes of an upload. After it has read all reports, it exits
+// with 1 if it could not open a file, refused one, or found no results in one.
 //
-// With -results DIR it writes one JSON file per report instead, of a report without results
-// too; that is no reason to exit with 1. Pictures and scanned pages need tesseract in the path.
+// With -results DIR it writes one JSON file for each report instead. A report without results gets
+// a file as well and does not count as a failure. Pictures and scanned pages need the program
+// tesseract in the path.
 package main
 
 import (

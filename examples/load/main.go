@@ -3,20 +3,20 @@
 //
 //	go run ./examples/load -rate 500 -duration 1m -report load.html
 //
-// It builds and starts the server with a private PostgreSQL of its own. Each request has a due
-// time, and its latency counts from then, so a server that is slow has a long latency and not a
-// lower rate.
+// It builds and starts the server with a private PostgreSQL of its own. Each request has a time at
+// which it is due, and its latency counts from this time. So a slow server shows in the latency and
+// does not lower the rate.
 //
 //	go run ./examples/load -bare -duration 2m
 //
 // compares the server with a plain handler over net/http and pgx that reads and writes the same rows.
-// Both answer the mix by turns, as fast as they can; no event is delivered.
+// The two answer the mix in turn, as fast as they can; no event is delivered.
 //
 //	go run ./examples/load soak -duration 30m -report soak.html
 //
 // sends the mix to two servers on one PostgreSQL, kills one of them and PostgreSQL at intervals, and
-// exits with 1 if something that was acknowledged is lost, an event is missing, or memory, files or
-// tables grow without end.
+// exits with 1 if an acknowledged write is lost, an event is missing, or memory, files or tables grow
+// without end.
 package main
 
 import (
