@@ -16,8 +16,8 @@ const InstallationKeyID = "healthlab.installation"
 var ofInstallation = Ref{User: healthlab.UserID{UUID: [16]byte{15: 1}}}
 
 // Sealer returns a Sealer with the installation's own key, which is stored among the keys of persons. [Keys.Rotate]
-// encrypts this key anew, so values outside of the store, such as links, can still be decrypted after a rotation. A
-// nil *Keys returns host.
+// encrypts this key anew, so values outside of the store, such as links, can still be decrypted after a rotation.
+// The Sealer of a nil *Keys is host.
 func (k *Keys) Sealer(host healthlab.Sealer) healthlab.Sealer {
 	if k == nil {
 		return host
