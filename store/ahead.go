@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Ahead returns a context for a use case that reads. queries returns the queries that the use case will make. The first
-// Read of a [ReadAhead] store with the context makes all of them in one round trip, from the same snapshot; later reads
-// of these queries cost no round trip. Locks are ignored. A query that queries does not return costs a round trip of
-// its own. queries is called until a Read succeeds, and by one store only.
+// Ahead returns a context for a use case that only reads. queries lists the queries that the use case will make.
+// The first Read of a [ReadAhead] store with this context answers all listed queries in one round trip, from one
+// snapshot. Later reads of a listed query take their answer from memory; an unlisted query costs a round trip of
+// its own. Locks are ignored. The first store that reads calls queries, and calls it again if its Read failed.
 //
-// The answers are those of one instant until the context is used for an Update. Use the context for one use case, and
-// [Fresh] for reads that must see later changes.
+// The answers in memory stay those of the first Read until the context is used for an Update. Use the context for
+// one use case, and [Fresh] for reads that must see later changes.
 func Ahead(ctx context.Context, queries func() []Query) context.Context {
 	return context.WithValue(ctx, aheadKey{}, &ahead{queries: queries})
 }
@@ -26,7 +26,7 @@ func Fresh(ctx context.Context) context.Context {
 
 type aheadKey struct{}
 
-// ahead has the queries that a use case will ask, and the answers of one snapshot of one store.
+// ahead has the queries that a use case announced with [Ahead], and their answers from one snapshot of one store.
 type ahead struct {
 	mu      sync.Mutex
 	queries func() []Query  // nil after the first round trip
@@ -34,7 +34,8 @@ type ahead struct {
 	of      *readAhead      // the store that gave the answers
 }
 
-// ReadAhead returns s with reads that use the queries of [Ahead] about these tables.
+// ReadAhead returns s with reads that fetch the queries announced with [Ahead] in one round trip. It fetches only
+// queries about these tables in advance.
 func ReadAhead(s Store, tables []Definition) Store {
 	r := &readAhead{Store: s, tables: map[string]bool{}}
 	for _, d := range tables {
@@ -70,8 +71,8 @@ func (r *readAhead) Read(ctx context.Context, q ...Query) ([][]Row, error) {
 	return r.Store.Read(ctx, q...)
 }
 
-// read answers queries from the answers of Ahead, and fetches those first if no read has fetched them. False if they do
-// not answer the queries.
+// read answers queries from the answers in memory. The first call fetches the announced queries together with q. ok
+// is false if q must be read from the store.
 func (a *ahead) read(ctx context.Context, r *readAhead, q []Query) (out [][]Row, ok bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +102,7 @@ func (a *ahead) read(ctx context.Context, r *readAhead, q []Query) (out [][]Row,
 	return got[:len(q)], true, nil
 }
 
-// answer answers queries if it has the answers of all of them.
+// answer answers queries from memory. False if the answer of one of them is not in memory.
 func (a *ahead) answer(r *readAhead, q []Query) ([][]Row, bool) {
 	if a.of != r {
 		return nil, false
@@ -117,7 +118,7 @@ func (a *ahead) answer(r *readAhead, q []Query) ([][]Row, bool) {
 	return out, true
 }
 
-// aheadQuery returns the form of a query by which its answer is found.
+// aheadQuery returns the query in the form that is the key of known: without a lock.
 func aheadQuery(q Query) Query {
 	q.Lock = Plain
 	if q.By == ByKey {

@@ -17,35 +17,35 @@ import (
 type Write struct {
 	Row
 	Gone bool
-	// Was is the required revision of the stored row; 0 for a row that must be new. It is ignored if Gone is
-	// set.
+	// Was is the revision that the stored row must have at the commit; 0 for a row that must be new. It is ignored
+	// if Gone is set.
 	Was int64
 }
 
-// Buffer is the part of a transaction that is the same for every engine: a [Tx] that stores rows that were read
-// and writes that wait for the commit, and checks the rules of locks. An engine makes one for each run of an
-// Update, passes it to [Buffer.Run], and commits [Buffer.Writes].
+// Buffer is a [Tx] in memory, which an engine can use in place of its own. It remembers the rows that were read,
+// collects the writes for the commit, and checks the rules of locks. An engine makes one for each run of an Update,
+// passes it to [Buffer.Run], and commits [Buffer.Writes].
 type Buffer struct {
 	fetch func([]Query) ([][]Row, error)
 	now   time.Time
 
 	seen   map[ident]seenRow
-	ranges map[Query][]Row  // answers of ranges from the engine, without waiting writes
-	writes map[ident]*Write // waiting writes; the pointed-to values do not change
-	broken error            // the first broken rule
+	ranges map[Query][]Row  // the engine's answers of range queries, without the writes of this transaction
+	writes map[ident]*Write // writes for the commit; an entry is replaced, never edited
+	broken error            // the first violation of a rule of [Tx] by the caller
 	after  []func()
 }
 
-// ident is what identifies a row: its key without the User.
+// ident identifies a row. The User of a key is no part of it.
 type ident struct {
 	table, id string
 	team      uuid.UUID
 }
 
-// seenRow is the state of a row in the transaction. It is small, because a transaction may read many missing
-// rows.
+// seenRow is what the transaction has learned about a row by reading. It is small, because a transaction may read
+// many missing rows.
 type seenRow struct {
-	row   *Row // the row, if known is present
+	row   *Row // the row, if known == present
 	known known
 	lock  Lock
 }
@@ -58,8 +58,8 @@ const (
 	present
 )
 
-// NewBuffer returns the transaction of one run. now is the store's clock. fetch asks the engine the queries
-// that the Buffer cannot answer, and returns the answers in their order.
+// NewBuffer returns the Buffer for one run of a transaction. now is the store's clock. fetch sends the queries that
+// the Buffer cannot answer to the engine, and returns the answers in the order of the queries.
 func NewBuffer(now time.Time, fetch func([]Query) ([][]Row, error)) *Buffer {
 	return &Buffer{
 		fetch: fetch, now: now.UTC().Truncate(time.Microsecond),
@@ -67,8 +67,8 @@ func NewBuffer(now time.Time, fetch func([]Query) ([][]Row, error)) *Buffer {
 	}
 }
 
-// Run calls run with a context that has the transaction for [Join]. The error is that of run, or a broken rule
-// of the contract.
+// Run calls run with a context in which [Join] finds the transaction. It returns the error of run, or else the
+// first violation of a rule of [Tx].
 func (b *Buffer) Run(ctx context.Context, engine Store, run func(context.Context, Tx) error) error {
 	if err := run(context.WithValue(ctx, running{engine}, b), b); err != nil {
 		return err
@@ -76,11 +76,11 @@ func (b *Buffer) Run(ctx context.Context, engine Store, run func(context.Context
 	return b.broken
 }
 
-// running is the context key of the transaction of an engine.
+// running is the context key under which the transaction of an engine is found.
 type running struct{ engine Store }
 
-// Join runs run in the transaction of ctx, if that is one of the engine. An engine calls it first in Update. If
-// run fails, its writes are undone.
+// Join runs run in the transaction of ctx, if ctx has one of this engine; joined reports whether it has. An engine
+// calls Join first in Update. If run fails, Join undoes its writes.
 func Join(ctx context.Context, engine Store, run func(context.Context, Tx) error) (joined bool, err error) {
 	b, ok := ctx.Value(running{engine}).(*Buffer)
 	if !ok {
@@ -97,8 +97,8 @@ func Join(ctx context.Context, engine Store, run func(context.Context, Tx) error
 	return true, b.broken
 }
 
-// JoinRead answers queries in the transaction of ctx, if that is one of the engine. An engine calls it first in
-// Read.
+// JoinRead answers queries in the transaction of ctx, if ctx has one of this engine; joined reports whether it has.
+// An engine calls JoinRead first in Read.
 func JoinRead(ctx context.Context, engine Store, q []Query) (rows [][]Row, joined bool, err error) {
 	b, ok := ctx.Value(running{engine}).(*Buffer)
 	if !ok {
@@ -115,10 +115,10 @@ func JoinRead(ctx context.Context, engine Store, q []Query) (rows [][]Row, joine
 // Now returns the store's clock at the start of the transaction.
 func (b *Buffer) Now() time.Time { return b.now }
 
-// AfterCommit stores f for [Buffer.Committed].
+// AfterCommit keeps f until the engine calls [Buffer.Committed], after the commit.
 func (b *Buffer) AfterCommit(f func()) { b.after = append(b.after, f) }
 
-// Committed calls the functions of AfterCommit. An engine calls it after the commit.
+// Committed calls the functions that were passed to AfterCommit. An engine calls it after the commit.
 func (b *Buffer) Committed() {
 	for _, f := range b.after {
 		f()
@@ -140,7 +140,7 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(a.Table, b.Table), bytes.Compare(a.Team.UUID[:], b.Team.UUID[:]), strings.Compare(a.ID, b.ID))
 }
 
-// Read answers queries, from memory if possible.
+// Read answers queries: from memory if possible, the others by one call of fetch.
 func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
 	var ask []Query
 	asked := map[Query]bool{}
@@ -168,12 +168,12 @@ func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
 	return out, nil
 }
 
-// widened returns the query for the engine: a range with a limit is widened by the number of rows that the
-// transaction wrote in the table, because they may replace found rows.
+// widened returns the query to send to the engine. The limit of a range grows by the number of rows that the
+// transaction wrote in the table, because each of them may take the place of a row in the engine's answer.
 func (b *Buffer) widened(q Query) Query {
 	q.Until = q.Until.UTC().Truncate(time.Microsecond)
 	if q.By == ByKey {
-		q.Bare = false // the row answers later queries too
+		q.Bare = false // with its document, the row also answers later queries
 		return q
 	}
 	if q.Limit == 0 {
@@ -187,11 +187,11 @@ func (b *Buffer) widened(q Query) Query {
 	return q
 }
 
-// learn stores the answers of the engine.
+// learn remembers the engine's answer of a query for later reads of the transaction.
 func (b *Buffer) learn(q Query, rows []Row) {
 	if q.By != ByKey {
 		b.ranges[q] = rows
-	} else if len(rows) == 0 && q.Lock != Skip { // a row that Skip left out may be there
+	} else if len(rows) == 0 && q.Lock != Skip { // with Skip, an empty answer may be a row that is locked
 		b.see(q.Key, seenRow{known: absent, lock: q.Lock})
 	}
 	for i := range rows {
@@ -203,7 +203,7 @@ func (b *Buffer) learn(q Query, rows []Row) {
 	}
 }
 
-// see stores the state of a row that was read. The strongest lock stays.
+// see remembers what was read of a row. Of several locks the strongest counts.
 func (b *Buffer) see(k Key, s seenRow) {
 	was, ok := b.seen[identOf(k)]
 	if ok && strength(was.lock) > strength(s.lock) {
@@ -229,7 +229,7 @@ func strength(l Lock) int {
 	}
 }
 
-// knows reports whether answer can answer a query without the engine.
+// knows reports whether a query can be answered from memory, without the engine.
 func (b *Buffer) knows(q Query) bool {
 	if q.By != ByKey {
 		_, ok := b.ranges[b.widened(q)]
@@ -359,7 +359,7 @@ func (b *Buffer) put(r Row) error {
 	switch {
 	case r.Table == "" || r.ID == "" || len(r.ID) > MaxID || len(r.Index[0]) > MaxID || len(r.Index[1]) > MaxID:
 		return rule(r.Table, fmt.Sprintf("a row must have a table, an id of 1 to %d bytes, and index values of at most %d bytes", MaxID, MaxID))
-	case written && before.Gone && r.Revision == 0: // deleted and made anew: one change of the stored row
+	case written && before.Gone && r.Revision == 0: // deleted and put again: the commit changes the stored row once
 		if s.known == nothing {
 			return rule(r.Table, "a row that is deleted and put in one transaction must be read first")
 		}
@@ -367,7 +367,7 @@ func (b *Buffer) put(r Row) error {
 			w.Was = s.row.Revision
 		}
 		w.Revision = w.Was + 1
-	case written && !before.Gone && r.Revision == before.Revision: // changed twice
+	case written && !before.Gone && r.Revision == before.Revision: // put twice in this transaction
 		w.Was = before.Was
 	case written && !before.Gone && r.Revision == 0:
 		return &TakenError{Table: r.Table, Index: -1}
@@ -382,8 +382,8 @@ func (b *Buffer) put(r Row) error {
 	return nil
 }
 
-// mayAdd reports whether the transaction may add a row with the key k: it must have locked or put the row of the key's
-// user. If k has no team, a row of that user in any team counts.
+// mayAdd reports whether the transaction may add a row with the key k: the transaction must have locked or put the
+// row of k's user. If k has no team, the row of this user in any team is enough.
 func (b *Buffer) mayAdd(k Key) bool {
 	if k.User.IsZero() || k.Table == UserTable {
 		return true
@@ -415,7 +415,7 @@ func (b *Buffer) Delete(keys ...Key) {
 		s, read := b.seen[k]
 		before, written := b.writes[k]
 		switch {
-		case written && before.Was == 0 && !before.Gone && s.known != present: // made by this transaction
+		case written && before.Was == 0 && !before.Gone && s.known != present: // the row was added by this transaction
 			delete(b.writes, k)
 			continue
 		case !written && read && s.known == present && strength(s.lock) < strength(Held) && b.broken == nil:

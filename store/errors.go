@@ -6,9 +6,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// TakenError reports that a commit failed because another row has the key or a unique index value. It unwraps
-// to healthlab.Conflict. If another transaction may have written the row meanwhile, an engine runs the
-// transaction again before it returns a TakenError.
+// TakenError reports that a commit failed because another row has the same key or the same unique index value. It
+// unwraps to healthlab.Conflict. If another transaction may have written that row meanwhile, an engine runs the
+// failed transaction again before it returns a TakenError.
 type TakenError struct {
 	// Table is the table of the row.
 	Table string
@@ -16,7 +16,7 @@ type TakenError struct {
 	Index int
 }
 
-// Error returns a text with the table.
+// Error names the table, and the index unless the key is taken.
 func (e *TakenError) Error() string {
 	if e.Index < 0 {
 		return "table " + e.Table + ": the key is taken"
@@ -27,11 +27,10 @@ func (e *TakenError) Error() string {
 // Unwrap returns healthlab.Conflict.
 func (e *TakenError) Unwrap() error { return healthlab.Conflict }
 
-// ErrStale reports that a row has another revision than the transaction read. An engine runs the transaction
-// again, and returns the error only if it gave up. It is a healthlab.Unavailable.
+// ErrStale reports that the stored row has another revision than the row that the transaction wants to replace. An
+// engine then runs the transaction again, and returns ErrStale only if it gives up. It is a healthlab.Unavailable.
 var ErrStale = fmt.Errorf("%w: a row was changed by another transaction", healthlab.Unavailable)
 
 func rule(table, msg string) error {
-	// The text names no value.
 	return fmt.Errorf("store: table %s: %s", table, msg)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// KV is a key-value view of a database, with an ordered map of rows and one of marks, inside a transaction
-// (transactions must run one after another) or a snapshot. [ReadKV] and [WriteKV] implement an engine with it.
-// A mark maps an index value of a row to the row's key.
+// KV is what [ReadKV] and [WriteKV] need of a key-value database: an ordered map of rows by key, and an ordered map
+// of marks. A mark is an encoded index value and leads to the key of its row. A KV belongs to one transaction, and
+// transactions must run one after another; or it reads one snapshot.
 type KV interface {
-	// Get returns the row of a key. False if there is none.
+	// Get returns the row with this key. False if there is none.
 	Get(key string) (Row, bool, error)
 	Set(key string, r Row) error
 	Remove(key string) error
-	// Mark stores a mark, which maps an index value to a row's key.
+	// Mark stores a mark, an encoded index value, with the key of its row.
 	Mark(mark, key string) error
 	Unmark(mark string) error
-	// Walk calls each with the rows of from <= key < to, ascending or descending, until it returns false. An
-	// empty to means no limit.
+	// Walk calls each with the rows whose key is in from <= key < to, ascending or (desc) descending, until each
+	// returns false. An empty to means no limit.
 	Walk(from, to string, desc bool, each func(Row) bool) error
-	// WalkMarks is Walk over marks; each gets the mark and the row's key.
+	// WalkMarks is Walk over marks. each gets a mark and the key of its row.
 	WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error
 }
 
@@ -30,7 +30,7 @@ func rowKey(table string, team healthlab.TeamID, id string) string {
 	return Text(table) + UUID(team.UUID) + id
 }
 
-// Prefixes of marks (see [KV]), one for each index of rows.
+// Prefixes of marks (encoded index values, see [KV]), one for each kind of index.
 const (
 	markDue    = "\x01"
 	markUser   = "\x02"
@@ -40,7 +40,7 @@ const (
 
 func dueMark(table string, due time.Time) string { return markDue + Text(table) + Time(due) }
 
-// marks returns the marks of a row, which are its index values (see [KV]), and whether each must be unique.
+// marks returns the encoded index values of a row (see [KV]), and for each whether no other row may have it.
 func marks(r *Row, def Definition) (out []string, unique []bool) {
 	add := func(mark string, one bool) { out, unique = append(out, mark), append(unique, one) }
 	if !r.Due.IsZero() {
@@ -61,7 +61,7 @@ func marks(r *Row, def Definition) (out []string, unique []bool) {
 	return out, unique
 }
 
-// ReadKV answers queries from an ordered map.
+// ReadKV answers queries from the rows and marks of kv, in the order of the queries.
 func ReadKV(kv KV, qs []Query) ([][]Row, error) {
 	out := make([][]Row, len(qs))
 	for i := range qs {
@@ -125,7 +125,8 @@ func bounds(prefix, from, to string) (string, string) {
 	return prefix + from, prefix + to
 }
 
-// markRange returns the range of marks for a query.
+// markRange returns the first mark and the end (exclusive) of the marks that a query must walk; "" for a query by
+// key or id.
 func markRange(q *Query) (from, to string) {
 	switch q.By {
 	case ByDue:
@@ -142,8 +143,8 @@ func markRange(q *Query) (from, to string) {
 			begin = markSecond
 		}
 		prefix := begin + rowKey(q.Table, q.Team, "")
-		// A mark contains its value as Text encodes it. Bounds that are encoded without the end mark of Text keep the
-		// order.
+		// A mark contains its index value as Text encodes it. The bounds omit the end mark 00 01 of Text, which
+		// would change their order.
 		return bounds(prefix, open(q.From), open(q.To))
 	default:
 		return "", ""
@@ -152,7 +153,7 @@ func markRange(q *Query) (from, to string) {
 
 func open(s string) string { return strings.TrimSuffix(Text(s), "\x00\x01") }
 
-// idWithin reports whether the id in a row's key is in the range of a query.
+// idWithin reports whether the id at the end of a row's key is in the range of a query.
 func idWithin(key string, q *Query) bool {
 	_, rest, ok := CutText(key)
 	if !ok || len(rest) < 16 {
@@ -162,10 +163,10 @@ func idWithin(key string, q *Query) bool {
 	return q.From <= id && (q.To == "" || id < q.To)
 }
 
-// WriteKV writes and deletes the rows of a transaction. After an error the caller must roll back.
+// WriteKV writes the rows and marks of a commit to kv. After an error the caller must roll back.
 func WriteKV(kv KV, defs map[string]Definition, writes []Write) error {
 	set := make([]Write, 0, len(writes))
-	for _, w := range writes { // old marks go first, so that a value can move from one row to another
+	for _, w := range writes { // first remove outdated marks, so that a unique value can move from one row to another
 		def, ok := defs[w.Table]
 		if !ok {
 			return rule(w.Table, "must be one of the tables that the store was made with")
@@ -235,7 +236,7 @@ func setKV(kv KV, def Definition, r Row) error {
 	return kv.Set(key, r)
 }
 
-// Definitions returns definitions by name. It fails if two have the same name.
+// Definitions returns a map of the definitions by name. It fails if a name is empty or occurs twice.
 func Definitions(defs []Definition) (map[string]Definition, error) {
 	out := make(map[string]Definition, len(defs))
 	for _, d := range defs {

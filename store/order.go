@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Text encodes s as ordered bytes that may be followed by further values: the encodings sort as the texts, and
-// none is a prefix of another. A zero byte becomes 00 FF, and 00 01 ends the text.
+// Text encodes s so that encoded texts sort, byte by byte, as the texts do, and no encoding is the prefix of
+// another. So further values may follow it in an ID. A zero byte becomes 00 FF, and 00 01 ends the text.
 func Text(s string) string { return strings.ReplaceAll(s, "\x00", "\x00\xff") + "\x00\x01" }
 
-// CutText decodes the text at the start of s, which [Text] encoded, and returns the rest. False if there is
-// none.
+// CutText decodes the text that [Text] encoded at the start of s, and returns the rest of s behind it. False if s
+// does not begin with such a text.
 func CutText(s string) (text, rest string, ok bool) {
 	var b strings.Builder
 	for {
@@ -30,32 +30,33 @@ func CutText(s string) (text, rest string, ok bool) {
 	}
 }
 
-// Int encodes n as 8 bytes that sort as the numbers, negative ones included.
+// Int encodes n as 8 bytes. The bytes of two numbers sort as the numbers do, negative ones included.
 func Int(n int64) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63))
 }
 
-// ParseInt decodes a number of [Int]. s must have at least 8 bytes.
+// ParseInt decodes the number that [Int] encoded at the start of s. s must have at least 8 bytes.
 func ParseInt(s string) int64 {
 	return int64(binary.BigEndian.Uint64([]byte(s[:8])) ^ 1<<63)
 }
 
-// Time encodes t as 8 bytes that sort by time, to the microsecond.
+// Time encodes t, to the microsecond, as 8 bytes that sort by time.
 func Time(t time.Time) string { return Int(t.UnixMicro()) }
 
-// ParseTime decodes an instant of [Time], in UTC. s must have at least 8 bytes.
+// ParseTime decodes the time, in UTC, that [Time] encoded at the start of s. s must have at least 8 bytes.
 func ParseTime(s string) time.Time { return time.UnixMicro(ParseInt(s)).UTC() }
 
-// UUID returns the 16 bytes of an id.
+// UUID returns the 16 bytes of an id as a string, for use in an ID or an index value.
 func UUID(id uuid.UUID) string { return string(id[:]) }
 
-// ParseUUID decodes an id of [UUID]. s must have at least 16 bytes.
+// ParseUUID decodes the id that [UUID] encoded at the start of s. s must have at least 16 bytes.
 func ParseUUID(s string) (id uuid.UUID) {
 	copy(id[:], s)
 	return id
 }
 
-// Reverse returns the complement of ordered bytes of a fixed length, which sorts in the opposite order.
+// Reverse inverts every bit of s. Strings of one length, such as those of [Int] and [Time], then sort in the
+// opposite order.
 func Reverse(s string) string {
 	b := []byte(s)
 	for i := range b {
@@ -64,8 +65,8 @@ func Reverse(s string) string {
 	return string(b)
 }
 
-// End returns the lowest value above all values with the prefix; "" if there is none. The range from prefix to
-// End(prefix) has all values with the prefix.
+// End returns the exclusive end of the range that begins with prefix and has all values with this prefix; "" if the
+// range has no end, because every byte of prefix is 255.
 func End(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

@@ -11,50 +11,50 @@ import (
 
 // Table describes how values of type T are stored. It is immutable and safe for concurrent use.
 type Table[T any] struct {
-	// Name, Unique, Clear, PerUser and Secret are those of the [Definition].
+	// Name, Unique, Clear, PerUser and Secret become the fields of the table's [Definition].
 	Name    string
 	Unique  [2]bool
 	Clear   bool
 	PerUser bool
 	Secret  [2]bool
-	// Row returns the key, the due time and the index values of a value. Table, Revision and Doc of the result
-	// are ignored.
+	// Row returns the Key, Due and Index of the row that stores a value. Table, Revision and Doc of the result are
+	// ignored.
 	Row func(*T) Row
-	// Encode and Decode convert between a value and its document. The default is JSON, in which
-	// text that is not UTF-8 or has NUL is healthlab.Invalid. Decode gets the row as well, for
-	// values that are not repeated in the document.
+	// Encode and Decode convert between a value and the document of its row. The default is JSON, which returns
+	// healthlab.Invalid for text that is not UTF-8 or contains NUL. Decode gets the whole row, because a document
+	// may omit what the key and the index values repeat.
 	Encode func(*T) ([]byte, error)
 	Decode func(Row, *T) error
 }
 
-// Entry is a stored value with the revision that was read. A zero Revision means that the value is not stored
-// yet.
+// Entry is a stored value with the revision of the row from which it was read. Revision 0 means that the value is
+// not stored yet.
 type Entry[T any] struct {
 	Value    T
 	Revision int64
 }
 
-// Definition declares the table to an engine.
+// Definition returns the declaration of the table for an engine.
 func (t *Table[T]) Definition() Definition {
 	return Definition{Name: t.Name, Unique: t.Unique, Clear: t.Clear, PerUser: t.PerUser, Secret: t.Secret}
 }
 
-// Key returns the key with the name of the table.
+// Key returns k with the name of the table.
 func (t *Table[T]) Key(k Key) Key {
 	k.Table = t.Name
 	return k
 }
 
-// One returns the query for the row of a key.
+// One returns the query that finds the row with this key.
 func (t *Table[T]) One(k Key, lock Lock) Query { return Query{Key: t.Key(k), Lock: lock} }
 
-// Get returns the value of a key, read with a lock; nil if there is none.
+// Get returns the value with this key, read with a lock; nil if there is none.
 func (t *Table[T]) Get(tx Tx, k Key, lock Lock) (*Entry[T], error) {
 	return first(t.Find(tx, t.One(k, lock)))
 }
 
-// Bare returns the row of a key without its document, read with a lock; nil if there is none. It also finds a
-// row whose document cannot be decrypted, which Get leaves out.
+// Bare returns the row with this key, without its document, read with a lock; nil if there is none. It also finds a
+// row whose encryption key was deleted, which Get leaves out.
 func (t *Table[T]) Bare(tx Tx, k Key, lock Lock) (*Row, error) {
 	q := t.One(k, lock)
 	q.Bare = true
@@ -65,7 +65,7 @@ func (t *Table[T]) Bare(tx Tx, k Key, lock Lock) (*Row, error) {
 	return &got[0][0], nil
 }
 
-// Find returns the values that match a query. The query's table is that of t.
+// Find returns the values of the table that match a query. The Table of the query may be empty.
 func (t *Table[T]) Find(tx Tx, q Query) ([]*Entry[T], error) {
 	q.Table = t.Name
 	got, err := tx.Read(q)
@@ -75,8 +75,8 @@ func (t *Table[T]) Find(tx Tx, q Query) ([]*Entry[T], error) {
 	return t.Decoded(got[0])
 }
 
-// Look returns the values that match a query, outside of a transaction or in that of ctx, without locks. The
-// query's table is that of t.
+// Look returns the values of the table that match a query, without locks. It reads in the transaction of ctx if ctx
+// has one. The Table of the query may be empty.
 func (t *Table[T]) Look(ctx context.Context, s Store, q Query) ([]*Entry[T], error) {
 	q.Table = t.Name
 	got, err := s.Read(ctx, q)
@@ -86,7 +86,7 @@ func (t *Table[T]) Look(ctx context.Context, s Store, q Query) ([]*Entry[T], err
 	return t.Decoded(got[0])
 }
 
-// LookOne is Look for the value of one key; nil if there is none.
+// LookOne returns the value with this key, read like Look; nil if there is none.
 func (t *Table[T]) LookOne(ctx context.Context, s Store, k Key) (*Entry[T], error) {
 	return first(t.Look(ctx, s, Query{Key: k}))
 }
@@ -98,7 +98,7 @@ func first[T any](entries []*Entry[T], err error) (*Entry[T], error) {
 	return entries[0], nil
 }
 
-// Decoded returns the values of rows of the table.
+// Decoded decodes rows of the table, such as those of a [Tx.Read], to values.
 func (t *Table[T]) Decoded(rows []Row) ([]*Entry[T], error) {
 	out := make([]*Entry[T], len(rows))
 	for i, r := range rows {
@@ -115,10 +115,11 @@ func (t *Table[T]) Decoded(rows []Row) ([]*Entry[T], error) {
 	return out, nil
 }
 
-// DecodedOne is Decoded for the rows of a query for a key; nil if there is none.
+// DecodedOne decodes the first of the rows, such as the answer of a query for one key; nil if there is no row.
 func (t *Table[T]) DecodedOne(rows []Row) (*Entry[T], error) { return first(t.Decoded(rows)) }
 
-// Copy returns a deep copy of v, encoded and decoded as if it had been stored.
+// Copy returns a deep copy of v. It encodes and decodes v, so the copy equals what would be read after v was
+// stored.
 func (t *Table[T]) Copy(v *T) (T, error) {
 	r, err := t.row(v)
 	if err != nil {
@@ -131,11 +132,11 @@ func (t *Table[T]) Copy(v *T) (T, error) {
 	return e[0].Value, nil
 }
 
-// Insert puts a new value.
+// Insert writes a new value at the commit. The commit fails if a row with its key exists.
 func (t *Table[T]) Insert(tx Tx, v *T) error { return t.put(tx, v, 0) }
 
-// Put writes a new value, or one that was read as Held. It sets the Revision of the entry to the one that the
-// commit stores.
+// Put writes an entry at the commit: a new one, or one that was read with the lock Held. It sets the entry's
+// Revision to the stored one.
 func (t *Table[T]) Put(tx Tx, e *Entry[T]) error {
 	if err := t.put(tx, &e.Value, e.Revision); err != nil {
 		return err
@@ -168,16 +169,16 @@ func (t *Table[T]) row(v *T) (Row, error) {
 	return r, nil
 }
 
-// Delete removes a value that was read as Held.
+// Delete removes an entry, which was read with the lock Held, at the commit.
 func (t *Table[T]) Delete(tx Tx, e *Entry[T]) { tx.Delete(t.Key(t.Row(&e.Value).Key)) }
 
-// JSON encodes a value. healthlab.Invalid if a text in it is not UTF-8 or has NUL.
+// JSON encodes a value. It returns healthlab.Invalid if a text in the value is not UTF-8 or contains NUL.
 func JSON[T any](v *T) ([]byte, error) {
 	doc, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; i < len(doc); i++ { // the encoder writes either as an escape
+	for i := 0; i < len(doc); i++ { // the encoder writes NUL and invalid UTF-8 as the escapes below
 		if doc[i] != '\\' {
 			continue
 		}

@@ -1,6 +1,6 @@
-// Customwidget is a customer's own page for linking, in place of ours. The page carries
-// every flow through the operations of the link token alone: sign-in at the provider's own
-// page, name and password, code, address.
+// Customwidget is a customer's own page for linking sources, in place of healthlab's link pages.
+// The page offers every way to link and needs only the operations that a link token allows: sign-in
+// at the provider's own page, name and password, code, address.
 //
 //	go run ./examples/server -api-key sk_us_…          # or whatever key it prints
 //	go run ./examples/customwidget -api-key sk_us_…    # then open the address that it prints
@@ -9,11 +9,11 @@
 // reaches the browser, makes a link token for its signed-in person, and passes the
 // operations of the link token on, so that the page needs no other origin.
 //
-// A sign-in at a provider's page that begins here is not bound to the browser by us, as one
-// on the link pages is: we never see the browser before it comes back. The author of a
-// widget binds it: the link token stays in the session of the person it was made for, and
-// oauth_url is opened at that person's click and handed to no other. This page holds the
-// token in memory only, and believes what comes back in its address only if it left itself.
+// Healthlab's link pages bind a sign-in at a provider's page to the browser in which it began.
+// A widget must do this itself, because healthlab first sees its browser after the sign-in. So the
+// link token must stay in the session of the person for whom it was made, and oauth_url must be
+// opened by this person's click and given to no other person. This page has the token in memory
+// only, and accepts the result in its address only if it started the sign-in itself.
 package main
 
 import (
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// run serves the page until ctx ends.
+// run serves the page, and passes requests of the page on to healthlab, until ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("customwidget", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return server.Shutdown(grace)
 }
 
-// customer is the web service of a customer, which serves the page and keeps the API key.
+// customer is the web service of a customer. It serves the page, and keeps the API key away from the browser.
 type customer struct {
 	api      *url.URL
 	key, url string
@@ -99,7 +99,8 @@ type customer struct {
 func (c *customer) handler() http.Handler {
 	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(c.api)
-		// Other credentials of the browser, such as cookies, are the customer's and not for the service.
+		// Cookies and other credentials of the browser belong to the customer's service and must not reach
+		// healthlab.
 		r.Out.Header.Del("Cookie")
 		r.Out.Header.Del("X-Service-Api-Key")
 	}}
@@ -122,8 +123,8 @@ func (c *customer) handler() http.Handler {
 	return mux
 }
 
-// begin makes a link token for the person who is signed in to the customer's service. In this example every call has
-// a new person.
+// begin makes a link token for the person who is signed in to the customer's service. In this example each call
+// makes a new person.
 func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		http.Error(w, "this request must come from the page of the same origin", http.StatusForbidden)
@@ -148,7 +149,7 @@ func (c *customer) begin(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"link_token": token.Token})
 }
 
-// call calls healthlab with the team's API key.
+// call sends a request to healthlab with the team's API key, and decodes the answer into out.
 func (c *customer) call(ctx context.Context, path string, in, out any) error {
 	b, err := json.Marshal(in)
 	if err != nil {

@@ -23,15 +23,15 @@ import (
 )
 
 func main() {
-	ctx, org, team := context.Background(), uuid.UUID{1}, healthlab.TeamID{UUID: uuid.UUID{2}} // choose ids once
+	ctx, org, team := context.Background(), uuid.UUID{1}, healthlab.TeamID{UUID: uuid.UUID{2}} // never change these ids
 	secret, err := os.ReadFile("embed.key")
 	if os.IsNotExist(err) {
-		secret = make([]byte, 96) // 32 bytes each to encrypt, to sign, and for the API key
+		secret = make([]byte, 96) // 32 bytes each for encryption, signatures and the API key
 		_, _ = rand.Read(secret)  // never fails
 		err = os.WriteFile("embed.key", secret, 0o600)
 	}
 	sealer := must(healthlab.NewAESSealer("1", map[string][]byte{"1": must(secret, err)[:32]}))
-	files := must(blob.OpenDirectory("embed-data/files", nil)) // makes embed-data
+	files := must(blob.OpenDirectory("embed-data/files", nil)) // also creates the folder embed-data
 	data := must(sqlite.Open(ctx, "embed-data/healthlab.db", stores.Tables(), nil))
 	keys := personkey.New(personkey.NewStore(must(sqlite.Open(ctx, "embed-data/keys.db", personkey.Tables(), nil))), sealer, nil)
 	listener := must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"))
@@ -43,12 +43,12 @@ func main() {
 	must(s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: team, Name: "Clinic"}))
 	key := fmt.Sprintf("sk_us_%x", secret[64:])
 	must(key, s.Organisations.AdmitKey(ctx, team, "first", key, "sk_us_…"))
-	go func() { must("", s.Run(ctx)) }() // all background work
+	go func() { must("", s.Run(ctx)) }() // runs all background work
 	fmt.Printf("listening on http://%s\napi key: %s\n", listener.Addr(), key)
-	must("", httpserver.New(s.Handler(), nil).Serve(listener)) // or put the handler into a mux of your own
+	must("", httpserver.New(s.Handler(), nil).Serve(listener)) // s.Handler can be mounted in another mux instead
 }
 
-// must ends the program with an error. A killed program loses no acknowledged data.
+// must ends the program if there is an error. Data that the service has acknowledged is not lost by that.
 func must[T any](v T, err error) T {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "embed:", err)

@@ -14,10 +14,11 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// signInTime is the time that a person has for signing in.
+// signInTime is the time that a person has to sign in at the provider.
 const signInTime = 10 * time.Minute
 
-// browser signs a person in: it prints an address, and waits for the callback.
+// browser lets a person sign in at the provider: it prints an address to open, and waits for the redirect to the
+// local callback.
 func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, signInTime)
 	defer cancel()
@@ -45,7 +46,7 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 			return
 		}
 		select {
-		case codes <- q.Get("code"): // empty if the person said no
+		case codes <- q.Get("code"): // empty if the person refused access
 		default:
 		}
 		fmt.Fprintln(w, "Thank you. You can close this window.")
@@ -75,6 +76,6 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 
 func word() string {
 	b := make([]byte, 32)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // crypto/rand never returns an error
 	return base64.RawURLEncoding.EncodeToString(b)
 }

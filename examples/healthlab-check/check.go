@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// check is one run of the program.
+// check is one run of the program against one provider.
 type check struct {
 	config    config
 	connector *rest.Connector
@@ -29,7 +29,7 @@ type check struct {
 	failed int
 }
 
-// First words of the printed lines.
+// First words of the printed lines: the result of a step.
 const (
 	right   = "ok"
 	notice  = "note"
@@ -68,7 +68,7 @@ func (k *check) run(ctx context.Context) error {
 	return nil
 }
 
-// signIn gets tokens: from the token file, or from a sign-in in a browser.
+// signIn gets the provider's tokens: from the file of -token-file, or by a sign-in in a browser.
 func (k *check) signIn(ctx context.Context) (err error) {
 	if k.config.token != "" {
 		t, err := readToken(k.config.token)
@@ -101,7 +101,7 @@ func lasts(until, now time.Time) string {
 	return "a token came, which works for " + until.Sub(now).Round(time.Minute).String()
 }
 
-// wanted returns the scopes for all kinds of data.
+// wanted returns the OAuth scopes that all kinds of data together need.
 func (k *check) wanted() []string {
 	out := slices.Clone(k.connector.OAuth.Minimum)
 	for _, s := range k.record.Scopes {
@@ -171,13 +171,13 @@ func (k *check) revocation(ctx context.Context) {
 }
 
 const (
-	// tries is the highest number of attempts at a request.
+	// tries is the highest number of attempts at one request.
 	tries = 4
-	// pause is the wait after an answer that states none.
+	// pause is the time to wait before the next attempt if the provider states none.
 	pause = 2 * time.Second
 )
 
-// patiently repeats do while the provider is unavailable or a rate limit is exceeded.
+// patiently calls do again, after a wait, while the provider is unavailable or its rate limit is exceeded.
 func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	for range tries {
 		err = do()
@@ -199,7 +199,8 @@ func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	return err
 }
 
-// kind requests one page of a kind of data and prints the result. It returns an error only if the program must end.
+// kind requests one page of a kind of data, tries to store it, and prints the result. It returns an error only if
+// the program must stop.
 func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	now := k.now()
 	request := linking.PullRequest{From: now.AddDate(0, 0, -k.config.days), To: now.Add(24 * time.Hour), Zone: time.UTC}
@@ -256,7 +257,7 @@ func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	return nil
 }
 
-// gave returns a text about the number of items in a page, and about resources of the kind without data.
+// gave describes a page for a person: how many items it has of each resource, and which resources have none.
 func gave(p *rest.Probe) string {
 	var parts, none []string
 	for _, resource := range p.Resources {

@@ -3,9 +3,9 @@
 //
 //	go run ./examples/healthlab-check -providers-config clients.json whoop
 //
-// It prints an address to open in a browser, and receives the answer at a local callback, which must be registered
-// with the provider (-callback sets another address). With -token-file it uses a token that you have, and needs no
-// sign-in.
+// It prints an address to open in a browser, and receives the result of the sign-in at a local callback address,
+// which must be registered with the provider (-callback sets another one). With -token-file it uses a token that you
+// have, and needs no sign-in.
 //
 // For each kind of data it prints how many items came, for which resources they were read, and which items could not
 // be read or stored, and why. It prints names of fields, rules and counts, never a value of the person and never a
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// config holds the values of the flags.
+// config has the values of the command line flags.
 type config struct {
 	slug     string
 	clients  string
@@ -89,10 +89,10 @@ func flags(args []string, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
-// errFailed means that a check failed. The printed lines say which.
+// errFailed says that at least one check failed. The printed lines say which one.
 var errFailed = errors.New("not everything is right; see the lines that begin with FAIL")
 
-// run checks one provider.
+// run checks the provider that the arguments name.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	c, err := flags(args, stderr)
 	if err != nil {
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return k.run(ctx)
 }
 
-// connect makes the connector with the OAuth client in the file, if there is one.
+// connect makes the provider's connector, with the OAuth client from the file of -providers-config if there is one.
 func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 	opts := &rest.Options{Origin: c.origin, Now: now}
 	if c.origin != "" {
@@ -123,7 +123,7 @@ func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 	if !ok {
 		return nil, fmt.Errorf("-providers-config: %s: is required", c.slug)
 	}
-	setup.MessageURL = "" // a check subscribes to nothing
+	setup.MessageURL = "" // without it, the connector subscribes to no messages of the provider
 	all, err := registry.Config{c.slug: setup}.Connectors(opts)
 	if err != nil {
 		return nil, fmt.Errorf("-providers-config: %w", err)
@@ -131,7 +131,7 @@ func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 	return all[0].Connector, nil
 }
 
-// readToken reads the tokens of a file.
+// readToken reads the provider's tokens from a file.
 func readToken(name string) (linking.Tokens, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -145,7 +145,7 @@ func readToken(name string) (linking.Tokens, error) {
 	return t, nil
 }
 
-// sleep waits for d, or until ctx ends; then it returns the error of ctx.
+// sleep waits for d. It returns the error of ctx if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -18,7 +18,8 @@ import (
 
 var team = healthlab.TeamID{UUID: uuid.MustParse("2d1f7c3a-0000-4000-8000-000000000001")}
 
-// storage stores pulled data in memory as the service does, to find items that the service refuses.
+// storage stores fetched data in memory with the rules of the service, to find the items that the service would
+// refuse.
 type storage struct {
 	health  *healthdata.Service
 	slug    string
@@ -27,7 +28,7 @@ type storage struct {
 }
 
 func newStorage(ctx context.Context, record healthdata.Provider, account string, now func() time.Time) (*storage, error) {
-	record.Class = "sdk_store" // such a provider is connected without a session of link pages
+	record.Class = "sdk_store" // this class is connected without link pages
 	list, err := healthdata.NewProviders([]healthdata.Provider{record})
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func newStorage(ctx context.Context, record healthdata.Provider, account string,
 	return &storage{health, record.Slug, account, u.ID}, nil
 }
 
-// take stores data, and counts the items that could not be read or stored by field and rule.
+// take stores data. It returns how many items could not be read or stored, by a text with the field and the rule.
 func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, error) {
 	problems := map[string]int{}
 	note := func(what string, list []healthlab.Problem) {
@@ -89,7 +90,7 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 			continue
 		}
 		of := resource
-		if resource == "workout_stream" { // its workout is stored under the resource workouts
+		if resource == "workout_stream" { // the summary that comes with a stream is a workout
 			of = "workouts"
 		}
 		all, err := s.health.ReceiveSummaries(ctx, team, s.user, of, parts)
@@ -108,7 +109,7 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 	return problems, nil
 }
 
-// takeStreams stores the recordings of workouts.
+// takeStreams stores the recordings (streams) of workouts that are stored already.
 func (s *storage) takeStreams(ctx context.Context, items []linking.PullItem, note func(string, []healthlab.Problem)) error {
 	for i := range items {
 		p := &items[i]
@@ -117,7 +118,7 @@ func (s *storage) takeStreams(ctx context.Context, items []linking.PullItem, not
 		}
 		id := healthdata.HeadOf(p.Summaries[0]).ID
 		if slices.Equal(id[:], uuid.Nil[:]) {
-			continue // the workout was refused
+			continue // the workout was not stored, so it has no id
 		}
 		up := healthdata.Upload{Provider: s.slug, Stage: healthdata.StageDaily, Source: p.Source}
 		got, err := s.health.ReceiveWorkoutStream(ctx, team, s.user, id, up, p.Stream)

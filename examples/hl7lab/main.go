@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// cat lists the tests that the clinic can order. A real deployment reads them from a file.
+// cat is the catalogue of tests that the clinic can order. A real deployment reads it from a file.
 const cat = `{
 	"labs":         [{"id": 1, "slug": "northlab", "name": "Northlab", "collection_methods": ["walk_in_test"]}],
 	"markers":      [{"id": 11, "lab_id": 1, "name": "Ferritin", "slug": "ferritin", "provider_id": "4598", "unit": "ug/L"},
@@ -64,20 +64,20 @@ const cat = `{
 	                  "status": "active", "lab_id": 1, "marker_ids": [11, 12], "price": 39.50}],
 	"lab_accounts": [{"lab": "northlab", "status": "active", "allowed_billing": {"client_bill": ["AZ"]}}]}`
 
-// run runs the laboratory and the clinic, and stops both at the end.
+// run starts the laboratory and the clinic, lets the clinic order tests, and stops both.
 func run(ctx context.Context, out io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	var servers sync.WaitGroup
 	defer servers.Wait()
-	defer stop() // stop the servers before waiting for them
+	defer stop() // deferred last, so the servers stop before the deferred wait for them
 
 	lab := &laboratory{out: out}
 	labAddress, err := serve(ctx, &servers, mllp.NewServer(lab, nil))
 	if err != nil {
 		return err
 	}
-	// The clinic: a client for orders, a server for results, one backend behind both.
+	// The clinic has a client that sends orders, and a server that receives results. One backend uses both.
 	backend := hl7.New(mllp.NewClient(labAddress, nil), memory.New(&memory.Options{UsersElsewhere: true}).LabJournal(), &hl7.Options{
 		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: "NORTHLAB"},
 		LabSlug: "northlab",
@@ -128,7 +128,7 @@ func say(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format, args...)
 }
 
-// serve runs a server on a free port of this machine until ctx ends.
+// serve runs an MLLP server on a free port of this machine until ctx ends, and returns its address.
 func serve(ctx context.Context, servers *sync.WaitGroup, s *mllp.Server) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -138,7 +138,7 @@ func serve(ctx context.Context, servers *sync.WaitGroup, s *mllp.Server) (string
 	return l.Addr().String(), nil
 }
 
-// clinic orders tests.
+// clinic is the side that orders tests and receives the results.
 type clinic struct {
 	out     io.Writer
 	service *orders.Service
@@ -160,14 +160,15 @@ func (c *clinic) order(ctx context.Context) error {
 	}
 	c.placed = o.ID
 	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
-	// A host runs exchange.Service.Run in the background; this program calls the steps in turn.
+	// A host runs exchange.Service.Run in the background. This program calls the single steps instead, to print
+	// each.
 	if _, err := c.labs.SubmitDue(ctx); err != nil {
 		return err
 	}
 	return c.update(ctx)
 }
 
-// update receives the reports of the laboratory and prints the status of the order.
+// update processes the received reports, and prints the new status of the order.
 func (c *clinic) update(ctx context.Context) error {
 	n, err := c.labs.PullUpdates(ctx)
 	if err != nil {
@@ -191,7 +192,7 @@ func (c *clinic) update(ctx context.Context) error {
 	return nil
 }
 
-// laboratory takes orders and sends reports.
+// laboratory is the side that accepts orders and sends reports.
 type laboratory struct {
 	out    io.Writer
 	clinic *mllp.Client
@@ -201,7 +202,7 @@ type laboratory struct {
 	sent  int
 }
 
-// Handle implements mllp.Handler: it accepts an order and answers with a number for it.
+// Handle implements [mllp.Handler]: it accepts an order, and answers with the laboratory's own number for it.
 func (l *laboratory) Handle(_ context.Context, message []byte, frameErr error) []byte {
 	m, err := er7.Parse(message, nil)
 	if frameErr != nil || err != nil {
@@ -229,16 +230,17 @@ func (l *laboratory) Handle(_ context.Context, message []byte, frameErr error) [
 	return answer.Bytes()
 }
 
-// report is a short description of a message that the laboratory sends.
+// report describes a message with results that the laboratory sends.
 type report struct {
 	what     string
-	number   string // number of the order; empty means the real one
+	number   string // order number in the message; empty means the right one
 	at       string
-	ferritin [3]string // value, flag, status
+	ferritin [3]string // value, flag (high or low) and status of the result
 	iron     [3]string
 }
 
-// reports returns the reports to send about the order. Some are repeated, late or wrong.
+// reports returns the reports to send about the order. Some are repeated, late or wrong, as real laboratories send
+// them.
 func (l *laboratory) reports() []report {
 	partial := report{what: "a partial report", at: "20260303090000-0700", ferritin: [3]string{"9.0", "L", "P"}}
 	final := report{what: "the final report", at: "20260303150000-0700", ferritin: [3]string{"9.5", "L", "F"}, iron: [3]string{"90", "N", "F"}}
@@ -248,7 +250,7 @@ func (l *laboratory) reports() []report {
 	return []report{partial, final, again, late, wrong, corrected}
 }
 
-// send sends a report to the clinic, and prints the clinic's answer.
+// send sends a report to the clinic, and prints the clinic's acknowledgement.
 func (l *laboratory) send(ctx context.Context, r report) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,27 +17,27 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/mllp"
 )
 
-// serveOptions holds the laboratory's addresses, and what it sends.
+// serveOptions are the settings of -serve: the laboratory's addresses, and what it sends.
 type serveOptions struct {
 	target  string        // where the laboratory receives orders: host:port, or a folder
 	results string        // host:port to which results are sent, if orders arrive over MLLP
 	delay   time.Duration // time from an order to its results
-	stray   bool          // also send a result that belongs to no order
+	stray   bool          // also send one result that belongs to no order
 }
 
-// labServer is a laboratory that accepts orders for any tests and reports a result for each.
+// labServer is a laboratory that accepts orders for any tests, and reports an invented result for each.
 type labServer struct {
 	serveOptions
 	out  io.Writer
 	send func(ctx context.Context, message []byte) error
 
 	mu         sync.Mutex
-	accessions map[string]string // placer order number → accession number
+	accessions map[string]string // the laboratory's number (accession) by the clinic's order number
 	cancelled  map[string]bool
 	running    sync.WaitGroup
 }
 
-// serveLab runs the laboratory until ctx ends.
+// serveLab receives orders and sends results until ctx ends.
 func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 	l := &labServer{serveOptions: o, out: out, accessions: map[string]string{}, cancelled: map[string]bool{}}
 	defer l.running.Wait()
@@ -77,8 +77,8 @@ func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 	})
 }
 
-// take processes an order or a cancellation, and returns the answer. A repeated order is answered again, but
-// reported once. The results follow later, unless ctx ends.
+// take processes an order or a cancellation, and returns the acknowledgement. A repeated order is acknowledged
+// again, but reported once. Results are sent later, unless ctx ends.
 func (l *labServer) take(ctx context.Context, order *er7.Message) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func header(b *er7.Builder, code, event, id string) {
 		Set(10, id).Set(11, "T").Set(12, "2.5.1")
 }
 
-// built returns the message; nil if it cannot be written.
+// built returns the HL7 message that b has built; nil after an error.
 func built(b *er7.Builder) []byte {
 	m, err := b.Build()
 	if err != nil {
@@ -120,7 +120,7 @@ func built(b *er7.Builder) []byte {
 	return m.Bytes()
 }
 
-// report sends the results of an order after the delay, unless it was cancelled.
+// report sends the results of an order after the delay, unless the order was cancelled meanwhile.
 func (l *labServer) report(ctx context.Context, order *er7.Message, accession string) {
 	select {
 	case <-ctx.Done():
@@ -142,7 +142,7 @@ func (l *labServer) report(ctx context.Context, order *er7.Message, accession st
 	}
 }
 
-// result sends a final report of the tests of an order.
+// result sends a final report with one result for each test of an order.
 func (l *labServer) result(ctx context.Context, order *er7.Message, number, accession string, name [2]string, born string) {
 	now := er7.FormatStamp(time.Now().UTC())
 	b := er7.NewBuilder(er7.Standard(), "")

@@ -20,7 +20,7 @@ import (
 
 func main() { run(context.Background(), "inprocess.db", time.Now(), os.Stdout) }
 
-// run stores 1,000 steps a day of one week, and prints what the store has of the week.
+// run stores 1,000 steps for each day of a week, queries the steps by day, and prints the answer.
 func run(ctx context.Context, file string, now time.Time, out io.Writer) {
 	engine := must(sqlite.Open(ctx, file, slices.Concat(healthdata.UserTables(), healthdata.DataTables(false)), nil))
 	defer func() { must(0, engine.Close()) }()
@@ -29,10 +29,10 @@ func run(ctx context.Context, file string, now time.Time, out io.Writer) {
 		&healthdata.Options{Environment: healthlab.Sandbox}))
 	ctx, stop := context.WithCancel(ctx)
 	erased := make(chan error)
-	go func() { erased <- health.Run(ctx) }() // erases deleted users when their grace period is over
+	go func() { erased <- health.Run(ctx) }() // erases deleted users after their grace period
 	defer func() { stop(); must(0, <-erased) }()
 
-	team := healthlab.TeamID{UUID: uuid.UUID{2}} // choose it once
+	team := healthlab.TeamID{UUID: uuid.UUID{2}} // a fixed id: data is found by it
 	ann, _, err := health.CreateOrGet(ctx, team, healthdata.NewUser{ClientUserID: "ann"})
 	must(health.Connect(ctx, team, must(ann, err).ID, healthdata.NewConnection{Provider: "manual"}))
 	var steps []healthdata.Sample
@@ -46,7 +46,7 @@ func run(ctx context.Context, file string, now time.Time, out io.Writer) {
 		Select: []aggregate.Expr{aggregate.Sum.Of(aggregate.Samples("steps"))}, GroupBy: []aggregate.Expr{aggregate.By(aggregate.Days(1))},
 	})))
 	for _, row := range result.Frames[0].Rows() {
-		fmt.Fprintln(out, row...) // a healthlab.Date and the sum
+		fmt.Fprintln(out, row...) // the day (a healthlab.Date) and the sum of its steps
 	}
 }
 

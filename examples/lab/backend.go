@@ -18,9 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Backend is an [exchange.LabBackend] of an invented laboratory with a JSON API. The laboratory identifies an
-// order by the order id, so that a repeated order is accepted once. Backend has no state and is safe for
-// concurrent use.
+// Backend is an [exchange.LabBackend] for an invented laboratory with a JSON API. The laboratory knows an order by
+// our order id, so it accepts a repeated order once. Backend has no state and is safe for concurrent use.
 type Backend struct {
 	url    string
 	client *http.Client
@@ -28,24 +27,24 @@ type Backend struct {
 
 var _ exchange.LabBackend = (*Backend)(nil)
 
-// NewBackend returns the backend of an API at url.
+// NewBackend returns a Backend that calls the laboratory's API at url.
 func NewBackend(url string) *Backend { return &Backend{url, &http.Client{Timeout: 20 * time.Second}} }
 
-// requisition is an order in the JSON of the laboratory.
+// requisition is an order as the laboratory's JSON.
 type requisition struct {
 	Team  healthlab.TeamID `json:"team"`
 	Tests []string         `json:"tests"`
 	patient
 }
 
-// patient is the patient of an order or a report.
+// patient is the patient of an order or a report, in the laboratory's JSON.
 type patient struct {
 	First string         `json:"first"`
 	Last  string         `json:"last"`
 	Born  healthlab.Date `json:"born,omitzero"`
 }
 
-// head identifies a report and its order. Every report has it, also one whose content cannot be read.
+// head is the part of a report that identifies the report and its order. It can be read even if the rest cannot.
 type head struct {
 	ID    string           `json:"id"`
 	Order orders.OrderID   `json:"order"`
@@ -62,8 +61,8 @@ type report struct {
 	patient
 }
 
-// line is a result. Value is a number, a bound such as <5, or a comment; it is empty if the result
-// is missing, and Note says why.
+// line is one result. Value is a number, a bound such as <5, or a comment; if the result is missing, Value is empty
+// and Note says why.
 type line struct {
 	Code  string `json:"code"`
 	Name  string `json:"name"`
@@ -74,7 +73,7 @@ type line struct {
 	Note  string `json:"note"`
 }
 
-// refused is an answer with another status than 200 or 204.
+// refused is the error for an answer whose HTTP status is neither 200 nor 204.
 type refused struct{ status int }
 
 func (e *refused) Error() string { return fmt.Sprintf("the laboratory answered %d", e.status) }
@@ -98,7 +97,7 @@ func (b *Backend) call(ctx context.Context, method, path string, in, out any) er
 	defer answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusOK:
-		if json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out) != nil { // its text may have a value
+		if json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out) != nil { // the error may quote a value
 			return fmt.Errorf("%w: the laboratory's answer cannot be read", healthlab.Unavailable)
 		}
 		return nil
@@ -108,7 +107,7 @@ func (b *Backend) call(ctx context.Context, method, path string, in, out any) er
 	return &refused{answer.StatusCode}
 }
 
-// status returns the HTTP status in an error; 0 if it has none.
+// status returns the HTTP status of the answer that caused an error; 0 if none did.
 func status(err error) int {
 	var r *refused
 	if errors.As(err, &r) {
@@ -117,7 +116,7 @@ func status(err error) int {
 	return 0
 }
 
-// Submit implements [exchange.LabBackend]. The id of the order makes it idempotent.
+// Submit implements [exchange.LabBackend]. It sends the order id, so a repeated Submit places one order.
 func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	in := requisition{Team: s.Order.TeamID}
 	if p := s.Order.PatientDetails; p != nil && p.FirstName != nil && p.LastName != nil {
@@ -132,9 +131,9 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	err := b.call(ctx, http.MethodPut, "/orders/"+s.Order.ID.String(), in, &out)
 	switch {
 	case status(err) == http.StatusUnprocessableEntity:
-		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refused the order", healthlab.Invalid) // for good
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory refused the order", healthlab.Invalid) // no retry
 	case err != nil:
-		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err) // the call is made again later
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err) // any other kind is tried again later
 	}
 	return exchange.Accepted{SampleID: out.Number}, nil
 }
@@ -153,7 +152,7 @@ func (b *Backend) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.Orde
 	return nil
 }
 
-// states are the triggers of an order by the kind of a report.
+// states are the state changes of an order (triggers) and of its results, by the kind of a report.
 var states = map[string]struct {
 	on     orders.Trigger
 	status labresult.Status

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// double is a test server with the laboratory's API. Work advances each order by one step: a partial report,
-// then a final one.
+// double is a test server with the laboratory's API. Each call of Work advances every order by one step: first a
+// partial report, then a final one.
 type double struct {
 	mu      sync.Mutex
 	taken   []*job
@@ -33,7 +33,7 @@ type job struct {
 
 func newDouble() *double { return &double{at: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)} }
 
-// Work lets an hour pass.
+// Work simulates an hour of the laboratory's work: every order gets its next report.
 func (d *double) Work() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *double) head(id orders.OrderID) head {
 	return head{ID: fmt.Sprintf("report-%d", len(d.reports)+1), Order: id, Team: d.taken[i].in.Team, At: d.at}
 }
 
-// Report sends a report of an order: a good report that edit has changed.
+// Report adds a report of an order: a correct report, changed by edit.
 func (d *double) Report(id orders.OrderID, edit func(*report) any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,14 +68,14 @@ func (d *double) Report(id orders.OrderID, edit func(*report) any) {
 	d.reports = append(d.reports, edit(&r))
 }
 
-// Fail makes the laboratory fail every further request.
+// Fail makes the API answer every later request with an error.
 func (d *double) Fail() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.down = true
 }
 
-// ServeHTTP implements the laboratory's API.
+// ServeHTTP serves the laboratory's API.
 func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /orders/{id}", d.take)
@@ -90,7 +90,7 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// find returns the order of a request; nil if the laboratory has not accepted it.
+// find returns the accepted order that a request names; nil if there is none.
 func (d *double) find(r *http.Request) *job {
 	i := slices.IndexFunc(d.taken, func(j *job) bool { return j.id.String() == r.PathValue("id") })
 	if i < 0 {
@@ -99,7 +99,7 @@ func (d *double) find(r *http.Request) *job {
 	return d.taken[i]
 }
 
-// take accepts an order; a repeated order is the same order.
+// take accepts an order. An order with a known id is not added again.
 func (d *double) take(w http.ResponseWriter, r *http.Request) {
 	j := d.find(r)
 	if j == nil {
@@ -138,5 +138,5 @@ func (d *double) list(w http.ResponseWriter, r *http.Request) {
 
 func reply(w http.ResponseWriter, doc any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(doc) // a caller who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(doc) // an error means that the caller has disconnected
 }

@@ -31,12 +31,12 @@ func main() { run(context.Background(), os.Stdout) }
 
 func run(ctx context.Context, out io.Writer) {
 	lab := newDouble()
-	api := httptest.NewServer(lab)                                                            // until the program ends
+	api := httptest.NewServer(lab)                                                            // the laboratory's API
 	store := memory.New(&memory.Options{Events: stores.NoEvents, UsersElsewhere: true})       // or stores.New over sqlite.Open
-	hasUser := func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil } // asks the host
+	hasUser := func(context.Context, healthlab.TeamID, healthlab.UserID) error { return nil } // asks the host's users
 	service := must(orders.New(store.Orders(), people.UsersFunc(hasUser), must(catalogue.ReadStaticCatalog(bytes.NewReader(menu))), &orders.Options{Environment: healthlab.Production}))
 	labs := must(exchange.New(service, store.Orders(), store.Reviews(), NewBackend(api.URL), nil))
-	go func() { must(0, labs.Run(ctx)) }() // hands orders to the laboratory, and reads what it reports
+	go func() { must(0, labs.Run(ctx)) }() // sends orders to the laboratory, and reads its reports
 	order := must(service.Place(ctx, healthlab.TeamID{UUID: uuid.UUID{2}}, orders.PlaceRequest{
 		UserID:         healthlab.UserID{UUID: uuid.UUID{3}},
 		OrderSet:       &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{{UUID: uuid.MustParse("7b0a3c1e-0000-4000-8000-000000000001")}}},
@@ -44,7 +44,7 @@ func run(ctx context.Context, out io.Writer) {
 		PatientAddress: people.PatientAddressInput{FirstLine: "7 Elm Rd", City: "Mesa", State: "AZ", Zip: "85201", Country: "US"},
 	}))
 	for ; order.LastEvent.Status.LowLevel() != orders.Completed; order = must(service.Get(ctx, order.TeamID, order.ID)) {
-		lab.Work() // a host serves other people meanwhile
+		lab.Work() // simulates the laboratory's work; a real host waits
 		time.Sleep(50 * time.Millisecond)
 	}
 	for _, r := range must(service.Results(ctx, order.TeamID, order.ID)).Results {

@@ -8,7 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
-	_ "image/jpeg" // pages may be photos
+	_ "image/jpeg" // decodes pages that are photos
 	"image/png"
 	"os"
 	"path/filepath"
@@ -20,8 +20,8 @@ import (
 
 type pageImage = image.Image
 
-// drawBoxes draws the boxes of every field on the pictures of the pages. It writes the first page to the given file,
-// and the others to files with -2 and so on in their names.
+// drawBoxes draws a box around every field that was read on pictures of the pages. It saves the first picture under
+// the given name, and the others with -2, -3 and so on in their names.
 func drawBoxes(ctx context.Context, name string, files []labreport.File, pages int, data labreport.Data) error {
 	if pages == 0 {
 		return errors.New("the report must have at least one page")
@@ -36,7 +36,7 @@ func drawBoxes(ctx context.Context, name string, files []labreport.File, pages i
 		if files[0].Type == "application/pdf" {
 			page, err = x.Render(ctx, files[0], n, 110)
 		} else {
-			page, _, err = image.Decode(bytes.NewReader(files[n-1].Data)) // each picture is a page
+			page, _, err = image.Decode(bytes.NewReader(files[n-1].Data)) // without a PDF, each file is the picture of one page
 		}
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func drawBoxes(ctx context.Context, name string, files []labreport.File, pages i
 	return nil
 }
 
-// drawPage draws a box around each text that was read on a page into a copy of its picture.
+// drawPage saves a copy of a page's picture, with a box around each text that was read on the page.
 func drawPage(name string, page image.Image, number int, data labreport.Data) error {
 	b := page.Bounds()
 	out := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
@@ -85,7 +85,7 @@ func drawPage(name string, page image.Image, number int, data labreport.Data) er
 	return os.WriteFile(name, buf.Bytes(), 0o600)
 }
 
-// frame draws the outline of a box, two pixels wide.
+// frame draws the outline of a box on a picture, two pixels wide.
 func frame(img *image.RGBA, b labreport.Box, c color.RGBA) {
 	w, h := float64(img.Rect.Dx()), float64(img.Rect.Dy())
 	x0, y0, x1, y1 := int(b.X*w)-1, int(b.Y*h)-1, int((b.X+b.Width)*w)+1, int((b.Y+b.Height)*h)+1

@@ -7,11 +7,12 @@
 //	labreport -boxes boxes.png report.pdf
 //	labreport -loinc Loinc.csv report.pdf
 //
-// It makes the checks of an upload. It exits with 1 if it could not open a file, refused one, or
-// found no results in one, after it has read the others.
+// It makes the checks that the service makes of an upload. After it has read all reports, it exits
+// with 1 if it could not open a file, refused one, or found no results in one.
 //
-// With -results DIR it writes one JSON file per report instead, of a report without results
-// too; that is no reason to exit with 1. Pictures and scanned pages need tesseract in the path.
+// With -results DIR it writes one JSON file for each report instead. A report without results gets
+// a file as well and does not count as a failure. Pictures and scanned pages need the program
+// tesseract in the path.
 package main
 
 import (
@@ -55,7 +56,8 @@ type settings struct {
 	loinc   string
 }
 
-// catalogue returns the LOINC table that the flags name; nil for the one in the library.
+// catalogue returns the LOINC table in the file of -loinc; nil without the flag, which means the library's own
+// table.
 func (s settings) catalogue() (loinc.Catalogue, error) {
 	if s.loinc == "" {
 		return nil, nil //nolint:nilnil // nil is the default of the reader
@@ -134,10 +136,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// errRefused is the error of a report that cannot be read. The program continues with the next report.
+// errRefused marks a report that the reader refused. The program continues with the next report.
 type errRefused struct{ error }
 
-// one reads one report and prints it.
+// one reads one report from the named files and prints it.
 func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
 	var files []labreport.File
 	for _, name := range names {
@@ -192,8 +194,8 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 	return table(out, filepath.Base(names[0]), data, took)
 }
 
-// writeResults writes the published data of a report, and how long reading took, to a JSON file with the name of the
-// report.
+// writeResults writes a JSON file named after the report, with the data that was read and the time that reading
+// took.
 func writeResults(dir, name string, data labreport.Data, took time.Duration) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -209,7 +211,7 @@ func writeResults(dir, name string, data labreport.Data, took time.Duration) err
 	return os.WriteFile(filepath.Join(dir, base+".json"), b, 0o600)
 }
 
-// table prints a report for a person.
+// table prints what was read from a report as a table for a person.
 func table(out io.Writer, name string, d labreport.Data, took time.Duration) error {
 	text := func(s *string) string {
 		if s == nil {

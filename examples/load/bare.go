@@ -20,15 +20,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// bareWork lists the rows that the plain handler reads and writes for an operation. Rows are the newest ones of
+// bareWork lists the tables that the plain handler reads and writes for one operation. It uses the newest rows of
 // the user, in copies of the server's tables.
 type bareWork struct {
-	read   []string // tables read in the first round trip; rows of the team for tables without users
-	update []string // tables whose rows are read with a lock in the first round trip and written in the last one
-	insert []string // tables with inserted rows in the last round trip
+	read   []string // read in the first round trip; of a table in ofTeam, rows of the team
+	update []string // one row of each is locked in the first round trip and written in the last one
+	insert []string // gets a new row in the last round trip
 }
 
-// bareWorks holds the work of each operation, in the order of the variable operations.
+// bareWorks has the work of each operation, in the order of the variable operations.
 var bareWorks = []bareWork{
 	{[]string{"user", "team_settings", "continuous_query"}, []string{"pull_task", "series", "series_header", "webhook_key"}, []string{"webhook_event", "access_line"}},
 	{[]string{"user", "series_header", "series"}, nil, []string{"access_line"}},
@@ -41,25 +41,26 @@ var bareWorks = []bareWork{
 	{[]string{"user", "team_settings"}, nil, []string{"order", "order_lab_work", "order_name", "order_transaction", "webhook_key", "webhook_event", "access_line"}},
 }
 
-// ofTeam lists the tables whose rows belong to no user.
+// ofTeam lists the tables whose rows belong to a team and not to a user.
 var ofTeam = []string{"team_settings", "continuous_query"}
 
-// mostRead is the highest number of rows of a table that the plain handler reads: a week of samples has fewer.
+// mostRead is the highest number of rows that the plain handler reads from a table. A query for a week of samples
+// reads fewer rows.
 const mostRead = 16
 
-// bare is a plain handler for comparison with the server: net/http and pgx, two round trips to PostgreSQL in
-// one transaction, and the same rows as the server reads and writes, with an event and an access line; no
-// checks, no merging. It sends recorded answers of the server.
+// bare is a plain handler with net/http and pgx, to compare the server with. For each request it reads and writes
+// the rows that the server does, an event and an access log line included, in one transaction of two round trips.
+// It checks and merges nothing, and sends recorded answers of the server.
 type bare struct {
 	pool    *pgxpool.Pool
 	team    uuid.UUID
-	docs    map[string][]byte // documents of a row of each table
+	docs    map[string][]byte // the document of one row of each table, for inserted rows
 	answers [][]byte          // recorded answers by operation
 	server  *http.Server
 	url     string
 }
 
-// newBare copies the server's rows and starts the handler.
+// newBare copies the server's tables, records its answers, and starts the plain handler.
 func newBare(ctx context.Context, m *mix, address string) (*bare, error) {
 	pool, err := pgxpool.New(ctx, address)
 	if err != nil {
@@ -88,7 +89,7 @@ func (b *bare) close() {
 	b.pool.Close()
 }
 
-// copyRows creates the schema bare, with copies of the server's tables.
+// copyRows creates the database schema bare, with copies of the server's tables.
 func (b *bare) copyRows(ctx context.Context) error {
 	var tables []string
 	for _, w := range bareWorks {
@@ -114,7 +115,7 @@ func (b *bare) copyRows(ctx context.Context) error {
 	return b.pool.QueryRow(ctx, `select team from bare."user" limit 1`).Scan(&b.team)
 }
 
-// learnAnswers sends each request once to the server and records the answer.
+// learnAnswers sends one request of each operation to the server, and records the answers.
 func (b *bare) learnAnswers(ctx context.Context, m *mix) error {
 	for i, op := range operations {
 		var err error
@@ -125,7 +126,8 @@ func (b *bare) learnAnswers(ctx context.Context, m *mix) error {
 	return nil
 }
 
-// ServeHTTP answers requests for /OPERATION/USER.
+// ServeHTTP does the work of an operation for a user. The path of a request is /OPERATION/USER, with the number of
+// the operation and the id of the user.
 func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	op, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	i, err := strconv.Atoi(op)
@@ -148,7 +150,7 @@ func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b.answers[i])
 }
 
-// run makes the two round trips of an operation.
+// run makes the two round trips of an operation: reading with begin, then writing with commit.
 func (b *bare) run(ctx context.Context, conn *pgx.Conn, work *bareWork, user uuid.UUID) error {
 	first := &pgx.Batch{}
 	first.Queue("begin")
@@ -217,8 +219,8 @@ func (b *bare) args(table string, user uuid.UUID, args ...any) []any {
 	return append(args, user)
 }
 
-// compareBare sends the mix to the server and to the plain handler in turn, as fast as they answer, and prints
-// the rates of both.
+// compareBare sends the mix of requests to the server and to the plain handler in turn, as fast as they answer, and
+// prints how many requests per second each answered.
 func compareBare(ctx context.Context, c config, s *server, address string, out io.Writer) error {
 	m := newMix(c, func() *server { return s })
 	fmt.Fprintf(out, "%d users of one team with a week of data …\n", c.users)
@@ -254,8 +256,8 @@ func compareBare(ctx context.Context, c config, s *server, address string, out i
 	return ctx.Err()
 }
 
-// slice sends requests of the mix for a time. Each of the workers sends its next request once the last one
-// was answered.
+// slice sends requests of the mix for a time, from concurrent workers. Each worker sends its next request once the
+// last one was answered.
 func (m *mix) slice(ctx context.Context, do func(context.Context, due) error, long time.Duration) (all []sample) {
 	queue, found := make(chan due), make([][]sample, m.workers)
 	var group sync.WaitGroup
@@ -278,7 +280,7 @@ func (m *mix) slice(ctx context.Context, do func(context.Context, due) error, lo
 }
 
 func printBare(out io.Writer, samples [2][]sample, took [2]time.Duration) {
-	var a [2]float64 // requests per second
+	var a [2]float64 // requests per second of the server and the plain handler
 	for i := range a {
 		a[i] = float64(len(samples[i])) / max(took[i].Seconds(), 1e-9)
 	}

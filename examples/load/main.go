@@ -3,20 +3,20 @@
 //
 //	go run ./examples/load -rate 500 -duration 1m -report load.html
 //
-// It builds and starts the server with a private PostgreSQL of its own. Each request has a due
-// time, and its latency counts from then, so a server that is slow has a long latency and not a
-// lower rate.
+// It builds and starts the server with a private PostgreSQL of its own. Each request has a time at
+// which it is due, and its latency counts from this time. So a slow server shows in the latency and
+// does not lower the rate.
 //
 //	go run ./examples/load -bare -duration 2m
 //
 // compares the server with a plain handler over net/http and pgx that reads and writes the same rows.
-// Both answer the mix by turns, as fast as they can; no event is delivered.
+// The two answer the mix in turn, as fast as they can; no event is delivered.
 //
 //	go run ./examples/load soak -duration 30m -report soak.html
 //
 // sends the mix to two servers on one PostgreSQL, kills one of them and PostgreSQL at intervals, and
-// exits with 1 if something that was acknowledged is lost, an event is missing, or memory, files or
-// tables grow without end.
+// exits with 1 if an acknowledged write is lost, an event is missing, or memory, files or tables grow
+// without end.
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest/embedded"
 )
 
-// config holds the flags.
+// config has the values of the flags.
 type config struct {
 	server   string
 	rate     float64
@@ -43,10 +43,10 @@ type config struct {
 	users    int
 	days     int // days of data that each user has at the start
 	workers  int
-	queues   int // at most the number of workers; if equal, the requests of a user keep their order
+	queues   int // at most workers; if equal, one worker sends the requests of a user, in order
 	report   string
 	note     string
-	turn     time.Duration // time for which the server and the plain handler each answer in turn; 0 without the comparison
+	turn     time.Duration // how long the server and the plain handler answer in turn; 0 without -bare
 }
 
 func main() {
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	args = []string{"-database-url", database.URL("postgres"), "-secret-file", filepath.Join(dir, "secret"), "-files", filepath.Join(dir, "files")}
-	if !*bare { // the plain handler delivers no event
+	if !*bare { // with -bare no event is delivered, so no receiver is needed
 		args = append(args, "-webhook-url", hook.url)
 	}
 	s, err := startServer(binary, os.Stderr, args...)
@@ -126,7 +126,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// measure seeds the server, sends the mix, and waits until the events have arrived.
+// measure stores the initial data, sends the mix of requests, waits until all events have arrived, and returns the
+// measurements.
 func measure(ctx context.Context, c config, s *server, hook *receiver, out io.Writer) (*result, error) {
 	m := newMix(c, func() *server { return s })
 	fmt.Fprintf(out, "%d users with a week of data …\n", c.users)

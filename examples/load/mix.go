@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// placeOrder and question are names of operations.
+// placeOrder and question are the names of two operations that other code refers to.
 const placeOrder, question = "place order", "query week by day"
 
-// labTest is a test kit of the sandbox's laboratory.
+// labTest is the id of a test kit of the sandbox's laboratory.
 const labTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
 
-// operation is one kind of request of the mix.
+// operation is one kind of request in the mix, with its share.
 type operation struct {
 	name   string
-	weight int // of 100
+	weight int // share of the requests in percent
 	make   func(m *mix, user *person, n int) request
 }
 
-// request is one HTTP request of the mix.
+// request is one HTTP request to the server.
 type request struct {
 	method, path string
 	body         any
@@ -39,10 +39,10 @@ func post(path string, body any) request {
 	return request{method: http.MethodPost, path: path, body: body}
 }
 
-// operations is the mix: mostly uploads and reads, few orders.
+// operations is the mix of requests: mostly uploads and reads, few orders.
 var operations = []operation{
 	{"ingest heart rate", 30, func(_ *mix, u *person, n int) request { return u.heartRate(5, n) }},
-	{"read samples", 18, func(_ *mix, u *person, _ int) request { // on the day of the newest sample
+	{"read samples", 18, func(_ *mix, u *person, _ int) request { // reads the day of the user's newest sample
 		return get(fmt.Sprintf("/v2/timeseries/%s/heartrate/grouped?start_date=%s", u.id, u.at.Format(time.DateOnly)))
 	}},
 	{"read sleep", 14, func(m *mix, u *person, _ int) request {
@@ -58,19 +58,19 @@ var operations = []operation{
 	{placeOrder, 2, func(_ *mix, u *person, _ int) request { return u.placeOrder() }},
 }
 
-// mix sends random operations at a constant rate.
+// mix sends requests of random operations at a constant rate.
 type mix struct {
 	config
-	target func() *server // address for the next request
-	// do sends a request. The default sends it once.
+	target func() *server // returns the server to which the next request goes
+	// do sends a request. newMix sets a function that sends it once and does not retry.
 	do     func(ctx context.Context, d due) error
 	client *http.Client
 	start  time.Time
 	people []*person
-	n      int // number of requests made
+	n      int // number of requests so far
 }
 
-// person is a user with data.
+// person is a user of the service whose data the mix writes and reads.
 type person struct {
 	id, order string
 	name      string
@@ -87,7 +87,7 @@ func newMix(c config, target func() *server) *mix {
 
 func (m *mix) day(n int) string { return m.start.AddDate(0, 0, n).UTC().Format(time.DateOnly) }
 
-// heartRate uploads the next minutes.
+// heartRate returns an upload of the user's next minutes of heart rates.
 func (u *person) heartRate(minutes, n int) request {
 	data := make([]map[string]any, minutes)
 	for i := range data {
@@ -97,9 +97,9 @@ func (u *person) heartRate(minutes, n int) request {
 	return post("/v2/timeseries/"+u.id+"/heartrate", map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": data})
 }
 
-// sleep uploads the night of a day.
+// sleep returns an upload of the night that ends on a day.
 func (u *person) sleep(day string) request {
-	end, _ := time.Parse(time.DateOnly, day) // day is made by mix.day
+	end, _ := time.Parse(time.DateOnly, day) // valid, because mix.day made it
 	end = end.Add(6 * time.Hour)
 	night := map[string]any{
 		"bedtime_start": end.Add(-8 * time.Hour).Format(time.RFC3339), "bedtime_stop": end.Format(time.RFC3339),
@@ -108,7 +108,7 @@ func (u *person) sleep(day string) request {
 	return post("/v2/summary/sleep/"+u.id, map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": []any{night}})
 }
 
-// placeOrder orders a test kit.
+// placeOrder returns an order of a test kit for the user.
 func (u *person) placeOrder() request {
 	return post("/v3/order", map[string]any{
 		"user_id": u.id, "order_set": map[string]any{"lab_test_ids": []string{labTest}},
@@ -119,7 +119,7 @@ func (u *person) placeOrder() request {
 	})
 }
 
-// question asks for the heart rate of a week by day.
+// question returns a query for the number of heart rates, and the lowest, mean and highest one, by day of a week.
 func (m *mix) question() map[string]any {
 	value := map[string]any{"timeseries": "heartrate", "field": "value"}
 	fn := func(name string) map[string]any { return map[string]any{"func": name, "arg": value} }
@@ -132,7 +132,7 @@ func (m *mix) question() map[string]any {
 	}
 }
 
-// seed makes the users, each with some days of heart rates, a night and an order.
+// seed creates the users, each with some days of heart rates, one night and one order.
 func (m *mix) seed(ctx context.Context) error {
 	m.people = make([]*person, m.users)
 	jobs := make(chan int)
@@ -199,7 +199,7 @@ func (m *mix) seedOne(ctx context.Context, i int) error {
 	return err
 }
 
-// due is a request with the time at which it must be sent.
+// due is a request, with the time at which it must be sent.
 type due struct {
 	op   int
 	user *person
@@ -207,15 +207,16 @@ type due struct {
 	request
 }
 
-// sample is one measured request.
+// sample is the measurement of one request.
 type sample struct {
 	op      int
-	at      time.Duration // due time, from the start
-	latency time.Duration // time from due to the last byte of the answer
+	at      time.Duration // the time at which it was due, from the start
+	latency time.Duration // from the time at which it was due to the end of the answer
 	failed  bool
 }
 
-// send sends the mix for a duration, and returns the measurements. Requests of one user go into one queue.
+// send sends random requests of the mix at the configured rate for a duration, and returns the measurements. All
+// requests of a user go through one queue.
 func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
 	queues := make([]chan due, m.queues)
 	for i := range queues {
@@ -251,7 +252,7 @@ func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
 	return all, ctx.Err()
 }
 
-// pick draws an operation by its weight.
+// pick returns a random operation, each with the probability of its weight.
 func pick() int {
 	left := rand.N(100)
 	for i, op := range operations {
@@ -262,7 +263,8 @@ func pick() int {
 	return 0
 }
 
-// call sends one request with the team's API key, reads the whole answer, and decodes it into out unless out is nil.
+// call sends one request with the team's API key, and reads the whole answer. It decodes the answer into out,
+// unless out is nil.
 func (m *mix) call(ctx context.Context, r request, out any) error {
 	b, err := m.answer(ctx, r)
 	if err != nil || out == nil {
@@ -310,7 +312,7 @@ func (m *mix) answerOf(ctx context.Context, to *server, r request) ([]byte, erro
 	return b, nil
 }
 
-// statusError is an answer with an error status.
+// statusError is the error for an answer with an error status.
 type statusError struct {
 	status int
 	text   string

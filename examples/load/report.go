@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// result holds the measurements of a run.
+// result has the measurements of a run, for the report.
 type result struct {
 	config
 	samples  []sample
@@ -26,14 +26,14 @@ type result struct {
 	arrivals []time.Duration
 }
 
-// row is the summary of one operation, or of all.
+// row summarises the requests of one operation, or of all, in the report.
 type row struct {
 	Name               string
 	Count, Failed      int
 	P50, P90, P99, Max time.Duration
 }
 
-// rows returns a row for all requests, and one for each operation.
+// rows returns one row for all requests, and one for each operation.
 func (r *result) rows() []row {
 	out := []row{summarize("all", r.samples)}
 	for i, op := range operations {
@@ -86,7 +86,7 @@ func (r *result) print(out io.Writer) {
 	}
 }
 
-// table writes the latencies by operation as text.
+// table prints the latencies of each operation as a text table.
 func (r *result) table(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tcount\tfailed\tp50\tp90\tp99\tmax\t")
@@ -96,7 +96,7 @@ func (r *result) table(out io.Writer) {
 	_ = w.Flush()
 }
 
-// facts returns the sentences of the report.
+// facts returns the sentences at the top of the report.
 func (r *result) facts() []string {
 	cores := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()/r.took.Seconds()) }
 	out := []string{
@@ -114,7 +114,7 @@ func (r *result) facts() []string {
 //go:embed report.html
 var page string
 
-// reportPage holds the data of a report's HTML page.
+// reportPage has the data of the HTML page of a report.
 type reportPage struct {
 	Title  string
 	Facts  []string
@@ -139,12 +139,12 @@ func writePage(file string, p reportPage) error {
 	return errors.Join(t.Execute(f, p), f.Close())
 }
 
-// plot is a chart of lines. The page draws it as SVG.
+// plot is a line chart, which the page draws as SVG.
 type plot struct {
 	Title, XLabel, YLabel string
 	Lines                 []line
 	XTicks, YTicks        []tick
-	Marks                 []float64 // instants to mark, in units of x
+	Marks                 []float64 // values of x at which a vertical line is drawn
 }
 
 type line struct {
@@ -157,10 +157,10 @@ type tick struct {
 	Label string
 }
 
-// Size of a plot, in the units of its SVG.
+// Width and height of a plot, in units of its SVG.
 const width, height = 800.0, 260.0
 
-// axis maps values to positions in a plot.
+// axis maps values to positions along one axis of a plot.
 type axis struct {
 	low, high, length float64
 	log               bool
@@ -177,7 +177,7 @@ func (a axis) at(v float64) float64 {
 	return (min(v, high) - low) / (high - low) * a.length
 }
 
-// ticks returns a few round values.
+// ticks returns a few round values, which are labelled on the axis.
 func (a axis) ticks(unit string) (out []tick) {
 	if a.log {
 		for v := a.low; v <= a.high*1.001; v *= 10 {
@@ -195,7 +195,7 @@ func (a axis) ticks(unit string) (out []tick) {
 	return out
 }
 
-// draw adds a line through points.
+// draw adds a named line through points to the plot.
 func (p *plot) draw(name string, x, y axis, points [][2]float64) {
 	var b strings.Builder
 	for _, at := range points {
@@ -213,7 +213,7 @@ func (p *plot) scale(x, y axis, xUnit, yUnit string) {
 
 func (r *result) seconds() axis { return axis{high: math.Ceil(r.duration.Seconds()), length: width} }
 
-// throughput plots the number of answers and events per second.
+// throughput returns a plot of the answers and events in each second.
 func (r *result) throughput() plot {
 	n := int(r.seconds().high)
 	answered, failed, events := make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
@@ -237,7 +237,7 @@ func (r *result) throughput() plot {
 		counts []float64
 	}{{"answers", answered}, {"events received", events}, {"failed requests", failed}} {
 		var points [][2]float64
-		for i := range n { // without the incomplete last second
+		for i := range n { // the last second is incomplete and is left out
 			points = append(points, [2]float64{float64(i) + 0.5, of.counts[i]})
 		}
 		p.draw(of.name, x, y, points)
@@ -245,7 +245,7 @@ func (r *result) throughput() plot {
 	return p
 }
 
-// milliseconds is the axis of latencies.
+// milliseconds returns the axis of latencies; length is its length in the plot.
 func (r *result) milliseconds(length float64) axis {
 	sorted := latencies(r.samples)
 	low, high := 0.1, 10.0
@@ -257,7 +257,7 @@ func (r *result) milliseconds(length float64) axis {
 
 func inMillis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// overTime plots quantiles of each second.
+// overTime returns a plot of quantiles of the latency in each second.
 func (r *result) overTime() plot {
 	by := map[int][]sample{}
 	for _, s := range r.samples {
@@ -281,7 +281,7 @@ func (r *result) overTime() plot {
 	return p
 }
 
-// distribution plots, for each operation, the share of requests by latency.
+// distribution returns a plot of the share of requests by latency, with a line for each operation.
 func (r *result) distribution() plot {
 	p := plot{Title: "Distribution of latency by operation", XLabel: "latency", YLabel: "share of requests"}
 	x, y := r.milliseconds(width), axis{high: 100, length: height}

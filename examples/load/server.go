@@ -17,13 +17,14 @@ import (
 	"time"
 )
 
-// server is a running examples/server.
+// server is a running process of examples/server.
 type server struct {
 	url, key string
 	process  *exec.Cmd
 }
 
-// folder makes a temporary folder that the user of PostgreSQL can pass through.
+// folder creates a temporary folder. The system user that runs PostgreSQL may enter it, so that a data folder can
+// be inside.
 func folder() (string, error) {
 	dir, err := os.MkdirTemp("", "load")
 	if err != nil {
@@ -35,8 +36,8 @@ func folder() (string, error) {
 	return dir, nil
 }
 
-// build builds the server in dir, and returns its path. If binary is not empty, it is the path of a server that is
-// already built.
+// build compiles examples/server into dir, and returns the path of the program. If binary is not empty, it is the
+// path of a compiled server and is returned.
 func build(ctx context.Context, binary, dir string) (string, error) {
 	if binary != "" {
 		return binary, nil
@@ -49,8 +50,8 @@ func build(ctx context.Context, binary, dir string) (string, error) {
 	return binary, nil
 }
 
-// startServer starts a server on a free port with further flags, and waits until it listens. Its
-// log goes to log.
+// startServer starts the server on a free port with further flags, and waits until it listens. What the server
+// prints goes to log.
 func startServer(binary string, log io.Writer, flags ...string) (*server, error) {
 	s := &server{process: exec.Command(binary, append([]string{"-addr", "127.0.0.1:0", "-sandbox-users", "1000000"}, flags...)...)} //nolint:gosec,noctx // its stop is orderly
 	s.process.Stderr = log
@@ -83,11 +84,11 @@ func (s *server) stop() error {
 
 func (s *server) kill() error {
 	err := s.process.Process.Kill()
-	_ = s.process.Wait() // the error only says that it was killed
+	_ = s.process.Wait() // its error only says that the process was killed
 	return err
 }
 
-// drained waits until every event is delivered, and returns how long it waited.
+// drained waits until the server has delivered every event, and returns how long that took.
 func (s *server) drained(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	for {
@@ -103,7 +104,7 @@ func (s *server) drained(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// backlog returns the number of undelivered events and deliveries, from the server's metrics.
+// backlog returns the number of events and deliveries that wait in the server, from its metrics.
 func (s *server) backlog(ctx context.Context) (float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", http.NoBody)
 	if err != nil {
@@ -129,15 +130,15 @@ func (s *server) backlog(ctx context.Context) (float64, error) {
 	return total, lines.Err()
 }
 
-// usage holds the processor time of each process.
+// usage is the processor time that each program has used.
 type usage struct{ server, database, load time.Duration }
 
 func (u usage) minus(v usage) usage {
 	return usage{u.server - v.server, u.database - v.database, u.load - v.load}
 }
 
-// usage reads the processor time of the server, its PostgreSQL and this program from /proc;
-// zero where there is none.
+// usage reads the processor time of the server, its PostgreSQL and this program from /proc; zero on a system
+// without /proc.
 func (s *server) usage() (u usage) {
 	const hertz = 100 // clock ticks per second in /proc
 	parents, ticks := map[int]int{}, map[int]time.Duration{}
@@ -155,7 +156,7 @@ func (s *server) usage() (u usage) {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		parents[pid], _ = strconv.Atoi(fields[1])
 		var sum int
-		for _, f := range fields[11:15] { // times of the process, and of its children that have ended
+		for _, f := range fields[11:15] { // user and system time of the process and of its ended children
 			n, _ := strconv.Atoi(f)
 			sum += n
 		}
@@ -178,7 +179,7 @@ func (s *server) usage() (u usage) {
 	return u
 }
 
-// receiver receives events and records the times of their arrival.
+// receiver is an HTTP server that receives events and records when each arrived.
 type receiver struct {
 	url    string
 	server *http.Server
@@ -186,7 +187,8 @@ type receiver struct {
 	at     []time.Time
 }
 
-// newReceiver starts a receiver. take is called with each event before the answer; nil ignores events.
+// newReceiver starts a receiver. It calls take with the id and body of each event before it answers; take may be
+// nil.
 func newReceiver(take func(id string, body []byte)) (*receiver, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // close ends it
 	if err != nil {
@@ -219,7 +221,7 @@ func (r *receiver) count() int {
 	return len(r.at)
 }
 
-// since returns the arrival times of events from an instant on.
+// since returns when events arrived, as durations since an instant.
 func (r *receiver) since(began time.Time) (out []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest/embedded"
 )
 
-// soak is a run of the mix against two servers on one PostgreSQL, of which one server and PostgreSQL
-// are killed at intervals.
+// soak is a run of the mix of requests against two servers on one PostgreSQL. Now and then it kills one of the
+// servers, or PostgreSQL.
 type soak struct {
 	config
 	killEvery time.Duration
@@ -32,26 +32,27 @@ type soak struct {
 	hook      *receiver
 	truth     truth
 	inbox     inbox
-	began     atomic.Pointer[time.Time] // start of the measured load; nil before it
+	began     atomic.Pointer[time.Time] // when the load began; nil before
 
-	aside sync.WaitGroup // orders whose idempotency keys a killed server holds
+	aside sync.WaitGroup // goroutines that retry orders whose idempotency key a killed server has locked
 
 	mu       sync.Mutex
-	servers  [2]*server // nil while it is killed; the first one is never killed
+	servers  [2]*server // nil while it is down; only the second one is killed
 	logs     [2]*os.File
-	kills    []time.Duration // times of kills, from the start of the load
-	failures map[string]int  // number of failed attempts, by kind of answer
-	wrong    []string        // wrong answers that no outage explains
+	kills    []time.Duration // when something was killed, from the start of the load
+	failures map[string]int  // number of failed attempts by HTTP status
+	wrong    []string        // answers that an outage does not explain
 }
 
 const (
-	// patience is the time for which a request is retried.
+	// patience is the time after which a request that never succeeded is given up and reported.
 	patience = 2 * time.Minute
-	// slowFor is the part of each slowEvery in which the receiver is slow. Then each answer takes slowBy.
+	// The receiver is slow for slowFor in each slowEvery: each answer then takes slowBy.
 	slowEvery, slowFor, slowBy = time.Minute, 15 * time.Second, time.Second
-	// walLimit is max_wal_size.
+	// walLimit is PostgreSQL's max_wal_size, in bytes.
 	walLimit = 256 << 20
-	// uploadsPerUser is the highest number of uploads of a user, so that the times of samples stay in the past.
+	// uploadsPerUser is the highest number of uploads of a user. Each upload continues the user's samples, which
+	// must not reach the present.
 	uploadsPerUser = 2000
 )
 
@@ -69,7 +70,7 @@ func runSoak(ctx context.Context, args []string, out io.Writer) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	s.queues = s.workers // one queue for each worker keeps a user's writes in order
+	s.queues = s.workers // one queue for each worker, so that a user's writes keep their order
 	if s.rate <= 0 || s.duration < time.Second || s.killEvery < time.Second || s.users < 1 || s.workers < 1 {
 		return errors.New("-rate must be above 0, -duration and -kill-every 1s or more, -users and -workers 1 or more")
 	}
@@ -91,7 +92,8 @@ func runSoak(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// run starts everything, sends the load, and checks the stored data afterwards.
+// run starts PostgreSQL, the servers and the receiver, sends the load, and then checks the stored data and the
+// events.
 func (s *soak) run(ctx context.Context, out io.Writer) (found *soakResult, err error) {
 	if s.hook, err = newReceiver(s.receive); err != nil {
 		return nil, err
@@ -163,11 +165,11 @@ func (s *soak) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// startServer starts one of the two servers.
+// startServer starts one of the two servers, and keeps its log.
 func (s *soak) startServer(i int) error {
 	made, err := startServer(s.binary, s.logs[i],
 		"-database-url", s.database.URL("postgres"), "-secret-file", filepath.Join(s.dir, "secret"), "-files", filepath.Join(s.dir, "files"),
-		"-webhook-url", s.hook.url, "-lease", "10s", "-sandbox-speed", "8640") // an order takes a step every ten seconds
+		"-webhook-url", s.hook.url, "-lease", "10s", "-sandbox-speed", "8640") // an order takes a step in ten seconds
 	if err != nil {
 		return fmt.Errorf("server %d: %w", i+1, err)
 	}
@@ -177,7 +179,7 @@ func (s *soak) startServer(i int) error {
 	return nil
 }
 
-// close ends everything and removes the folder.
+// close stops the servers and PostgreSQL, and removes their folder.
 func (s *soak) close() error {
 	var err error
 	for i, one := range s.servers {
@@ -200,7 +202,7 @@ func (s *soak) any() *server {
 	return cmp.Or(s.servers[rand.N(len(s.servers))], s.servers[0])
 }
 
-// disturb kills and restarts the second server and PostgreSQL in turn, until ctx ends.
+// disturb kills and restarts the second server and PostgreSQL, in turn, until ctx ends.
 func (s *soak) disturb(ctx context.Context) error {
 	for n := 0; ; n++ {
 		select {
@@ -230,8 +232,8 @@ func (s *soak) disturb(ctx context.Context) error {
 	}
 }
 
-// do sends a request until it succeeds, as a device or a customer's program does. If a killed server holds the
-// idempotency key of an order, a separate goroutine retries it, because that takes up to a minute.
+// do sends a request until it succeeds, as a device or a customer's program would. If a killed server has locked
+// the idempotency key of an order, another goroutine retries the order, because the lock lasts up to a minute.
 func (s *soak) do(ctx context.Context, m *mix, d due) error {
 	if operations[d.op].name == placeOrder {
 		d.key = uuid.NewString()
@@ -250,10 +252,11 @@ func (s *soak) do(ctx context.Context, m *mix, d due) error {
 	return err
 }
 
-// errHeld is returned if a server holds the idempotency key of a request.
+// errHeld says that a server, perhaps a killed one, has locked the idempotency key of a request.
 var errHeld = errors.New("the server still holds the idempotency key")
 
-// try sends a request until it succeeds, its key is held, or its time is over, and records acknowledged writes.
+// try sends a request until it succeeds, its idempotency key is locked, or until has passed. It records a
+// successful write.
 func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
 	var placed struct {
 		Order struct {
@@ -280,7 +283,7 @@ func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
 		default:
 			s.failures[http.StatusText(answer.status)]++
 			if answer.status != http.StatusServiceUnavailable && !held {
-				s.wrong = append(s.wrong, answer.text) // no outage explains the answer
+				s.wrong = append(s.wrong, answer.text) // an outage does not explain this status
 			}
 		}
 		over := time.Now().After(until) || ctx.Err() != nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// soakResult holds the results of a run with kills.
+// soakResult has the measurements and checks of a soak run, for the report.
 type soakResult struct {
 	result
 	soak     *soak
@@ -18,7 +18,7 @@ type soakResult struct {
 	checks   []check
 }
 
-// violations returns how many checks failed.
+// violations returns the number of failed checks.
 func (r *soakResult) violations() (n int) {
 	for _, c := range r.checks {
 		if len(c.Wrong) > 0 {
@@ -78,13 +78,14 @@ func (r *soakResult) write(file string) error {
 	return writePage(file, reportPage{Title: "Soak report", Facts: r.facts(), Checks: r.checks, Rows: r.rows(), Plots: plots})
 }
 
-// course is a line of a plot over time.
+// course is one line of a plot over time.
 type course struct {
 	name   string
 	points [][2]float64
 }
 
-// line returns a line through the readings of one value. It omits zeros.
+// line returns a line through one value of all readings. It omits zeros, which mean that the value could not be
+// read.
 func (r *soakResult) line(name string, of func(reading) float64) course {
 	c := course{name: name}
 	for _, m := range r.readings {
@@ -95,7 +96,7 @@ func (r *soakResult) line(name string, of func(reading) float64) course {
 	return c
 }
 
-// tables returns the lines of the five tables that were largest at the end.
+// tables returns a line for each of the five tables, among those that wanted selects, that were largest at the end.
 func (r *soakResult) tables(wanted func(string) bool) (out []course) {
 	if len(r.readings) == 0 {
 		return nil
@@ -120,7 +121,7 @@ func (r *soakResult) tables(wanted func(string) bool) (out []course) {
 	return out
 }
 
-// course plots lines over time.
+// course returns a plot of lines over time.
 func (r *soakResult) course(title, unit string, lines ...course) plot {
 	top := 1.0
 	for _, l := range lines {

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// pause is the wait between two tries, and between the kill of a server and its restart.
+// pause is the wait between two attempts at a request, and between the kill of a server and its restart.
 const pause = 250 * time.Millisecond
 
-// truth holds the writes that the servers have acknowledged.
+// truth has the writes that the servers have acknowledged, and which therefore must not be lost.
 type truth struct {
 	mu      sync.Mutex
 	samples map[string]map[int64]float64 // heart rates by user and second
-	nights  map[string]map[string]bool   // calendar dates by user
-	orders  map[string]map[string]bool   // by user
+	nights  map[string]map[string]bool   // dates of nights by user
+	orders  map[string]map[string]bool   // ids of orders by user
 	writes  int
 }
 
-// seeded records what the users have at the start.
+// seeded records the initial data of the users.
 func (t *truth) seeded(people []*person, days int) {
 	t.samples, t.nights, t.orders = map[string]map[int64]float64{}, map[string]map[string]bool{}, map[string]map[string]bool{}
 	for i, u := range people {
@@ -49,12 +49,12 @@ func (t *truth) acknowledged(d due, order string) {
 	t.note(d.user.id, d.request)
 }
 
-// note records the items of an upload.
+// note records the samples or the night of an upload.
 func (t *truth) note(user string, r request) {
 	switch data := r.body.(map[string]any)["data"].(type) {
 	case []map[string]any:
 		for _, one := range data {
-			at, _ := time.Parse(time.RFC3339, one["timestamp"].(string)) // this program has written the time
+			at, _ := time.Parse(time.RFC3339, one["timestamp"].(string)) // valid, because this program wrote it
 			t.samples[user][at.Unix()] = float64(one["value"].(int))
 		}
 	case []any:
@@ -68,19 +68,19 @@ func (t *truth) count() int {
 	return t.writes
 }
 
-// inbox holds the messages that the receiver got.
+// inbox has what the receiver learned from the events that it got.
 type inbox struct {
 	mu       sync.Mutex
 	ids      map[string]bool
-	repeated int                         // number of messages that came again with the same id
+	repeated int                         // number of messages whose id had come before
 	samples  map[string]map[int64]string // ids of messages by user and second
-	last     map[string]int64            // user → latest second
-	orders   map[string]map[int]string   // ids of messages by order and number of events
-	length   map[string]int              // order → largest number of events
+	last     map[string]int64            // second of the latest sample by user
+	orders   map[string]map[int]string   // ids of messages by order, then by the order's number of events in the message
+	length   map[string]int              // largest number of events in a message, by order
 	wrong    []string
 }
 
-// take records one message.
+// take records one message of the servers.
 func (b *inbox) take(id string, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,7 +158,7 @@ func (b *inbox) takeOrder(id string, data []byte) error {
 	return nil
 }
 
-// missing counts the acknowledged samples and the events of orders without a message.
+// missing returns how many acknowledged samples and how many events of orders no message has announced.
 func (b *inbox) missing(samples map[string]map[int64]float64, lengths map[string]int) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,17 +179,17 @@ func (b *inbox) missing(samples map[string]map[int64]float64, lengths map[string
 	return n
 }
 
-// check is one guarantee, with its violations.
+// check is one guarantee that a run tests, with the violations that it found.
 type check struct {
 	Name, Found string
 	Wrong       []string
 }
 
-// arrivalTime is how long after the load the last events may arrive.
+// arrivalTime is how long after the end of the load the last event may arrive.
 const arrivalTime = 3 * time.Minute
 
-// check compares the data of the servers and the receiver with the acknowledged writes. It returns the time
-// until the last event arrived.
+// check compares what the servers have stored and what the receiver got with the acknowledged writes. It returns
+// the time until the last event arrived.
 func (s *soak) check(ctx context.Context, m *mix) ([]check, time.Duration, error) {
 	began := time.Now()
 	stored, placed := check{Name: "Each acknowledged upload is read back with its values"}, check{Name: "Each acknowledged order exists, once"}
@@ -241,7 +241,7 @@ func (s *soak) check(ctx context.Context, m *mix) ([]check, time.Duration, error
 		missing = s.inbox.missing(s.truth.samples, lengths)
 	}
 	arrived := time.Since(began)
-	s.inbox.mu.Lock() // messages may still arrive
+	s.inbox.mu.Lock() // the receiver may still add messages
 	defer s.inbox.mu.Unlock()
 	delivered := check{Name: "Each event is delivered, with one id, in order per key", Found: fmt.Sprintf("%d messages, %d of them sent once more", len(s.inbox.ids), s.inbox.repeated), Wrong: s.inbox.wrong}
 	if missing > 0 {
@@ -297,7 +297,7 @@ func (s *soak) readNights(ctx context.Context, m *mix, u *person) (map[string]bo
 	return dates, nil
 }
 
-// readOrders returns how many events each order of a user has.
+// readOrders returns the number of events of each order of a user, as the server has them.
 func (s *soak) readOrders(ctx context.Context, m *mix, u *person) (map[string]int, error) {
 	found := map[string]int{}
 	for page := 1; ; page++ {

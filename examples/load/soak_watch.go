@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// reading holds the measurements at one instant.
+// reading has the measurements at one instant of a run.
 type reading struct {
 	at      time.Duration // from the start of the load
 	writes  int           // number of acknowledged writes
-	memory  [2]int64      // resident bytes of each server; 0 while it is killed
+	memory  [2]int64      // resident memory of each server in bytes; 0 while it is down
 	handles [2]int        // open files of each server
 	tables  map[string]int64
 	log     int64 // bytes of the write-ahead log
 	text    int64 // bytes of the logs of the servers and of PostgreSQL
 }
 
-// readings is the number of readings that a long run has.
+// readings is the number of readings in a long run, from which the interval between them follows.
 const readings = 600
 
-// watch takes readings until ctx ends.
+// watch takes readings at intervals until ctx ends, and returns them.
 func (s *soak) watch(ctx context.Context) (all []reading) {
 	tick := time.NewTicker(max(time.Second, s.duration/readings))
 	defer tick.Stop()
@@ -46,7 +46,7 @@ func (s *soak) watch(ctx context.Context) (all []reading) {
 		s.mu.Unlock()
 		var err error
 		if r.tables, r.log, err = s.sizes(ctx); err != nil {
-			continue // PostgreSQL is down
+			continue // PostgreSQL was killed and is down
 		}
 		for _, name := range []string{"server-1.log", "server-2.log", "db/log"} {
 			if info, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
@@ -57,8 +57,8 @@ func (s *soak) watch(ctx context.Context) (all []reading) {
 	}
 }
 
-// sizes reads the bytes of each table with its indexes, partitions together, and of the write-ahead
-// log.
+// sizes returns the size in bytes of each table with its indexes, the partitions of a table added up, and of the
+// write-ahead log.
 func (s *soak) sizes(ctx context.Context) (tables map[string]int64, log int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -106,18 +106,20 @@ func handles(pid int) int {
 	return len(files)
 }
 
-// queues lists the tables whose rows are deleted when the work is done. Other tables grow with the stored data.
+// queues lists the tables from which rows are deleted when their work is done. All other tables grow with the
+// stored data.
 var queues = []string{"webhook_pending", "webhook_delivery", "segment", "pull_task", "bulk_item", "continuous_task", "order_hold"}
 
-// judged is the shortest run whose growth is judged.
+// judged is the shortest duration of a run in which the growth of memory and tables is checked.
 const judged = 2 * time.Minute
 
-// growth compares the last third of a run with the second third; the first third is for warming up.
+// growth checks that memory, files and tables do not grow without end. It compares the last third of a run with the
+// second third; in the first third the servers warm up.
 //
 // The median memory and the median number of open files of the server that is never killed, and the largest size of
-// each queue, may grow by a fifth. What grows with the data may grow at most half as fast again as before: other
-// tables per acknowledged write, logs per minute. A constant allowance covers changes in steps, such as garbage
-// collections, file extents and vacuum runs.
+// each queue, may grow by a fifth. The growth rate of other tables (per acknowledged write) and of logs (per
+// minute) may be half as large again. A constant allowance covers changes in steps, such as garbage collections,
+// file extents and vacuum runs.
 func growth(all []reading, long time.Duration) []check {
 	if long < judged {
 		return nil
@@ -172,11 +174,12 @@ func growth(all []reading, long time.Duration) []check {
 	return []check{memory, files, queued, kept, wal, text}
 }
 
-// Factors by which an amount and a rate may be larger in the last third than in the second.
+// level is the factor by which an amount may be larger in the last third of a run than in the second, speed the
+// factor for a growth rate.
 const level, speed = 1.2, 1.5
 
-// compare reports a violation if a value is larger at the end than in the middle by more than a factor and a
-// constant allowance.
+// compare returns a check that fails if a value at the end of a run is above factor times its value in the middle
+// plus slack.
 func compare(name string, earlier, later, factor, slack float64) check {
 	c := check{Name: name, Found: fmt.Sprintf("%.1f in the middle, %.1f at the end", earlier, later)}
 	if later > factor*earlier+slack {

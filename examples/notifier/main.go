@@ -1,5 +1,5 @@
-// Notifier is an example of an own way to deliver events: it appends each signed message to a file, one JSON object
-// per line, for programs that read files. The test runs the conformance suite of notifiers.
+// Notifier shows how a host delivers events in a way of its own: it appends each signed message to a file, one JSON
+// object on each line, for programs that read files. The test runs the conformance suite of notifiers.
 //
 //	go run ./examples/notifier
 //
@@ -28,7 +28,7 @@ import (
 // Scheme is the URL scheme of endpoints, as in files://name.
 const Scheme = "files"
 
-// Message is a line of a file.
+// Message is one delivered message, as one line of JSON in a file.
 type Message struct {
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
@@ -43,7 +43,7 @@ type Files struct {
 
 var _ webhook.Notifier = (*Files)(nil)
 
-// NewFiles returns a notifier for a folder.
+// NewFiles returns a notifier that appends to files in a folder.
 func NewFiles(folder string) *Files { return &Files{folder: folder} }
 
 // Notify appends one message to the file that the URL names. The file must exist; the program that reads it
@@ -91,7 +91,7 @@ func main() {
 	}
 }
 
-// run sends one message and reads it back.
+// run delivers one signed message to a file, reads it back and prints it.
 func run(ctx context.Context, out io.Writer) error {
 	folder, err := os.MkdirTemp("", "notifier")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Record is the entry of the provider in the list of providers.
+// Record is the provider's entry in the host's list of providers.
 func Record() healthdata.Provider {
 	return healthdata.Provider{
 		Slug: "tidewater", Name: "Tidewater Scales", Class: "cloud", AuthType: "password", Category: "device",
@@ -25,32 +25,34 @@ func Record() healthdata.Provider {
 	}
 }
 
-// Connector is the connector of an invented maker of scales: a person signs in with a name and a password, and
-// weighings come in pages. It has no state and is safe for concurrent use.
+// Connector connects to an invented maker of scales. A person signs in with a name and a password, and the API
+// returns weighings in pages. It has no state and is safe for concurrent use.
 type Connector struct {
 	url    string
 	client *http.Client
 }
 
-// NewConnector returns the connector of an API at url.
+// NewConnector returns a Connector for the provider's API at url.
 func NewConnector(url string) *Connector {
 	return &Connector{url, &http.Client{Timeout: 20 * time.Second}}
 }
 
-// Flows returns the connector. Tokens of this provider do not expire, so it has no Refresher.
+// Flows returns the connector in the form that package linking takes. It has no Refresher, because tokens of this
+// provider do not expire.
 func (c *Connector) Flows() linking.ProviderConnector {
 	return linking.ProviderConnector{Password: c, Revoker: c, Puller: c}
 }
 
-// refused is an answer with another status than 200 or 204.
+// refused is the error for an answer whose HTTP status is neither 200 nor 204.
 type refused struct {
 	status int
-	wait   time.Duration // wait that the answer demands; 0 if it states none
+	wait   time.Duration // how long the answer asks to wait; 0 if it does not say
 }
 
 func (e *refused) Error() string { return fmt.Sprintf("the provider answered %d", e.status) }
 
-// call makes one request. Its errors contain neither an address nor a token.
+// call makes one request to the API, and decodes the answer into out. Its errors contain neither the address nor
+// the token.
 func (c *Connector) call(ctx context.Context, method, path, token string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -73,7 +75,7 @@ func (c *Connector) call(ctx context.Context, method, path, token string, in, ou
 	case answer.StatusCode == http.StatusNoContent:
 		return nil
 	case answer.StatusCode != http.StatusOK:
-		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // the provider sends no dates
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // this provider sends seconds, not a date
 		return &refused{answer.StatusCode, time.Duration(max(seconds, 0)) * time.Second}
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out); err != nil {
@@ -82,7 +84,7 @@ func (c *Connector) call(ctx context.Context, method, path, token string, in, ou
 	return nil
 }
 
-// answerOf returns the answer in an error; zero if it has none.
+// answerOf returns the refused answer that caused an error; zero if none did.
 func answerOf(err error) refused {
 	var r *refused
 	if errors.As(err, &r) {
@@ -91,7 +93,7 @@ func answerOf(err error) refused {
 	return refused{}
 }
 
-// SignIn implements [linking.PasswordFlow].
+// SignIn implements [linking.PasswordFlow]: it exchanges a name and a password for a token.
 func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	var out struct{ Token, Account string }
 	err := c.call(ctx, http.MethodPost, "/token", "", map[string]string{"name": r.Username, "password": r.Password}, &out)
@@ -104,12 +106,12 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	return linking.PasswordResponse{Grant: linking.Grant{ExternalUserID: out.Account, Secret: []byte(out.Token)}}, nil
 }
 
-// CompleteMFA implements [linking.PasswordFlow]. The provider sends no codes.
+// CompleteMFA implements [linking.PasswordFlow]. The provider never asks for a code, so it is not called.
 func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
 	return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 }
 
-// Revoke implements [linking.Revoker]. A token that the provider does not know has ended.
+// Revoke implements [linking.Revoker]. A token that the provider does not know counts as revoked.
 func (c *Connector) Revoke(ctx context.Context, secret []byte) error {
 	err := c.call(ctx, http.MethodDelete, "/token", string(secret), nil, nil)
 	if err != nil && answerOf(err).status != http.StatusUnauthorized {
@@ -118,7 +120,7 @@ func (c *Connector) Revoke(ctx context.Context, secret []byte) error {
 	return nil
 }
 
-// Pull implements [linking.Puller]: one request is one page of weighings.
+// Pull implements [linking.Puller]: one request returns one page of weighings.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	if r.Resource != "weight" {
 		return linking.PullPage{}, fmt.Errorf("pull: %w: resource: must be weight", healthlab.Unimplemented)
@@ -134,7 +136,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	err := c.call(ctx, http.MethodGet, "/weighings?"+q.Encode(), string(r.Secret), nil, &out)
 	switch answer := answerOf(err); answer.status {
 	case http.StatusUnauthorized:
-		return linking.PullPage{}, &linking.GrantError{} // there is no renewal, so the person has to link again
+		return linking.PullPage{}, &linking.GrantError{} // the token cannot be renewed, so the person has to link again
 	case http.StatusTooManyRequests:
 		return linking.PullPage{}, &linking.RateLimitError{Wait: answer.wait}
 	}

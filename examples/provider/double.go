@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// double is a test server with the provider's API. It has one person, ann, with a weighing at 7:00 each day.
+// double is a test server with the provider's API. It has one invented person, ann, with a weighing at 7:00 each
+// day.
 type double struct {
 	mu     sync.Mutex
 	tokens map[string]bool
@@ -66,7 +67,7 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// weighings returns the weighings in a time range.
+// weighings returns ann's weighings in a time range, as the JSON of the API.
 func weighings(from, to time.Time) []map[string]any {
 	out := []map[string]any{}
 	for at := from.Truncate(24 * time.Hour).Add(7 * time.Hour); at.Before(to); at = at.AddDate(0, 0, 1) {
@@ -79,5 +80,5 @@ func weighings(from, to time.Time) []map[string]any {
 
 func reply(w http.ResponseWriter, doc any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(doc) // a caller who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(doc) // an error means that the caller has disconnected
 }

@@ -27,7 +27,7 @@ func main() { run(context.Background(), os.Stdout) }
 func run(ctx context.Context, out io.Writer) {
 	api := httptest.NewServer(&double{tokens: map[string]bool{}})
 	defer api.Close()
-	secret := make([]byte, 64) // kept like the data: it seals what the provider gives, and signs link tokens
+	secret := make([]byte, 64) // encrypts credentials and signs link tokens; a real host stores it
 	must(rand.Read(secret))
 	sealer := must(healthlab.NewAESSealer("1", map[string][]byte{"1": secret[:32]}))
 	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.New over sqlite.Open or postgres.Open
@@ -37,15 +37,15 @@ func run(ctx context.Context, out io.Writer) {
 	links := must(linking.New(store.Linking(), health, connectors, sealer, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{secret[32:]}}))
 	refresher := must(linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, nil))
 	pulls := must(pull.New(store.Pulls(), health, refresher, connectors, nil))
-	go func() { must(0, health.Run(ctx)) }() // erases deleted users
-	go func() { must(0, pulls.Run(ctx)) }()  // fetches
+	go func() { must(0, health.Run(ctx)) }() // erases deleted users after their grace period
+	go func() { must(0, pulls.Run(ctx)) }()  // fetches data from the provider
 
-	team := healthlab.TeamID{UUID: uuid.UUID{2}} // choose it once
+	team := healthlab.TeamID{UUID: uuid.UUID{2}} // a fixed id: data is found by it
 	ann := must(health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "ann"}))
 	token := must(links.CreateToken(ctx, team, linking.NewToken{User: ann.ID})).Token // for the person's browser
 	signIn := linking.PasswordSignIn{Provider: Record().Slug, Username: "ann", Password: "correct horse"}
 	fmt.Fprintln(out, "signed in:", must(links.SignIn(ctx, token, signIn)).State)
-	for must(pulls.Progress(ctx, team, ann.ID, Record().Slug)).Done == 0 { // a host serves other people meanwhile
+	for must(pulls.Progress(ctx, team, ann.ID, Record().Slug)).Done == 0 { // until all data is fetched
 		time.Sleep(50 * time.Millisecond)
 	}
 	weights := must(health.AllSamples(ctx, team, ann.ID, healthdata.SampleQuery{Resource: "weight"}))

@@ -22,18 +22,18 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// apiKey opens the API of this program. It is no secret: the person is invented.
+// apiKey is the API key of this program. It need not be secret, because the person is invented.
 const apiKey = "sk_questions"
 
 // person is an invented person with three months of invented data, and the services that answer questions about
-// it.
+// this data.
 type person struct {
 	team      healthlab.TeamID
 	user      healthlab.UserID
 	health    *healthdata.Service
 	questions *aggregate.Service
 	labs      *labhistory.Service
-	handler   http.Handler // the API, and assistants at /mcp
+	handler   http.Handler // the HTTP API, and the Model Context Protocol at /mcp
 }
 
 func newPerson(ctx context.Context) (*person, error) {
@@ -66,7 +66,7 @@ func newPerson(ctx context.Context) (*person, error) {
 	return p, p.serve()
 }
 
-// serve sets the HTTP handler.
+// serve builds the HTTP handler of -serve.
 func (p *person) serve() error {
 	known := func(r *http.Request) bool {
 		key := r.Header.Get("x-service-api-key")
@@ -106,7 +106,8 @@ func (p *person) serve() error {
 	return nil
 }
 
-// measure stores three months of days and nights, and two weeks of glucose, without weights.
+// measure stores the person's invented data: days and nights of three months, and glucose of two weeks. There are
+// no weights.
 func (p *person) measure(ctx context.Context) error {
 	from := healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}}
 	first := healthlab.Date{Year: 2026, Month: 1, Day: 1}
@@ -138,12 +139,12 @@ func (p *person) measure(ctx context.Context) error {
 	return err
 }
 
-// laboratory has two finished orders, as orders.Service of a host has.
+// laboratory returns two invented, finished orders. In a host, orders.Service does this.
 type laboratory struct{ p *person }
 
 var labIDs = []orders.OrderID{{UUID: uuid.MustParse("0199a000-0000-7000-8000-000000000001")}, {UUID: uuid.MustParse("0199a000-0000-7000-8000-000000000002")}}
 
-// List returns the laboratory's two orders.
+// List returns the two orders.
 func (l laboratory) List(context.Context, orders.Query) (page orders.Page, err error) {
 	known := labresult.Normal
 	for _, id := range labIDs {
@@ -155,7 +156,7 @@ func (l laboratory) List(context.Context, orders.Query) (page orders.Page, err e
 	return page, nil
 }
 
-// Results returns the results of an order: that in winter in mg/dL, that in spring in mmol/L.
+// Results returns the results of an order: the winter's in mg/dL, the spring's in mmol/L.
 func (laboratory) Results(_ context.Context, _ healthlab.TeamID, id orders.OrderID) (out orders.OrderResults, err error) {
 	day, ldl := "2025-12-10", numeric("LDL cholesterol", "2089-1", "160", "mg/dL", "<130")
 	if id == labIDs[1] {

@@ -16,9 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// newReceiver returns a receiver with a function for each type of payload that this program prints. A real program
-// stores the payload by the id of its object. The ids of handled messages are kept in file; if file is empty, in
-// memory.
+// newReceiver returns a receiver that prints each event, with one function for each type of payload. A real program
+// stores the payload under the id of its object. The ids of handled messages are stored in file, or in memory if
+// file is empty.
 func newReceiver(ctx context.Context, secrets []webhook.Secret, file string, out io.Writer) (*receiver.Receiver, error) {
 	d := &reporter{out: out}
 	seen := memory.NewSeen(nil)
@@ -62,16 +62,16 @@ func newReceiver(ctx context.Context, secrets []webhook.Secret, file string, out
 	receiver.On(r, func(_ context.Context, e receiver.Event, o *orders.Order) error {
 		return d.printEvent(e, "order %s is %s", o.ID, o.LastEvent.Status.LowLevel())
 	})
-	// All other types, including types that are newer than this program.
+	// OnOther handles all other types of events, including types that are newer than this program.
 	r.OnOther(func(_ context.Context, e receiver.Event) error {
 		return d.printEvent(e, "%d bytes", len(e.Data))
 	})
 	return r, nil
 }
 
-// reporter prints events, one per line.
+// reporter prints events, one on each line.
 type reporter struct {
-	mu  sync.Mutex // keeps lines from mixing
+	mu  sync.Mutex // one goroutine prints at a time
 	out io.Writer
 }
 
@@ -81,17 +81,17 @@ func (d *reporter) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// observe prints messages that no function has handled.
+// observe prints messages that no function of newReceiver handled, such as repeated ones, and errors.
 func (d *reporter) observe(_ context.Context, e receiver.Event, o receiver.Outcome, err error) {
 	switch {
 	case err != nil:
 		d.print("refused: %s", healthlab.KindOf(err))
-	case o != receiver.Applied: // printed already
+	case o != receiver.Applied: // the function of its type has printed an applied event
 		d.print("%s: %s", o, e.Type)
 	}
 }
 
-// printEvent prints one event.
+// printEvent prints one event as a line: its type, the client user id and a formatted text.
 func (d *reporter) printEvent(e receiver.Event, format string, args ...any) error {
 	who := e.ClientUserID
 	if who == "" {

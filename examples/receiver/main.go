@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends.
+// run receives webhooks until ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("receiver", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	select {
 	case err := <-served:
 		return err
-	case <-ctx.Done(): // what is being handled may finish; the sender repeats the rest
+	case <-ctx.Done(): // running handlers may finish; the sender repeats other messages
 		return server.Shutdown(context.WithoutCancel(ctx))
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/operations/mcp"
 )
 
-// assistantsPath is the path at which assistants connect.
+// assistantsPath is the path at which AI assistants connect by the Model Context Protocol.
 const assistantsPath = "/mcp"
 
-// withAssistants adds the Model Context Protocol to the API, with the keys of the API.
+// withAssistants adds the Model Context Protocol to the API. Assistants authenticate with API keys.
 func (s *host) withAssistants(next http.Handler) (http.Handler, error) {
 	name := s.keyHeader
 	if name == "" {
@@ -57,13 +57,13 @@ func runAssistant(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	return passAssistant(ctx, args, os.Stdin, openOutput{stdout}, stderr)
 }
 
-// openOutput is an output that stays open when a connection closes it.
+// openOutput is an output whose Close does nothing, so that a protocol connection cannot close standard output.
 type openOutput struct{ io.Writer }
 
 // Close does nothing.
 func (openOutput) Close() error { return nil }
 
-// passAssistant connects an assistant at an input and an output to a running server.
+// passAssistant connects an assistant, which speaks over an input and an output, to a running server.
 func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdout io.WriteCloser, stderr io.Writer) error {
 	f := flag.NewFlagSet("server mcp", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -94,7 +94,7 @@ func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdo
 	return nil
 }
 
-// pass copies messages in both directions until one side ends.
+// pass copies protocol messages between two connections, in both directions, until one of them ends.
 func pass(ctx context.Context, from, to sdk.Connection) error {
 	for {
 		m, err := from.Read(ctx)
@@ -107,10 +107,10 @@ func pass(ctx context.Context, from, to sdk.Connection) error {
 	}
 }
 
-// bearer is a transport that sends a key with each request.
+// bearer is an HTTP transport that sends an API key with each request.
 type bearer string
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper]. It sends the key as a bearer token.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+string(b))

@@ -13,9 +13,9 @@ import (
 
 const auditUsage = "audit: the commands are: server audit verify [-anchor FILE] [flags of the server], server audit anchor [flags of the server]"
 
-// runAudit is the commands "server audit verify", which checks the access log of every team in the store and prints
-// a line for each, and "server audit anchor", which prints the signed end of each log, to be kept elsewhere. Both
-// take the flags of the server.
+// runAudit executes "server audit verify" and "server audit anchor". verify checks the access log of every team in
+// the store and prints a line for each. anchor prints a signed copy of the last line of each log, to be kept
+// outside of the store. Both take the flags of the server.
 func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(auditUsage)
@@ -35,7 +35,7 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 }
 
-// onHost calls do with the host that the flags describe; the host serves no requests.
+// onHost assembles the service that the flags describe and calls do with it. The service does not serve requests.
 func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host) error) (err error) {
 	c, _, err := flags(args, stderr)
 	if err != nil {
@@ -63,7 +63,7 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	return do(s)
 }
 
-// keptAnchors removes -anchor FILE from the start of the arguments, and returns the anchors in the file.
+// keptAnchors returns the anchors in the file of -anchor FILE, if the arguments begin so, and the other arguments.
 func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	if len(args) == 0 || args[0] != "-anchor" {
 		return nil, args, nil
@@ -75,7 +75,7 @@ func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: -anchor: %w", err)
 	}
-	defer func() { _ = file.Close() }() // the file was only read
+	defer func() { _ = file.Close() }() // closing a file that was only read loses nothing
 	kept, err := accesslog.ReadAnchors(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: -anchor must name what server audit anchor or an export of the log wrote: %w", err)
@@ -83,7 +83,8 @@ func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	return kept, args[2:], nil
 }
 
-// printAnchors prints the signed end of each access log, one JSON object per line.
+// printAnchors prints an anchor (a signed copy of the last line) of each team's access log, one JSON object on each
+// line.
 func (s *host) printAnchors(ctx context.Context, stdout io.Writer) error {
 	anchors, err := s.Access.SignHeads(ctx)
 	if err != nil {
@@ -97,7 +98,8 @@ func (s *host) printAnchors(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// verifyAccess checks the access logs of all teams. It returns an error only after all were checked.
+// verifyAccess checks the access logs of all teams and prints a line for each. It returns an error after it has
+// checked all of them.
 func (s *host) verifyAccess(ctx context.Context, kept []accesslog.Anchor, stdout io.Writer) error {
 	return s.Access.VerifyAll(ctx, kept, func(team healthlab.TeamID, v accesslog.Verification, err error) {
 		if err != nil {

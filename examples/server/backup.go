@@ -12,9 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/sqlite"
 )
 
-// runBackup is the command "server backup": it copies the folder of -data, also while a server uses it. It writes
-// the keys of persons and the secret to a separate folder. So a copy of the data alone cannot be read, and erasing a
-// person makes the person's data in all copies unreadable, because the person's key is deleted.
+// runBackup is the command "server backup": it copies the folder of -data, even while a server uses it. It writes
+// the keys of persons and the secret to another folder, so the copy of the data cannot be read without that folder.
+// Erasing a person deletes the person's key and so makes the person's data in all copies unreadable.
 func runBackup(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	f := flag.NewFlagSet("server backup", flag.ContinueOnError)
 	dir := f.String("data", defaultDataDir, "`folder` as the server has it")
@@ -34,8 +34,8 @@ func runBackup(ctx context.Context, args []string, stdout, _ io.Writer) error {
 			return fmt.Errorf("backup: %w", err)
 		}
 	}
-	// The data is copied before the keys, so that there is a key for each row of the copy, and before the files,
-	// because a file without a row is never shown but a row without its file would be.
+	// The data is copied before the keys, so that there is a key for each copied row. It is copied before the
+	// files, because a row without its file would be a visible loss, but a file without a row is never shown.
 	if err := sqlite.Backup(ctx, filepath.Join(*dir, dataFile), filepath.Join(*to, dataFile)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -52,7 +52,7 @@ func runBackup(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// copyIfThere copies a file or a folder, if it exists.
+// copyIfThere copies a file or a folder. A missing one is no error.
 func copyIfThere(from, to string) error {
 	info, err := os.Stat(from)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// command is a command of the program, selected by the first argument. Without one the program serves.
+// command is a command of the program, named by the first argument. Without a command the program serves.
 type command struct {
 	name, does, example string
 	run                 func(ctx context.Context, args []string, stdout, stderr io.Writer) error
@@ -32,7 +32,7 @@ func commands() []command {
 	}
 }
 
-// findCommand returns the command that the arguments name, and the arguments after it.
+// findCommand returns the command that the first argument names, and the arguments after it.
 func findCommand(args []string) (command, []string, error) {
 	all := commands()
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
@@ -47,10 +47,10 @@ func findCommand(args []string) (command, []string, error) {
 	return command{}, nil, fmt.Errorf("%q is no command; the nearest one is %s, and server help lists all", args[0], nearestOf(args[0], names))
 }
 
-// Commit of the build and its date (RFC 3339), if the linker sets them (make release).
+// commit and commitDate (RFC 3339) are the commit of the build; empty unless the linker sets them (make release).
 var commit, commitDate string
 
-// runVersion prints facts about the build, one name and value per line.
+// runVersion prints facts about the build, a name and a value on each line.
 func runVersion(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if len(args) > 0 {
 		return fmt.Errorf("version takes no arguments")

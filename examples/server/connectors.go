@@ -21,8 +21,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// guard returns the guard that keeps requests to URLs from teams out of private networks. In a sandbox,
-// addresses of this machine are allowed.
+// guard returns the guard of requests to URLs that teams set: it refuses addresses in private networks. In a
+// sandbox it allows addresses of this machine.
 func (c *config) guard() *webhook.Guard {
 	if c.environment != healthlab.Sandbox {
 		return &webhook.Guard{}
@@ -32,15 +32,15 @@ func (c *config) guard() *webhook.Guard {
 	}}
 }
 
-// sources holds the configured providers, with their connectors.
+// sources has the providers that users can connect, and their connectors by slug.
 type sources struct {
 	providers  *healthdata.Providers
 	connectors map[string]linking.ProviderConnector
 }
 
-// sources reads the providers that the flags name: a list of providers, a folder with configured ones and
-// Nightscout, doubles, and a file with OAuth clients. Only in a sandbox, all other providers of the list get
-// invented connectors, which accept any password.
+// sources reads the providers that the flags name: the list of providers, a folder with files that describe further
+// ones, the doubles (test servers), and a file with OAuth clients. In a sandbox, each other provider of the list
+// gets an invented connector, which accepts any password.
 func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	list, err := readProviders(c.providers)
 	if err == nil && c.providers == "" && c.environment != healthlab.Sandbox {
@@ -77,8 +77,8 @@ func existing(list *healthdata.Providers) (*healthdata.Providers, error) {
 	}))
 }
 
-// read adds the providers of a folder: NAME.json describes a provider's API, and NAME.client has the OAuth
-// client.
+// read adds Nightscout and the providers of a folder: NAME.json describes a provider's API, NAME.client has its
+// OAuth client.
 func (s *sources) read(dir string, guard *webhook.Guard) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// connect adds the providers for which a file has an OAuth client.
+// connect adds a connector for each provider whose OAuth client is in the file.
 func (s *sources) connect(file string, guard *webhook.Guard) error {
 	clients, err := registry.ReadFile(file, os.LookupEnv)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *sources) connect(file string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// add replaces providers in the list by the given ones with the same slugs.
+// add adds providers with their connectors. They replace providers in the list that have the same slugs.
 func (s *sources) add(found []connected) (err error) {
 	records, replaced := []healthdata.Provider{}, map[string]bool{}
 	for _, x := range found {

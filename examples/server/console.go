@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/console"
 )
 
-// withConsole serves the console of the first team at consolePath, unless there is no management key with which a
-// person could sign in.
+// withConsole adds the console of the first team at consolePath. It adds nothing without a management key, with
+// which people sign in.
 func (s *host) withConsole(api http.Handler) (http.Handler, error) {
 	if s.managementKey == "" && len(s.teamKeys) == 0 {
 		return api, nil
@@ -32,7 +32,7 @@ func (s *host) withConsole(api http.Handler) (http.Handler, error) {
 	}), nil
 }
 
-// printConsoleLink prints an address that signs in to the console and opens a page.
+// printConsoleLink prints an address that signs a person in to the console and opens a page of it.
 func (s *host) printConsoleLink(out io.Writer, page string) {
 	key := s.managementKey
 	if key == "" && len(s.teamKeys) > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/reference"
 )
 
-// withReference serves the pages of the contract at /docs/.
+// withReference adds the HTML pages of the API's contract at /docs/.
 func withReference(next, api http.Handler) http.Handler {
 	pages := reference.Handler(api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,21 +23,22 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// connected is a provider with its connector.
+// connected is a provider with its connector, for the list of providers.
 type connected struct {
 	record healthdata.Provider
 	flows  linking.ProviderConnector
-	origin string // address of a double's server
+	origin string // address of the double (test server); empty for a real provider
 }
 
 const (
 	doublePeople = 3
 	doubleDays   = 90
-	// doubleWord is the verify token and signing secret of messages that doubles send.
+	// doubleWord is the verify token and the signing secret of messages that doubles (test servers of providers)
+	// send.
 	doubleWord = "double"
 )
 
-// doubles lists the providers that have a double.
+// doubles lists the providers for which there is a double: a test server with the provider's API.
 var doubles = []struct {
 	slug  string
 	serve func(double.Options) http.Handler
@@ -60,8 +61,8 @@ func handlerOf[S http.Handler](create func(double.Options) (S, func(*double.Pers
 	}
 }
 
-// startDoubles serves a double (a test server) of each provider on a port of this machine until ctx ends. url
-// is the address of this service.
+// startDoubles serves a double (test server) of each provider in doubles, on a port of this machine, until ctx
+// ends. url is the address of this service, to which doubles send messages.
 func (c *config) startDoubles(ctx context.Context, url string) error {
 	var people []*double.Person
 	for i := range doublePeople {
@@ -73,7 +74,7 @@ func (c *config) startDoubles(ctx context.Context, url string) error {
 			return fmt.Errorf("-doubles: %w", err)
 		}
 		server := &http.Server{Handler: d.serve(double.Options{People: people}), ReadHeaderTimeout: requestTimeout}
-		go func() { _ = server.Serve(listener) }() // Serve ends when ctx does
+		go func() { _ = server.Serve(listener) }() // Serve returns once ctx has ended
 		context.AfterFunc(ctx, func() { _ = server.Close() })
 		provider, origin := registry.Find(d.slug), "http://"+listener.Addr().String()
 		connector, err := provider.New(rest.Client{ID: "id", Secret: "secret", Key: double.SuuntoKey}, &rest.Options{

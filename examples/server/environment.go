@@ -10,12 +10,12 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
-// variablePrefix is the prefix of environment variables that are settings. Those of tests and tools begin with
+// variablePrefix is the prefix of environment variables that set a flag. Variables of tests and tools begin with
 // HEALTHLABTEST_.
 const variablePrefix = "HEALTHLAB"
 
-// checkVariables refuses environment variables (NAME=VALUE) with the prefix of settings that name no setting, and
-// those whose value has another type than the setting.
+// checkVariables refuses environment variables (NAME=VALUE) with this prefix that name no flag, or whose value has
+// another type than the flag.
 func checkVariables(environment []string, f *flag.FlagSet) error {
 	known := map[string]*flag.Flag{}
 	f.VisitAll(func(one *flag.Flag) {
@@ -30,7 +30,7 @@ func checkVariables(environment []string, f *flag.FlagSet) error {
 		if setting == nil {
 			return fmt.Errorf("the environment variable %s is no setting; the nearest one is %s", name, nearestOf(name, slices.Sorted(maps.Keys(known))))
 		}
-		if value == "" { // an empty variable counts as not set
+		if value == "" { // an empty variable is ignored
 			continue
 		}
 		if err := checkValue(setting, value); err != nil {

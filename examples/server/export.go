@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// sampleLine is one line of an export.
+// sampleLine is one sample, as one line of JSON.
 type sampleLine struct {
 	Provider   string                `json:"provider"`
 	SourceType healthdata.SourceType `json:"source_type"`
@@ -30,7 +30,7 @@ type sampleLine struct {
 	attributes
 }
 
-// attributes is [series.Attrs] with the names of the export.
+// attributes has the fields of [series.Attrs] under their names in the export.
 type attributes struct {
 	healthlab.Private
 
@@ -51,8 +51,8 @@ type attributes struct {
 	Rank         uint32    `json:"-"`
 }
 
-// runExport is the command "server export": it writes the samples of one user and resource as JSON, one sample per
-// line, ordered by series and time.
+// runExport executes "server export": it writes the samples of one user and resource, one JSON object on each line,
+// ordered by series and time.
 func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	f := flag.NewFlagSet("server export", flag.ContinueOnError)
 	address := f.String("database-url", "", "postgres://… as the server has it")
@@ -76,7 +76,7 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 		*secretFile = filepath.Join(*dir, secretName)
 	}
 	if *secretFile != "" || *sealingFile != "" {
-		if *secretFile != "" { // newMaster would create a missing file
+		if *secretFile != "" { // refuse a missing file, which newMaster would create
 			if _, err := os.Stat(*secretFile); err != nil {
 				return fmt.Errorf("-secret-file: %w", err)
 			}
@@ -101,11 +101,11 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	return exportSamples(ctx, kept.Data(), team, user, *resource, &exported{to: json.NewEncoder(stdout), progress: stderr})
 }
 
-// exported writes lines of an export, and prints the progress to another writer.
+// exported writes the lines of an export, and prints the progress to another writer.
 type exported struct {
 	to            *json.Encoder
 	progress      io.Writer
-	samples, size int // number of written samples, and of all series
+	samples, size int // number of written samples, and of samples in all series
 	began, shown  time.Time
 }
 
@@ -121,7 +121,7 @@ func (e *exported) write(line *sampleLine) error {
 	return e.to.Encode(line)
 }
 
-// exportSamples writes the samples of a resource from one consistent view.
+// exportSamples writes all samples of a user's resource, as they are at one instant.
 func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource string, lines *exported) error {
 	lines.began, lines.shown = time.Now(), time.Now()
 	return data.View(ctx, team, user, healthdata.Once(func(v healthdata.View) error {

@@ -14,7 +14,7 @@ import (
 // fhirPath is the path at which FHIR R4 is served.
 const fhirPath = "/fhir/r4"
 
-// withFHIR serves FHIR beside the API, with the same authentication and limits.
+// withFHIR adds FHIR to the API, with the API's authentication and limits.
 func (s *host) withFHIR(next http.Handler) (http.Handler, error) {
 	tokens, err := s.smartTokens()
 	if err != nil {
@@ -36,10 +36,10 @@ func (s *host) withFHIR(next http.Handler) (http.Handler, error) {
 	}), nil
 }
 
-// pushTimeout is the longest duration of a request to a FHIR server of a team.
+// pushTimeout is the time limit of one request to a team's FHIR server.
 const pushTimeout = 30 * time.Second
 
-// addPipelines adds the pushing of data to the FHIR servers of teams.
+// addPipelines adds the background work that sends data of users to the FHIR servers of their teams.
 func (s *host) addPipelines(c *service.Config) error {
 	if !s.ehrPipelines {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/devices/fileupload"
 )
 
-// fileUploadPath is the path for uploading files of devices and phones; a user id follows.
+// fileUploadPath is the path for uploading export files of devices and phones. The id of the user follows it.
 const fileUploadPath = "/v2/import"
 
-// withFileUpload adds the upload of files to the API, with the same authentication and limits.
+// withFileUpload adds the upload of export files to the API, with the API's authentication and limits.
 func (s *host) withFileUpload(next http.Handler) (http.Handler, error) {
 	h, err := fileupload.Handler(fileupload.Config{API: s.API(), Health: s.Health})
 	if err != nil {

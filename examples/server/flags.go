@@ -23,7 +23,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// config holds the values of the flags.
+// config has the values of the flags, and what is read from the files that they name.
 type config struct {
 	version, printConfig bool
 	addr                 string
@@ -36,18 +36,18 @@ type config struct {
 	invented             []string
 	labCatalogue         string
 	apiKey               string
-	apiKeyMade           bool // the API key was derived from the secret
+	apiKeyMade           bool // apiKey was derived from the secret, as -api-key is not set
 	managementKey        string
-	teamKeyTexts         []string // parsed later, because the flag package would quote an invalid value
+	teamKeyTexts         []string // parsed after the flags: package flag would quote an invalid key
 	teamKeys             []teamKey
 	smartClients         string
 	providers            string
 	connectors           string
 	clientsFile          string
 	doubles              bool
-	served               []connected // the doubles to serve
+	served               []connected // providers with a running double (test server)
 	dataDir              string
-	freshDir             bool // dataDir is created for this process and removed at its end
+	freshDir             bool // dataDir is temporary and removed when the process ends
 	databaseURL          string
 	store                string
 	secretFile           string
@@ -57,8 +57,8 @@ type config struct {
 	encryptSamples       bool
 	ehrPipelines         bool
 	shards               int
-	sealer               healthlab.Sealer // made from -sealing-keys and -secret-file
-	signing              master           // read from -signing-key or -secret-file
+	sealer               healthlab.Sealer // encrypts keys of persons and secrets; from -sealing-keys and -secret-file
+	signing              master           // signs; from -signing-key or -secret-file
 	webhookURL           string
 	webhookSecret        string
 	proxyURL             string
@@ -96,10 +96,10 @@ type config struct {
 	brandColor           string
 	log                  *slog.Logger
 	logPath              string
-	logFile              *os.File // the file of logPath
+	logFile              *os.File // the open file logPath; nil without one
 }
 
-// flagGroup is a group of related flags.
+// flagGroup is a group of related flags, which the help prints together.
 type flagGroup struct {
 	name, about, example string
 	add                  func(*flag.FlagSet)
@@ -122,13 +122,13 @@ func (c *config) flagGroups() []flagGroup {
 	}
 }
 
-// serverFlags is the name of the flag set of the server.
+// serverFlags is the name of the server's flag set, by which help differs from that of commands.
 const serverFlags = "server"
 
-// flags reads the settings from the command line, the environment and the file of -config; the first that has a
-// setting counts. It also reads the secrets.
+// flags reads the settings from the command line, the environment and the file of -config. If several of them have
+// a setting, the first one counts. It also reads the secrets and opens the log.
 //
-// Secrets are best set by the environment or the file, because other users of the machine can see arguments.
+// Set secrets by the environment or the file: other users of the machine can see arguments of a process.
 func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	output := &logOutput{to: stderr}
 	c, f, err := settings(args, slog.New(slog.NewTextHandler(output, nil)))
@@ -143,7 +143,7 @@ func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	return c, f, nil
 }
 
-// settings reads and checks all settings except the secrets, and creates no file. It returns flag.ErrHelp if the
+// settings reads and checks all settings except the secrets. It creates no file. It returns flag.ErrHelp if the
 // arguments ask for help.
 func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	c := config{log: log}
@@ -165,7 +165,7 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	if err := ff.Parse(f, args, ff.WithEnvVarPrefix(variablePrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(configFile(f))); err != nil {
 		return config{}, nil, err
 	}
-	// checkEnvironment is first, because the other checks depend on it.
+	// checkEnvironment sets the environment, sandbox or production, on which the other checks depend.
 	for _, check := range []func() error{c.checkEnvironment, c.checkStore, c.checkAPI, c.checkPortal, c.checkNetwork, c.checkOrders, c.checkEvents, c.readTeamKeys, c.checkManagementKeys, c.placeSecrets} {
 		if err := check(); err != nil {
 			return config{}, nil, err
@@ -174,16 +174,16 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	return c, f, nil
 }
 
-// logName is the name of the log file of a tour, in the folder of the data.
+// logName is the name of the file, in the data folder, to which a tour logs.
 const logName = "server.log"
 
-// logOutput is a writer whose destination can be set later. to must not change while other goroutines write.
+// logOutput is a log destination that can be changed before other goroutines log.
 type logOutput struct{ to io.Writer }
 
-// Write writes to the destination of the log.
+// Write writes to the present destination.
 func (o *logOutput) Write(b []byte) (int, error) { return o.to.Write(b) }
 
-// openLog opens the log file, if there is one.
+// openLog sends the log to a file, if -log or a tour asks for one.
 func (c *config) openLog(output *logOutput) (err error) {
 	if c.logPath == "" && c.tour && c.dataDir != "" {
 		c.logPath = filepath.Join(c.dataDir, logName)
@@ -205,8 +205,8 @@ func (c *config) closeLog() error {
 	return c.logFile.Close()
 }
 
-// configFile reads the file of -config. It refuses a line whose name is not a flag, and suggests the most similar
-// flag.
+// configFile returns the parser of the file of -config. It refuses a line that names no flag, and suggests the most
+// similar flag.
 func configFile(f *flag.FlagSet) ff.ConfigFileParser {
 	return func(r io.Reader, set func(name, value string) error) error {
 		return ff.PlainParser(r, func(name, value string) error {
@@ -331,7 +331,8 @@ func (c *config) linkFlags(f *flag.FlagSet) {
 	f.StringVar(&c.brandColor, "brand-color", "", "`colour` of the link pages, as six hex digits")
 }
 
-// checkEnvironment checks -env, and refuses flags that are valid only in the other environment.
+// checkEnvironment checks -env, and refuses flags that are only valid in the other environment (sandbox or
+// production).
 func (c *config) checkEnvironment() error {
 	if c.environment.Check() != nil {
 		return errors.New("-env must be sandbox or production")
@@ -353,8 +354,8 @@ func (c *config) checkEnvironment() error {
 	return nil
 }
 
-// checkStore checks the flags of the store. Production has no default: a store in memory must be requested
-// explicitly.
+// checkStore checks the flags of the store. Production has no default store, so that nobody loses data in memory by
+// mistake.
 func (c *config) checkStore() error {
 	if c.store != "" && c.store != storeMemory {
 		return errors.New("-store must be memory")
@@ -384,16 +385,16 @@ func (c *config) checkStore() error {
 }
 
 const (
-	// storeMemory is the value of -store that keeps all data in memory.
+	// storeMemory is the value of -store with which all data is in memory.
 	storeMemory = "memory"
-	// defaultDataDir is the folder of a sandbox's data, in the working directory.
+	// defaultDataDir is the folder, in the working directory, for a sandbox's data.
 	defaultDataDir = "healthlab-data"
 )
 
 // managementKeyLength is the minimum number of characters of a management key in production.
 const managementKeyLength = 32
 
-// checkManagementKeys checks the length of the management keys.
+// checkManagementKeys refuses management keys that are too short for production.
 func (c *config) checkManagementKeys() error {
 	if c.environment != healthlab.Production {
 		return nil
@@ -439,7 +440,7 @@ func (c *config) checkEvents() error {
 	return nil
 }
 
-// apiFlags declares the flags for the API's form and limits.
+// apiFlags declares the flags of the API: names of headers, compatibility and limits.
 func (c *config) apiFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.compat, "compat", false, "give answers in the shapes of existing clients where they differ from the contract (docs/compat.md)")
 	f.StringVar(&c.compatService, "compat-service", "", "with -compat, the `word` of those clients for service in appointment_with_service")
@@ -469,7 +470,7 @@ func (c *config) checkAPI() error {
 		return errors.New("-deletion-grace must be 0 or more")
 	}
 	if c.deletionGrace == 0 {
-		c.deletionGrace = -1 // because zero means the default
+		c.deletionGrace = -1 // 0 would mean the default; a negative period means none
 	}
 	for _, header := range []struct{ flag, name string }{{"api-key-header", c.keyHeader}, {"link-token-header", c.linkTokenHeader}} {
 		if strings.Trim(header.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
@@ -482,7 +483,7 @@ func (c *config) checkAPI() error {
 	return nil
 }
 
-// checkPortal checks the address of the patient portal, if there is one.
+// checkPortal checks -portal-url, the address of the patient portal, if it is set.
 func (c *config) checkPortal() error {
 	if u, err := url.Parse(c.portalURL); c.portalURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return errors.New("-portal-url must be an http:// or https:// URL") // err would quote it
@@ -495,7 +496,7 @@ func (c *config) uses(part string) bool {
 	return c.environment == healthlab.Sandbox || slices.Contains(c.invented, part)
 }
 
-// checkNetwork checks the addresses of the service.
+// checkNetwork checks the flags with the service's public URL, its trace collector and its TLS certificate.
 func (c *config) checkNetwork() error {
 	if u, err := url.Parse(c.publicURL); c.publicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "") {
 		return errors.New("-public-url must be http:// or https:// and a host")
@@ -510,8 +511,8 @@ func (c *config) checkNetwork() error {
 	return nil
 }
 
-// readSecrets reads or creates the sealing keys, the signing key and the API key. Each has a flag; those
-// without a value are derived from the secret.
+// readSecrets reads or creates the sealing keys, the signing key and the API key. Those that no flag sets are
+// derived from the secret in -secret-file.
 func (c *config) readSecrets() error {
 	if err := c.makeDataDir(); err != nil {
 		return fmt.Errorf("-data: %w", err)
@@ -538,9 +539,9 @@ func (c *config) readSecrets() error {
 	return err
 }
 
-// placeSecrets sets the default paths of the secret and of the files, if they are needed.
+// placeSecrets sets the default paths of the secret file and of the folder for files, if they are needed.
 func (c *config) placeSecrets() error {
-	apart := c.sealingFile != "" && c.signingFile != "" && c.apiKey != "" // nothing is made of the secret
+	apart := c.sealingFile != "" && c.signingFile != "" && c.apiKey != "" // no secret file is needed
 	if c.dataDir != "" {
 		c.filesPath = cmp.Or(c.filesPath, filepath.Join(c.dataDir, filesDir))
 		if c.secretFile == "" && !apart {
@@ -563,7 +564,7 @@ func (c *config) placeSecrets() error {
 	return nil
 }
 
-// makeDataDir creates the folder of the data, if there is one, readable by its owner only.
+// makeDataDir creates the data folder, if data is stored in one. Only its owner can read it.
 func (c *config) makeDataDir() error {
 	if c.freshDir {
 		var err error
@@ -578,8 +579,8 @@ func (c *config) makeDataDir() error {
 	return os.MkdirAll(c.dataDir, 0o700)
 }
 
-// printSettings prints each setting as a line in the form of the file of -config. For a secret, and for a
-// database address that is no URL, it prints only whether it is set.
+// printSettings prints each setting as a line in the form of the file of -config. It does not print secrets, nor
+// database addresses that are not URLs, but says whether they are set.
 func printSettings(out io.Writer, f *flag.FlagSet) error {
 	secret := []string{"api-key", "management-key", "team-management-key", "webhook-secret"}
 	address := []string{"database-url", "keys-url"}
@@ -594,7 +595,7 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 		case strings.Contains(value, "://"):
 			value = redacted(value)
 		case slices.Contains(address, one.Name) && value != "":
-			value = "(set)" // such as host=db password=…
+			value = "(set)" // an address such as host=db password=…
 		}
 		_, failed := fmt.Fprintln(out, strings.TrimSpace(one.Name+" "+value))
 		err = errors.Join(err, failed)
@@ -602,7 +603,7 @@ func printSettings(out io.Writer, f *flag.FlagSet) error {
 	return err
 }
 
-// redacted returns a URL without a password, in its user info and query.
+// redacted returns a URL without the passwords in its user part and its query.
 func redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -610,7 +611,7 @@ func redacted(text string) string {
 	}
 	q := u.Query()
 	for name := range q {
-		if strings.Contains(name, "password") { // such as sslpassword
+		if strings.Contains(name, "password") { // also sslpassword
 			q.Set(name, "xxxxx")
 			u.RawQuery = q.Encode()
 		}

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// healthTime is the time limit for the server's answer.
+// healthTime is the time within which the server must answer runHealth.
 const healthTime = 5 * time.Second
 
-// runHealth is the command "server health", for images without a shell: it requests /readyz of the server on this
-// machine that has the same settings. The exit status is 1 if the server is not ready.
+// runHealth executes "server health", the health check of container images without a shell: it requests /readyz
+// from the server on this machine that has the same settings. The exit status is 1 if the server is not ready.
 func runHealth(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	c, _, err := settings(args, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -60,7 +60,8 @@ func runHealth(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// trustCertificate trusts only the first certificate of a file, by one of its names.
+// trustCertificate returns TLS settings that trust only the first certificate in a file. They expect a name in the
+// certificate, whatever address the server is called by.
 func trustCertificate(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

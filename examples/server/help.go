@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// runHelp is the commands "server help", "server help GROUP" and "server help all".
+// runHelp executes "server help" (overview), "server help GROUP" (a group of flags) and "server help all".
 func runHelp(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if len(args) > 1 {
 		return fmt.Errorf("help takes the name of one group, or all")
@@ -25,7 +25,7 @@ func runHelp(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// printHelp prints the commands and the groups of flags, each with an example.
+// printHelp prints the commands and the groups of flags, with an example of each.
 func printHelp(out *strings.Builder) {
 	out.WriteString("server is the whole service: users, health data, queries, lab orders and signed events over HTTP.\n\n" +
 		"  server [COMMAND] [flags]\n\nCommands\n")
@@ -42,7 +42,7 @@ func printHelp(out *strings.Builder) {
 		"  the file. server -print-config prints what holds.\n           %[1]s_ADDR=127.0.0.1:9000 server\n", variablePrefix)
 }
 
-// printGroups prints the flags of a group, or of all.
+// printGroups prints the flags of the named group, or of all groups.
 func printGroups(out *strings.Builder, name string) error {
 	var names []string
 	for _, g := range new(config).flagGroups() {
@@ -64,7 +64,7 @@ func printGroups(out *strings.Builder, name string) error {
 	return nil
 }
 
-// printFlag prints a flag, its usage and its default, unless the usage states the default.
+// printFlag prints a flag and its usage, and its default unless the usage says it.
 func printFlag(out *strings.Builder, f *flag.Flag) {
 	value, usage := flag.UnquoteUsage(f)
 	fmt.Fprintf(out, "  %s\n      %s", strings.TrimSpace("-"+f.Name+" "+value), usage)
@@ -75,9 +75,9 @@ func printFlag(out *strings.Builder, f *flag.Flag) {
 	out.WriteString("\n")
 }
 
-// checkArguments refuses an unknown flag, and suggests the most similar one; it also refuses a value of another
-// type, and an argument that is not a flag. It reports whether the arguments ask for help. It exists because the
-// flag package would print all flags.
+// checkArguments refuses an unknown flag, with the most similar one as a suggestion, a value of another type than
+// its flag, and an argument that is not a flag. It reports whether the arguments ask for help. Package flag would
+// print all flags after such an error.
 func checkArguments(args []string, f *flag.FlagSet) (help bool, err error) {
 	for i := 0; i < len(args); i++ {
 		if len(args[i]) < 2 || args[i][0] != '-' {
@@ -108,7 +108,7 @@ func checkArguments(args []string, f *flag.FlagSet) (help bool, err error) {
 	return false, nil
 }
 
-// checkValue refuses a value that is not of the type of the flag.
+// checkValue refuses a value that has another type than its flag.
 func checkValue(f *flag.Flag, value string) error {
 	typed, ok := f.Value.(flag.Getter)
 	if !ok {
@@ -149,8 +149,8 @@ func flagNames(f *flag.FlagSet) []string {
 	return names
 }
 
-// parseOwn parses the arguments of a command that has its own flags. If they ask for help, it prints it and returns
-// done = true.
+// parseOwn parses the arguments of a command with flags of its own. If they ask for help, it prints the help and
+// returns done = true.
 func parseOwn(f *flag.FlagSet, args []string, stdout io.Writer) (done bool, err error) {
 	f.SetOutput(io.Discard)
 	help, err := checkArguments(args, f)

@@ -20,7 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// hl7Lab holds the addresses of a laboratory that uses HL7.
+// hl7Lab has the addresses for the exchange with a laboratory that uses HL7.
 type hl7Lab struct {
 	target string // host:port or folder to which orders are sent; empty for none
 	listen string // address that receives results over MLLP
@@ -31,7 +31,8 @@ func (l *hl7Lab) address() (string, bool) {
 	return l.target, err == nil && host != "" && port != "" && !strings.ContainsRune(l.target, os.PathSeparator)
 }
 
-// laboratory returns the laboratory that the flags name, which uses HL7, or else the simulated one of the sandbox.
+// laboratory returns the laboratory to which orders go: the HL7 one that the flags name, or else own, the simulated
+// laboratory of the sandbox.
 func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (exchange.LabBackend, error) {
 	if s.hl7.target == "" {
 		return own, nil
@@ -39,7 +40,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (exchange.LabBa
 	options := &hl7.Options{
 		Us: hl7.Party{Application: "ORDERS", Facility: "CLINIC"}, Lab: hl7.Party{Application: "LIS", Facility: strings.ToUpper(labSlug)},
 		LabSlug: labSlug, ReviewTeam: s.team, Processing: "T", Log: s.log,
-		// Orders is nil until the service is built, which is before the laboratory sends anything.
+		// s.Orders is set when the service is built. The laboratory sends nothing before that.
 		Documents: hl7.Reports(func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error {
 			return s.Orders.StoreReport(ctx, team, order, id, pdf)
 		}),

@@ -16,7 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// runImport is the command "server import FILE": it stores a file or folder as the flag -import does, and ends.
+// runImport executes "server import FILE": it stores the contents of a file or folder, as the flag -import does,
+// and ends.
 func runImport(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		args = append([]string{"-import", args[0]}, args[1:]...)
@@ -29,7 +30,8 @@ func runImport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	})
 }
 
-// importFiles reads the file or folder of the flags, for the user of the flags, and prints what was imported.
+// importFiles stores the contents of the file or folder of -import for the user of -import-user, and prints what
+// was stored.
 func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 	user, _, err := s.Health.CreateOrGet(ctx, s.team, healthdata.NewUser{ClientUserID: s.importUser})
 	if err != nil {
@@ -78,7 +80,7 @@ func readFiles(ctx context.Context, path string, sink fileimport.Sink, opts *fil
 	return []fileimport.Report{r}, nil
 }
 
-// intake is a fileimport.Sink that stores data as one user's.
+// intake is a [fileimport.Sink] that stores all imported data as the data of one user.
 type intake struct {
 	*host
 	user      healthlab.UserID
@@ -88,13 +90,13 @@ type intake struct {
 	stored int     // number of stored items
 	done   float64 // share of the files that was read, from 0 to 1
 	began  time.Time
-	shown  time.Time // when the progress was last printed
+	shown  time.Time // the time at which the progress was last printed
 }
 
-// progressEvery is the interval at which long operations print their progress.
+// progressEvery is the interval at which long commands print their progress.
 const progressEvery = 2 * time.Second
 
-// count prints how far the import is, every few seconds.
+// count adds n stored items, and prints the progress of the import at intervals of progressEvery.
 func (in *intake) count(n int) {
 	in.stored += n
 	if now := time.Now(); now.Sub(in.shown) >= progressEvery {
@@ -103,7 +105,8 @@ func (in *intake) count(n int) {
 	}
 }
 
-// progressOf returns a text with the percentage done, and with the time that the rest takes at the speed so far.
+// progressOf returns a text with the finished percentage, and the time that the rest will take at the present
+// speed.
 func progressOf(done float64, took time.Duration) string {
 	percent := fmt.Sprintf("%.0f %%", math.Floor(100*done))
 	if done <= 0 || done >= 1 {
@@ -116,7 +119,8 @@ func progressOf(done float64, took time.Duration) string {
 	return fmt.Sprintf("%s, %d min left", percent, int(math.Ceil(left.Minutes())))
 }
 
-// upload returns the head of an upload from a source. It connects the source to the user at its first use.
+// upload returns an upload from a source without data. It connects the source's provider to the user at its first
+// use.
 func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata.Upload, error) {
 	if !in.connected[src.Provider] {
 		if _, err := in.Health.Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {
@@ -127,7 +131,7 @@ func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata
 	return healthdata.Upload{Provider: src.Provider, Source: src}, nil
 }
 
-// Summaries implements fileimport.Sink.
+// Summaries implements [fileimport.Sink]. It stores summaries, such as nights and workouts.
 func (in *intake) Summaries(ctx context.Context, resource string, src healthdata.Source, items []healthdata.Summary) error {
 	up, err := in.upload(ctx, src)
 	if err != nil {
@@ -138,7 +142,7 @@ func (in *intake) Summaries(ctx context.Context, resource string, src healthdata
 	return fileimport.Refusals(counts, err)
 }
 
-// Samples implements fileimport.Sink.
+// Samples implements [fileimport.Sink]. It stores samples of a resource.
 func (in *intake) Samples(ctx context.Context, resource string, src healthdata.Source, samples []healthdata.Sample) error {
 	up, err := in.upload(ctx, src)
 	if err != nil {
@@ -149,7 +153,8 @@ func (in *intake) Samples(ctx context.Context, resource string, src healthdata.S
 	return fileimport.Refusals(counts, err)
 }
 
-// Stream implements fileimport.Sink. Summaries has stored the workout before, so it has an id.
+// Stream implements [fileimport.Sink]. It stores the recording of a workout. Summaries has stored the workout
+// before and set its id.
 func (in *intake) Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	up, err := in.upload(ctx, workout.Source)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// printInvitation creates a user and prints the address of the user's link pages.
+// printInvitation creates a user, and prints the address of link pages at which this person connects sources.
 func (s *host) printInvitation(ctx context.Context, stdout io.Writer) error {
 	u, err := s.Health.CreateUser(ctx, s.team, healthdata.NewUser{ClientUserID: "invited-" + uuid.NewString()[:8]})
 	if err != nil {

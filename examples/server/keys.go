@@ -15,10 +15,10 @@ func (c *config) at() storeAt {
 	return storeAt{dir: c.dataDir, database: c.databaseURL, shards: c.shards, keys: keysAt{sealer: c.sealer, address: c.keysURL, samples: c.encryptSamples}, pipelines: c.ehrPipelines, log: c.log}
 }
 
-// runKeys is the commands "server keys rotate", which encrypts again, with the first of -sealing-keys, the keys that
-// an older key of the host encrypts, and "server keys erase", which erases users whose key is deleted; a restored
-// backup contains such users. Both take the flags of the server and run beside it. If they are interrupted, the next
-// run continues.
+// runKeys executes "server keys rotate" and "server keys erase". rotate encrypts the keys of persons anew with the
+// first key of -sealing-keys. erase erases the users whose key is deleted; a restored backup contains such users.
+// Both take the flags of the server and can run beside it. After an interruption, run the command again to
+// continue.
 func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
 		return errors.New("keys: the command is: server keys rotate|erase [flags of the server]")
@@ -37,7 +37,7 @@ func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
 	})
 }
 
-// eraseWithoutKey erases each user whose key is deleted.
+// eraseWithoutKey erases every user whose key is deleted, and prints how many were erased.
 func (s *host) eraseWithoutKey(ctx context.Context, stdout io.Writer) error {
 	erased, shown := 0, time.Now()
 	err := s.store.PersonKeys().EachDeleted(ctx, func(ref personkey.Ref) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// addLake adds the export of all teams to a folder or a bucket.
+// addLake adds the periodic export of all teams' data as Parquet files to a folder or a bucket.
 func (s *host) addLake(c *service.Config) (err error) {
 	if s.lake == "" {
 		return nil
@@ -80,7 +80,7 @@ func (s *host) lakePlace() (lake.Place, error) {
 	return blob.NewBucket(client, name, prefix)
 }
 
-// allTeams lists the teams of the organisation.
+// allTeams returns the ids of the organisation's teams.
 func (s *host) allTeams(ctx context.Context) ([]healthlab.TeamID, error) {
 	const page = 100
 	var out []healthlab.TeamID

@@ -3,16 +3,16 @@
 //
 //	go run ./examples/server -tour
 //
-// plays the main job once, over real HTTP, and then goes on serving.
+// demonstrates the service once, over real HTTP, and then continues to serve.
 //
 //	go run ./examples/server -invite
 //
-// prints the address of the link pages for a person who does not exist, to open in a
-// browser and connect a source by hand. Without both it only serves.
+// makes a user and prints the address of link pages, at which you connect a source in a browser
+// as this person. Without both flags it only serves.
 //
 //	go run ./examples/server help
 //
-// lists the commands and the groups of flags, with an example each. Everything is kept in the folder
+// lists the commands and the groups of flags, with an example of each. All data is stored in the folder
 // healthlab-data, unless -data, -database-url or -store says otherwise.
 package main
 
@@ -32,7 +32,8 @@ import (
 )
 
 func main() {
-	// Hostile PDFs are read in a separate process, which runs this program again.
+	// Child reads PDFs, which may be malicious, if this process is the separate one that package pdftext started
+	// for that.
 	pdftext.Child()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -43,8 +44,7 @@ func main() {
 	}
 }
 
-// run runs the command that args name until ctx ends. It does not use the state of the process, so tests can call
-// it.
+// run executes the command that args name, until ctx ends. It uses no global state, so tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	named, rest, err := findCommand(args)
 	if err != nil {
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// runServe is the command "server serve": it serves until ctx ends.
+// runServe executes "server serve": it serves until ctx ends.
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	c, settings, err := flags(args, stderr)
 	if err != nil {
@@ -74,7 +74,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 		defer func() { err = errors.Join(err, os.RemoveAll(c.dataDir)) }()
 	}
 	defer func() { err = errors.Join(err, c.closeLog()) }()
-	// The listener comes first, because links contain its address.
+	// Listen before the service is built, because its links contain the address.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.addr)
 	if err != nil {
 		return err

@@ -31,10 +31,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// metricsPath is the path of the metrics in the format of Prometheus.
+// metricsPath is the path at which Prometheus reads the metrics.
 const metricsPath = "/metrics"
 
-// telemetry collects metrics of the program, and exports traces if the settings name a collector.
+// telemetry collects the metrics of the program. It also exports traces if the settings name a trace collector.
 type telemetry struct {
 	*otel.Telemetry
 	registry *prometheus.Registry
@@ -43,8 +43,8 @@ type telemetry struct {
 	traces   *sdk.TracerProvider // nil if traces are not exported
 }
 
-// newTelemetry starts the export of traces to endpoint, or to the collector that
-// OTEL_EXPORTER_OTLP_ENDPOINT names.
+// newTelemetry returns the telemetry of the program. It exports traces to endpoint or, if that is empty, to the
+// collector that OTEL_EXPORTER_OTLP_ENDPOINT names; without both it exports none.
 func newTelemetry(ctx context.Context, endpoint string) (*telemetry, error) {
 	t := &telemetry{registry: prometheus.NewRegistry()}
 	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -65,8 +65,8 @@ func newTelemetry(ctx context.Context, endpoint string) (*telemetry, error) {
 	return t, err
 }
 
-// exportTraces returns a provider that exports traces. The library reads the standard variables: endpoint, headers,
-// certificates, sampler, resource attributes.
+// exportTraces returns a tracer provider that exports traces. The OpenTelemetry library reads the standard
+// environment variables: endpoint, headers, certificates, sampler, resource attributes.
 func exportTraces(ctx context.Context, endpoint string) (*sdk.TracerProvider, error) {
 	var options []otlptracehttp.Option
 	if endpoint != "" {
@@ -94,7 +94,7 @@ func (t *telemetry) tracer() pgx.QueryTracer {
 	return t.Tracer()
 }
 
-// close exports the remaining spans, within a few seconds.
+// close exports the traces that remain, within a few seconds.
 func (t *telemetry) close(ctx context.Context) error {
 	const grace = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -106,7 +106,7 @@ func (t *telemetry) close(ctx context.Context) error {
 	return err
 }
 
-// withTraces adds a span to each request, except those of monitoring.
+// withTraces records a trace of each request, except of monitoring requests such as /healthz.
 func (s *host) withTraces(next http.Handler) http.Handler {
 	if s.traces == nil {
 		return next
@@ -122,10 +122,10 @@ func (s *host) withTraces(next http.Handler) http.Handler {
 	})
 }
 
-// scrapeTime is the longest duration of reading a metric from the database.
+// scrapeTime is the time limit for reading the values of metrics from the database.
 const scrapeTime = 3 * time.Second
 
-// addMetrics adds metrics of the API, deliveries, pulls and database connections.
+// addMetrics adds the metrics of the API, of deliveries and pulls, and of database connections.
 func (s *host) addMetrics(c *service.Config) error {
 	backlog := func(ctx context.Context) (webhook.Backlog, error) {
 		ctx, stop := context.WithTimeout(ctx, scrapeTime)
@@ -155,7 +155,7 @@ func (s *host) addMetrics(c *service.Config) error {
 	return nil
 }
 
-// withMetrics serves /metrics beside the API, but only in a sandbox without -metrics-addr.
+// withMetrics serves /metrics at the address of the API, but only in a sandbox without -metrics-addr.
 func (s *host) withMetrics(next http.Handler) http.Handler {
 	if s.metricsAddr != "" || s.environment != healthlab.Sandbox {
 		return next
@@ -169,10 +169,10 @@ func (s *host) withMetrics(next http.Handler) http.Handler {
 	})
 }
 
-// metricsConnections is the largest number of connections to -metrics-addr.
+// metricsConnections is the highest number of open connections to -metrics-addr.
 const metricsConnections = 16
 
-// serveMetrics serves /metrics, /healthz and /readyz at -metrics-addr until the returned function is called.
+// serveMetrics serves /metrics, /healthz and /readyz at -metrics-addr until stop is called.
 func (s *host) serveMetrics(ctx context.Context) (stop func() error, err error) {
 	if s.metricsAddr == "" {
 		return func() error { return nil }, nil

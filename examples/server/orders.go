@@ -15,15 +15,15 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// Parts of the sandbox that the flag -invented allows in production.
+// Values of the flag -invented: parts of the sandbox that production may use.
 const (
 	inventedLab       = "lab"       // the laboratory, its catalogue, its visits and its centers
 	inventedRegistry  = "registry"  // insurers and diagnosis codes
 	inventedMessenger = "messenger" // messages to patients are not sent
 )
 
-// addOrders adds lab orders: in a sandbox with an invented laboratory, in production with the laboratory that the
-// flags name. Without a laboratory there are no lab orders.
+// addOrders adds lab orders: with an invented laboratory in a sandbox, with the laboratory that the flags name in
+// production. If the flags name none, production has no lab orders.
 func (s *host) addOrders(ctx context.Context, c *service.Config) error {
 	if s.hl7.target == "" && !s.uses(inventedLab) {
 		return nil
@@ -71,7 +71,7 @@ func (s *host) addOrders(ctx context.Context, c *service.Config) error {
 	return nil
 }
 
-// catalogue returns the catalogue of lab tests: the file that the flags name, or else an invented one.
+// catalogue returns the catalogue of lab tests from the file of -lab-catalogue, or an invented one.
 func (c *config) catalogue() (*catalogue.StaticCatalog, error) {
 	text := exampleLab
 	if c.labCatalogue != "" {

@@ -14,14 +14,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// teamKey is a management key that is valid for some teams only.
+// teamKey is a management key that gives a role in some teams only.
 type teamKey struct {
 	key   string
 	teams []healthlab.TeamID
 	role  httpapi.Role
 }
 
-// String returns a text without the key.
+// String returns a constant text, so that the key is not printed by mistake.
 func (teamKey) String() string { return "management key" }
 
 func (c *config) readTeamKeys() error {
@@ -56,7 +56,7 @@ func organisationOf(team healthlab.TeamID) uuid.UUID {
 	return uuid.NewSHA1(team.UUID, []byte("organisation"))
 }
 
-// admitFirstTeam creates the first team, unless it exists, and makes the API key of the flags valid for it.
+// admitFirstTeam creates the first team, unless it exists, and makes -api-key an API key of this team.
 func (s *host) admitFirstTeam(ctx context.Context) error {
 	org := organisationOf(s.team)
 	_, err := s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
@@ -72,7 +72,7 @@ func (s *host) admitFirstTeam(ctx context.Context) error {
 	return nil
 }
 
-// addManagement makes the management API accept the keys of the flags.
+// addManagement makes the management API accept the management keys of the flags.
 func (s *host) addManagement(c *service.Config) error {
 	var keys []httpapi.ManagementKey
 	org := organisationOf(s.team)

@@ -17,7 +17,8 @@ import (
 // randomReader is the source of random secrets.
 var randomReader = rand.Reader
 
-// receiver is a customer's own server: it receives events, checks their signatures, and stores each once.
+// receiver is the tour's receiver of events, like a customer's own server: it checks the signatures of events, and
+// stores each event once.
 type receiver struct {
 	url    string
 	secret webhook.Secret
@@ -28,7 +29,7 @@ type receiver struct {
 	known  map[string]bool
 	forged int
 	more   chan struct{}
-	// passing is true if events are acknowledged but not stored.
+	// passing is true after the tour: events are acknowledged but not stored.
 	passing bool
 }
 
@@ -36,7 +37,7 @@ type received struct {
 	eventType string
 }
 
-// receive starts a receiver on a free port of this machine.
+// receive starts a receiver on a free port of this machine. It accepts events that were signed with secret.
 func receive(ctx context.Context, secret webhook.Secret) (*receiver, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,11 +95,11 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// patience is the time for which the tour waits for the next event.
+// patience is how long take waits for one more event.
 const patience = 30 * time.Second
 
-// take waits for a number of events, and returns all that have arrived. It gives up when none arrives for
-// patience.
+// take waits until enough returns true for the events that have arrived, and returns them. It fails if no event
+// arrives within patience.
 func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]received, error) {
 	for {
 		r.mu.Lock()

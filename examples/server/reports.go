@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// addReports adds the reading of lab reports. Pictures need tesseract; without it they are refused with the
-// reason, and PDFs with text can still be read.
+// addReports adds the reading of lab reports. Pictures need the program tesseract; without it, uploads of pictures
+// are refused with this reason, and PDFs with text are still read.
 func (s *host) addReports(c *service.Config) error {
 	reader := labreport.NewReader(nil)
 	extractors, renderers := labreport.Extractors{}, labreport.Renderers{}

@@ -16,14 +16,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// master is a secret from which others are derived: the one in -signing-key for signatures, the one in -secret-file
-// for all secrets that no flag sets. All processes on one database must use the same.
+// master is a secret from which other secrets are derived: the one in -signing-key for signatures, the one in
+// -secret-file for all secrets that no flag sets. All processes on one database must have the same.
 type master []byte
 
-// masterBytes is the length of a master secret in random bytes.
+// masterBytes is the length of a master secret in bytes.
 const masterBytes = 32
 
-// String and LogValue do not contain the secret.
+// String returns a constant text, so that the secret is not printed by mistake.
 func (master) String() string { return "secret" }
 
 func (m master) derive(purpose string) ([]byte, error) {
@@ -35,9 +35,9 @@ func (m master) reader(purpose string) (io.Reader, error) {
 	return bytes.NewReader(b), err
 }
 
-// sealer returns the sealer of personal keys and secrets. It encrypts with the first key in a file or, without a
-// file, with a key derived from the secret. It decrypts with every key in the file, and, if kept is true, also with
-// the derived key.
+// sealer returns the sealer that encrypts keys of persons and stored secrets. It encrypts with the first key in
+// file or, if file is empty, with a key derived from m. It decrypts with every key in file and, if kept, with the
+// derived key.
 func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 	const own = "secret-file"
 	key, err := m.derive("sealing")
@@ -75,8 +75,8 @@ func (c *config) secretPlace() string {
 	return "made of " + c.secretFile
 }
 
-// newMaster returns the secret in a file, and creates a missing file. Without a file the secret exists as long
-// as the process.
+// newMaster returns the secret in a file, and creates the file if it is missing. If file is empty, the secret is
+// random and ends with the process.
 func newMaster(file string) (master, error) {
 	drawn := make([]byte, masterBytes)
 	if _, err := rand.Read(drawn); err != nil {
@@ -99,13 +99,13 @@ func newMaster(file string) (master, error) {
 	return kept, nil
 }
 
-// keepNew creates a file that only its owner can read, unless it exists. A reader never sees a part of it, even if
-// several processes create it.
+// keepNew creates a file with text that only its owner can read, unless the file exists. It appears with its whole
+// text at once, even if several processes create it.
 func keepNew(file, text string) error {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".secret") // only its owner can read a temporary file
+	f, err := os.CreateTemp(filepath.Dir(file), ".secret") // CreateTemp lets only the owner read it
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func keepNew(file, text string) error {
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		if err = os.Link(f.Name(), file); errors.Is(err, os.ErrExist) {
-			err = nil // another process has created the file
+			err = nil // another process has created it first
 		}
 	}
 	return errors.Join(err, os.Remove(f.Name()))

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // zones, also where the machine has none
+	_ "time/tzdata" // time zones for machines that have none
 
 	"github.com/google/uuid"
 
@@ -40,7 +40,7 @@ import (
 
 const consolePath = "/console"
 
-// region is the region in which this service stores data. API keys contain it.
+// region is the region in which this service stores data. It is part of API keys.
 const region = httpapi.US
 
 //go:embed providers.json
@@ -52,7 +52,7 @@ var exampleLab []byte
 //go:embed centers.csv
 var exampleCenters []byte
 
-// host is the assembled service with the other parts that the flags ask for.
+// host is the assembled service, with the parts of the program that the flags ask for.
 type host struct {
 	config
 	*service.Service
@@ -65,16 +65,17 @@ type host struct {
 	*telemetry
 	// receiveResults receives the messages of an HL7 laboratory; nil for the simulated one.
 	receiveResults func(context.Context) error
-	closers        []func() error // functions to call at the end
-	// loops are the background work besides that of the service.
+	closers        []func() error // functions to call, in this order, when the program stops
+	// loops make the background work that the flags ask for beside that of the service.
 	loops []func(*service.Service) (service.Loop, error)
 }
 
-// build assembles the service, which will be reached at url. It starts no goroutine.
+// build assembles the service that the flags ask for. url is the address under which it will be reached. build
+// starts no goroutine.
 func build(ctx context.Context, c config, kept *storage, t *telemetry, url string) (*host, error) {
 	s := &host{config: c, team: teamOf(c.apiKey), url: url, store: kept, telemetry: t}
 	if s.tour && s.managementKey == "" && len(s.teamKeys) == 0 {
-		s.managementKey = rand.Text() // only the link to the console uses it
+		s.managementKey = rand.Text() // a random key: only the printed link to the console uses it
 	}
 	if c.environment == healthlab.Production {
 		if err := kept.PersonKeys().Check(ctx); err != nil {
@@ -142,7 +143,7 @@ func build(ctx context.Context, c config, kept *storage, t *telemetry, url strin
 	return s, nil
 }
 
-// api returns the configuration of the API that the flags ask for.
+// api returns the options of the HTTP API that the flags ask for.
 func (c *config) api() httpapi.Config {
 	api := httpapi.Config{
 		KeyHeader: c.keyHeader, LinkTokenHeader: c.linkTokenHeader, IgnoreUnknown: c.ignoreUnknown,
@@ -157,7 +158,7 @@ func (c *config) api() httpapi.Config {
 	return api
 }
 
-// labSlug is the slug of the laboratory in the invented catalogue.
+// labSlug is the slug of the laboratory in the invented catalogue of tests.
 const labSlug = "northlab"
 
 func (s *host) labName() string {
@@ -167,7 +168,7 @@ func (s *host) labName() string {
 	return "" // the default
 }
 
-// portal returns the options of the patient portal; nil if the flags name none.
+// portal returns the options of the patient portal; nil without -portal-url.
 func (s *host) portal() (*portal.Options, error) {
 	if s.portalURL == "" {
 		return nil, nil
@@ -184,8 +185,8 @@ func teamDefaults() teamsettings.Choices {
 	return teamsettings.Choices{PartialWebhooks: &on, Minors: &on, Texts: &on}
 }
 
-// brandOf returns the brand of a team that has chosen none: for the first team from the flags, for others with
-// the team's name.
+// brandOf returns the brand (name and colour) that the pages of a team show if the team has set none: for the first
+// team that of the flags, for others the team's name.
 func (s *host) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if team == s.team {
 		return teamsettings.Brand{CompanyName: s.brand, Color: s.brandColor}, nil
@@ -200,7 +201,8 @@ func (s *host) orderSettings(ctx context.Context, team healthlab.TeamID) (orders
 	return set, err
 }
 
-// linkSettings returns the link settings of a team; the first team owns all OAuth credentials of this service.
+// linkSettings returns a function for a team's settings of linking. The first team owns all OAuth clients of this
+// service.
 func (s *host) linkSettings(providers *healthdata.Providers) func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 	var own []string
 	for _, p := range providers.List("") {
@@ -217,15 +219,15 @@ func (s *host) linkSettings(providers *healthdata.Providers) func(context.Contex
 	}
 }
 
-// signInPath is the path of the invented providers' sign-in pages. controlPath is the path at which a team makes
-// these providers cause events.
+// signInPath is the path of the sign-in pages of invented providers. controlPath is the path at which a team makes
+// an invented provider send a message or lose a consent.
 const (
 	signInPath  = "/sandbox/sign-in"
 	controlPath = "/sandbox/provider"
 )
 
-// controlTime is the time limit of each of two lookups: the team of a key, and the users of an account. Together
-// they take less than the time limit of a request.
+// controlTime is the time limit of each of the two lookups of a request to controlPath: the team of the API key,
+// and the users with the account. Both together stay below the time limit of a request.
 const controlTime = 4 * time.Second
 
 func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
@@ -235,7 +237,8 @@ func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
 	return c.Team, err
 }
 
-// withProviders serves the sandbox's simulated providers in the same program.
+// withProviders adds the pages of the sandbox's invented providers. whose returns the team that a request
+// authenticates.
 func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healthlab.TeamID, error), connectors map[string]linking.ProviderConnector) http.Handler {
 	if s.environment != healthlab.Sandbox {
 		return next
@@ -272,7 +275,7 @@ func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healt
 	})
 }
 
-// connectedWith returns the users of a team who are connected to a provider with an account.
+// connectedWith returns the users of a team whose connection to a provider has this account at the provider.
 func (s *host) connectedWith(ctx context.Context, team healthlab.TeamID, provider, account string) ([]healthlab.UserID, error) {
 	const page = 500
 	var found []healthlab.UserID
@@ -311,13 +314,13 @@ func readProviders(file string) (*healthdata.Providers, error) {
 	return healthdata.ReadProviders(f)
 }
 
-// serve starts the parts that the flags ask for, and serves until ctx ends.
+// serve starts the parts that the flags ask for, serves until ctx ends, and then stops all of them.
 func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Writer) error {
 	stopMetrics, err := s.serveMetrics(ctx)
 	if err != nil {
 		return errors.Join(fmt.Errorf("-metrics-addr: %w", err), listener.Close())
 	}
-	// Background work continues after ctx ends until pending events are handed over.
+	// Background work outlives ctx, so that it can deliver pending events after a stop.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	worked := make(chan error, 1)
@@ -332,7 +335,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	}
 	server := httpserver.New(s.handler, s.limits())
 	failed := make(chan error, 1)
-	secret, err := s.register(ctx) // before anything happens of which the receiver should get an event
+	secret, err := s.register(ctx) // before anything can cause an event
 	if err != nil {
 		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
 	} else {
@@ -374,8 +377,8 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	return err
 }
 
-// firstLines returns the text that is printed at the start, one name and value per line. The first line says where
-// the program listens, whatever its public address is, and the last how to stop it.
+// firstLines returns the text that the program prints at its start, a name and a value on each line. The first line
+// says where it listens, even if its public address is another one; the last line says how to stop it.
 func (s *host) firstLines(at net.Addr) string {
 	lines := []string{"listening on " + s.listenURL(at)}
 	if s.apiKeyMade {
@@ -397,10 +400,10 @@ func (c *config) maxUsers() int {
 	return c.sandboxUsers
 }
 
-// labStep returns the duration of an order's step at the simulated laboratory.
+// labStep returns how long the simulated laboratory takes for each step of an order.
 func (c *config) labStep() time.Duration {
 	if c.sandboxSpeed == 0 {
-		return 0 // the default of the laboratory
+		return 0 // the laboratory's default
 	}
 	const day = 24 * time.Hour
 	return max(time.Second, time.Duration(float64(day)/c.sandboxSpeed))
@@ -413,7 +416,7 @@ func (s *host) answer(server *httpserver.Server, l net.Listener) error {
 	return server.Serve(l)
 }
 
-// withTransportSecurity tells browsers to use only https for a year (RFC 6797), if the service's URL is https.
+// withTransportSecurity tells browsers to use only https for a year (RFC 6797), if the service's own URL is https.
 func (s *host) withTransportSecurity(next http.Handler) http.Handler {
 	if !strings.HasPrefix(s.url, "https://") {
 		return next
@@ -424,12 +427,12 @@ func (s *host) withTransportSecurity(next http.Handler) http.Handler {
 	})
 }
 
-// requestTimeout is the time limit of a request. The slowest request refreshes a connection, which takes up to a
-// minute.
+// requestTimeout is the time limit of a request. The slowest one refreshes a connection to a provider, which takes
+// up to a minute.
 const requestTimeout = 2 * time.Minute
 
-// limits returns the limits of concurrent connections. Connections to the database and from a laboratory need
-// file handles, too.
+// limits returns the options that limit concurrent connections, so that file handles remain for the database, the
+// laboratory and others.
 func (s *host) limits() *httpserver.Options {
 	const others, laboratory = 64, 100 // file handles for: files, pipes, the log, and requests to receivers and providers
 	reserve := others + keyConnections + metricsConnections
@@ -445,18 +448,18 @@ func (s *host) limits() *httpserver.Options {
 	}
 }
 
-// stopGrace is the time limit for answering requests and sending events after a stop, and answerGrace the part of it
-// for requests.
+// stopGrace is the time limit, after a stop, for finishing requests and then delivering events. answerGrace is the
+// part of it for requests.
 const (
 	stopGrace   = 15 * time.Second
 	answerGrace = 10 * time.Second
 )
 
-// storageGrace is the time limit for closing the store after that: a private database server writes its memory to
-// the disk, which may be slow.
+// storageGrace is the time limit for closing the store at the end. A private database server writes its memory to
+// the disk first, which may be slow.
 const storageGrace = time.Minute
 
-// start does the one-time work that the flags ask for.
+// start does what the flags ask for once: an import, an invitation, a tour.
 func (s *host) start(ctx context.Context, stdout io.Writer) error {
 	if s.importPath != "" {
 		if err := s.importFiles(ctx, stdout); err != nil {
@@ -476,8 +479,8 @@ func (s *host) start(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// register creates the endpoint that the flags name, unless it exists. It returns the endpoint's secret, or "" if
-// the flags set it.
+// register creates the webhook endpoint of -webhook-url, unless it exists. It returns the secret of the endpoint,
+// to be printed, or "" if a flag sets the secret.
 func (s *host) register(ctx context.Context) (secret string, err error) {
 	if s.webhookURL == "" {
 		return "", nil
@@ -488,7 +491,7 @@ func (s *host) register(ctx context.Context) (secret string, err error) {
 		if made, err = s.Webhooks.Create(ctx, s.team, webhook.NewEndpoint{URL: s.webhookURL, Secret: s.webhookSecret}); err != nil {
 			return "", err
 		}
-		// If several processes start together, the endpoint that was created first stays.
+		// If several processes start together, each keeps the endpoint that was created first, and deletes its own.
 		if e, err = s.registered(ctx); err == nil && e.ID != made.ID {
 			err = s.Webhooks.Delete(ctx, s.team, made.ID)
 		}
@@ -508,8 +511,7 @@ func (s *host) register(ctx context.Context) (secret string, err error) {
 	return "", s.Webhooks.Rotate(ctx, s.team, e.ID, s.webhookSecret)
 }
 
-// registered returns the oldest endpoint at the URL that the flags name; nil if there is
-// none.
+// registered returns the oldest webhook endpoint of the first team at -webhook-url; nil if there is none.
 func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	u, err := url.Parse(s.webhookURL)
 	if err != nil {
@@ -517,7 +519,7 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	}
 	var found *webhook.Endpoint
 	for q := (webhook.EndpointQuery{Team: s.team}); ; {
-		page, err := s.Webhooks.List(ctx, q) // the newest endpoint is first
+		page, err := s.Webhooks.List(ctx, q) // newest first, so the last match is the oldest
 		if err != nil {
 			return nil, err
 		}
@@ -532,8 +534,8 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	}
 }
 
-// handOver waits until every event is delivered, or until grace ends, and prints the number of remaining events. A
-// durable store keeps them.
+// handOver waits, if the store is in memory, until every event is delivered or grace ends, and prints how many are
+// lost. With a durable store it does not wait: the store keeps undelivered events.
 func (s *host) handOver(grace context.Context, stdout io.Writer) {
 	if !s.store.volatile {
 		if s.freshDir {
@@ -546,7 +548,7 @@ func (s *host) handOver(grace context.Context, stdout io.Writer) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left, _ := s.store.Backlog(context.WithoutCancel(grace)) // only an ended context could cause an error
+		left, _ := s.store.Backlog(context.WithoutCancel(grace)) // in memory it fails only if the context has ended
 		if left.Unrouted+left.Unfinished == 0 {
 			fmt.Fprintln(stdout, "stopped: nothing is held")
 			return

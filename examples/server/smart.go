@@ -15,10 +15,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// keySetTimeout is the longest duration of reading a client's key set.
+// keySetTimeout is the time limit for fetching the key set (JWKS) of a client.
 const keySetTimeout = 10 * time.Second
 
-// smartTokens returns the token server for the clients in -smart-clients; nil without the flag.
+// smartTokens returns the SMART token server for the clients in the file of -smart-clients; nil without the flag.
 func (s *host) smartTokens() (*smart.Server, error) {
 	if s.smartClients == "" {
 		return nil, nil
@@ -41,11 +41,11 @@ func (s *host) smartTokens() (*smart.Server, error) {
 	return smart.New(c)
 }
 
-// usedDir is the folder of used assertions below the folder of -files.
+// usedDir is the folder, below the folder of -files, with a file for each used assertion (signed token request).
 const usedDir = "smart-assertions"
 
-// usedAssertions records assertions that clients have used, each as an empty file. All processes on the folder see
-// them, also after a restart.
+// usedAssertions records the assertions (signed token requests) that clients have used, so that none is accepted
+// twice. Each is an empty file, which all processes on the folder see, even after a restart.
 type usedAssertions struct {
 	dir string
 	now func() time.Time
@@ -54,7 +54,7 @@ type usedAssertions struct {
 	swept time.Time
 }
 
-// use reports whether an assertion is used for the first time.
+// use records a client's assertion, which is valid until until, and reports whether this is its first use.
 func (u *usedAssertions) use(_ context.Context, client, id string, until time.Time) (bool, error) {
 	if err := u.sweep(); err != nil {
 		return false, err
@@ -71,8 +71,8 @@ func (u *usedAssertions) use(_ context.Context, client, id string, until time.Ti
 	return true, errors.Join(f.Close(), os.Chtimes(name, until, until))
 }
 
-// sweepEvery is the interval at which files of expired assertions are removed. sweepAfter is how long an assertion
-// must have been expired, because the clocks of machines differ.
+// sweepEvery is the interval at which files of expired assertions are deleted. sweepAfter is how long an assertion
+// must have been expired before that, because the clocks of machines differ.
 const (
 	sweepEvery = time.Minute
 	sweepAfter = 10 * time.Minute
@@ -93,12 +93,12 @@ func (u *usedAssertions) sweep() error {
 		return err
 	}
 	for _, one := range list {
-		// A file whose time of expiry is not set yet has the time of its creation.
+		// The modification time of a file is the expiry of its assertion, or for a moment the time of its creation.
 		info, err := one.Info()
 		if err == nil && now.Sub(info.ModTime()) > sweepAfter {
 			err = os.Remove(filepath.Join(u.dir, one.Name()))
 		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // another process may have removed it
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // ErrNotExist: another process has deleted it
 			return err
 		}
 	}

@@ -23,38 +23,39 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// storage is the store that the flags ask for, with the parts that depend on it.
+// storage is the store that the flags ask for, with what depends on its kind.
 type storage struct {
 	*stores.Stores
-	// place is a text for people about where the data is stored.
+	// place says, in a text for people, where the data is stored.
 	place string
-	// blobs stores files if the flags name no folder; nil with a durable store, which needs a folder.
+	// blobs stores files in memory if the flags name no folder for them. It is nil with a durable store, which
+	// needs such a folder.
 	blobs labreport.BlobStore
-	// volatile is true if undelivered events are lost at the end of this process.
+	// volatile is true if all data is in memory, so undelivered events are lost when the process ends.
 	volatile bool
 	// pool is the pool of database connections; nil without a database.
 	pool *pgxpool.Pool
-	// close closes all parts.
+	// close closes the store and its connections.
 	close func(context.Context) error
 }
 
-// keysAt is the place of the keys of persons, with their sealer. Without a sealer personal data is neither
-// encrypted nor decrypted.
+// keysAt says where the keys of persons are, and which sealer encrypts them. Without a sealer, personal data is not
+// encrypted.
 type keysAt struct {
 	sealer  healthlab.Sealer
-	address string // address of another database; empty for the schema healthlab_keys of the data's database
-	samples bool   // samples that are written are encrypted too
+	address string // another database; empty: schema healthlab_keys of the data's
+	samples bool   // new samples are encrypted too
 }
 
-// storeAt is the place of the data: a folder, a database, or if both are empty, memory.
+// storeAt says where the data is: in a folder, in a database or, if both are empty, in memory.
 type storeAt struct {
 	dir      string
 	database string // an address of PostgreSQL
-	shards   int    // number of shards of users' data on a cluster; 0 leaves it unchanged
+	shards   int    // distribute users' data over this many shards of a cluster; 0: no change
 	keys     keysAt
-	// pipelines is true if changes are marked for pushing to FHIR servers of their team.
+	// pipelines is true if changes of data are recorded, to be sent to the FHIR server of their team.
 	pipelines bool
-	log       *slog.Logger // nil for none
+	log       *slog.Logger // nil: nothing is logged
 }
 
 func (at *storeAt) erasing(team healthlab.TeamID, user healthlab.UserID, rows int) {
@@ -69,7 +70,7 @@ func (at *storeAt) migrating(n, total int, name string) {
 	}
 }
 
-// openStorage opens the store. tracer is told about each statement of a database; it may be nil.
+// openStorage opens the store. tracer, which may be nil, records each database statement.
 func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
 	switch {
 	case at.database != "":
@@ -88,8 +89,8 @@ func openStorage(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*stor
 	}, nil
 }
 
-// Files in the folder of the data. The keys of persons are in a file of their own, so that a backup of the data
-// alone cannot be read once the keys of erased persons are deleted.
+// Names in the data folder. The keys of persons are in a file of their own: a backup of the data file cannot be
+// read for a person whose key is deleted.
 const (
 	dataFile   = "healthlab.db"
 	keysFile   = "keys.db"
@@ -97,7 +98,7 @@ const (
 	secretName = "secret"
 )
 
-// openFolder opens the store in a folder, and creates a missing folder.
+// openFolder opens the store in a folder, and creates the folder if it is missing.
 func openFolder(ctx context.Context, at storeAt) (*storage, error) {
 	dir := at.dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -130,7 +131,7 @@ func openFolder(ctx context.Context, at storeAt) (*storage, error) {
 	}, nil
 }
 
-// connections is the number of database connections of a process, unless the address sets it.
+// connections is the highest number of database connections of a process, unless the database address sets another.
 const connections = 16
 
 func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*storage, error) {
@@ -165,8 +166,8 @@ func openPostgres(ctx context.Context, at storeAt, tracer pgx.QueryTracer) (*sto
 	}, nil
 }
 
-// openEngine opens the store in a database. If shards is positive, it distributes the tables of users over the
-// cluster.
+// openEngine opens the store in a database. If shards is positive, it first distributes the tables of users over
+// the cluster.
 func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int, opts *postgres.Options) (*postgres.Store, error) {
 	tables := stores.Tables()
 	if shards == 0 {
@@ -182,8 +183,8 @@ func openEngine(ctx context.Context, pool *pgxpool.Pool, shards int, opts *postg
 	return postgres.New(ctx, pool, tables, opts)
 }
 
-// poolGrace is the time for closing connections at the end of the program. A server that does not answer keeps
-// a pool open for longer; the end of the process then closes its connections.
+// poolGrace is the time for closing database connections when the program ends. If the database does not answer in
+// this time, the end of the process closes them.
 const poolGrace = 2 * time.Second
 
 func closePools(closers ...func()) {
@@ -202,11 +203,12 @@ func closePools(closers ...func()) {
 	}
 }
 
-// keyConnections is the number of connections of a process for keys of persons, apart from those for data. It
-// is small, because decrypted keys are cached in memory.
+// keyConnections is the number of database connections of a process for keys of persons, in addition to those for
+// data. Few are needed, because decrypted keys stay in memory.
 const keyConnections = 4
 
-// openKeys opens the store of the keys of persons, in the data's database or in a separate one.
+// openKeys opens the store of the keys of persons: in the data's database at address, or in the one that at names.
+// The returned function closes it.
 func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, func(), error) {
 	if at.sealer == nil {
 		return nil, func() {}, nil
@@ -228,5 +230,5 @@ func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, 
 	return personkey.New(personkey.NewStore(engine), at.sealer, nil), pool.Close, nil
 }
 
-// keySchema is the schema of the keys of persons.
+// keySchema is the name of the database schema with the keys of persons.
 const keySchema = "healthlab_keys"

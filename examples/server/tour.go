@@ -23,37 +23,37 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// tour runs a demonstration against the running service, as a customer's program would: over HTTP, with an API key,
-// and with a receiver for events.
+// tour is a demonstration that uses the running service as a customer's program would: over HTTP, with an API key,
+// and with a receiver of events.
 type tour struct {
 	out io.Writer
 	url string
 	key string
-	// keyHeader and linkHeader are the names of the headers with the API key and the link token.
+	// keyHeader and linkHeader are the names of the HTTP headers for the API key and the link token.
 	keyHeader, linkHeader string
 	seen                  *receiver
-	// days holds the seven local days of the tour's data, in loc. The last one is yesterday.
+	// days are the seven days of the tour's data, in the time zone loc. The last one is yesterday.
 	days []healthlab.Date
 	loc  *time.Location
-	// person is the invented person whose devices send data.
+	// person is the invented person whose devices make the data.
 	person healthlab.UserID
 }
 
-// tourLabTest is the test kit that the tour orders, in lab.json.
+// tourLabTest is the id, in lab.json, of the test kit that the tour orders.
 const tourLabTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
 
-// tourZone is the time zone of the tour's person, tourDays the number of days with data, and tourSports the
-// number of sports in these days.
+// tourZone is the time zone of the tour's person, tourDays the number of days with data, and tourSports the number
+// of different sports in these days.
 const (
 	tourZone   = "America/New_York"
 	tourDays   = 7
 	tourSports = 3
 )
 
-// tourEndpoint describes the webhook endpoint of the tour.
+// tourEndpoint is the description of the tour's webhook endpoint, by which later tours find it.
 const tourEndpoint = "receiver of the tour"
 
-// playTour runs the demonstration and prints it. The receiver takes events until the server stops.
+// playTour runs the demonstration and prints it. Its receiver continues to accept events until the server stops.
 func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 	seen, err := s.receiveTour(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// receiveTour starts the receiver of the tour and registers its endpoint. It replaces endpoints of earlier tours on
-// the same store. When the server stops, the endpoint is disabled.
+// receiveTour starts the tour's receiver and registers a webhook endpoint for it, in place of endpoints of earlier
+// tours on this store. In a durable store, the endpoint is disabled when the server stops.
 func (s *host) receiveTour(ctx context.Context) (*receiver, error) {
 	secret, err := webhook.GenerateSecret(randomReader)
 	if err != nil {
@@ -133,7 +133,7 @@ func lastDays(now time.Time) (list []healthlab.Date) {
 	return list
 }
 
-// sportyPerson returns an invented person who does tourSports different sports in these days.
+// sportyPerson returns an invented person with at least tourSports different sports in these days.
 func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
 	for i := 0; ; i++ {
 		person := healthlab.UserID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "healthlab:tour:%d", i))}
@@ -150,7 +150,7 @@ func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
 	}
 }
 
-// play runs the tour and returns the user whose data it created.
+// play runs the steps of the tour and returns the user whose data it created.
 func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	user, err := t.createUser(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (t *tour) step(format string, args ...any) {
 
 func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
 
-// table prints rows in columns. Each cell of a row ends with a tab.
+// table prints rows with their cells in columns. Each cell must end with a tab.
 func (t *tour) table(rows []string) error {
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range rows {
@@ -199,17 +199,17 @@ func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
 	return user.ID, t.printEvents(ctx, map[string]int{"provider.connection.created": 1})
 }
 
-// tourWatch and tourPhone are the two devices of the tour's person.
+// tourWatch and tourPhone are the tour person's two devices. They make up data.
 var tourWatch, tourPhone = sandbox.Provider{Slug: "watch"}, sandbox.Provider{Slug: "phone"}
 
-// tourUpload is the tour's upload of one resource.
+// tourUpload is the upload of one resource of a device in the tour.
 type tourUpload struct {
 	kind, resource string
 	device         sandbox.Provider
 	source         healthdata.SourceType
 }
 
-// bringData uploads a week of data of an invented person.
+// bringData uploads a week of the person's data from both devices, and prints the events that this causes.
 func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team sends a week of the person's watch, and of the phone")
 	uploads := []tourUpload{
@@ -218,7 +218,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 		{"summary", "sleep", tourWatch, healthdata.SourceWatch}, {"summary", "sleep_cycle", tourWatch, healthdata.SourceWatch},
 		{"summary", "workouts", tourWatch, healthdata.SourceWatch},
 	}
-	events := map[string]int{} // expected number: one for each summary, and at least one for each upload of samples
+	events := map[string]int{} // expected events: one for each summary, and at least one for each upload of samples
 	rows := []string{"resource\tsource\tnew\t"}
 	for _, up := range uploads {
 		data, err := t.dataOf(up)
@@ -251,7 +251,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	return t.printEvents(ctx, events)
 }
 
-// dataOf returns the data of an upload.
+// dataOf returns the summaries or samples of an upload.
 func (t *tour) dataOf(up tourUpload) (data []any, err error) {
 	for _, date := range t.days {
 		day := up.device.Day(t.person, date, t.loc)
@@ -274,7 +274,7 @@ func (t *tour) dataOf(up tourUpload) (data []any, err error) {
 	return data, nil
 }
 
-// withoutHead returns a summary in the form of an upload: without fields that the service fills in.
+// withoutHead returns a summary as JSON for an upload: without the fields that the service sets.
 func withoutHead(item any) (map[string]any, error) {
 	b, err := json.Marshal(item)
 	if err != nil {
@@ -291,8 +291,8 @@ func withoutHead(item any) (map[string]any, error) {
 	return out, nil
 }
 
-// printEvents waits until at least the given number of events has arrived for each prefix of their type, and prints
-// all that have arrived, one line for each type.
+// printEvents waits until enough events have arrived, and prints the number of events of each type that has
+// arrived. least is the lowest number of events whose type begins with each prefix.
 func (t *tour) printEvents(ctx context.Context, least map[string]int) error {
 	events, err := t.seen.take(ctx, func(all []received) bool {
 		for kind, missing := range least {
@@ -372,7 +372,7 @@ func (t *tour) readBack(ctx context.Context, user healthlab.UserID) error {
 
 func hours(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/3600, seconds/60%60) }
 
-// stepsAnswer is the answer to a query for steps by day.
+// stepsAnswer is the JSON answer to a query for the steps of each day.
 type stepsAnswer struct {
 	Results []struct {
 		Table struct {
@@ -390,7 +390,7 @@ type stepsAnswer struct {
 	} `json:"explain"`
 }
 
-// stepsByDay queries the steps of each day of the person's calendar, for one source type or merged over all.
+// stepsByDay queries the person's steps by local day, of one source type, or merged if source is empty.
 func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source healthdata.SourceType) (a stepsAnswer, err error) {
 	query := map[string]any{
 		"select": []any{map[string]any{"func": "sum", "arg": map[string]any{"timeseries": "steps", "field": "value"}}},
@@ -414,7 +414,7 @@ func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source hea
 	return a, nil
 }
 
-// merge prints the steps that each of two devices has counted, and the steps that the service merges from them.
+// merge prints the steps that each of the two devices counted, and the steps that the service computes from both.
 func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team asks for the steps of each day")
 	var of [3]stepsAnswer
@@ -439,11 +439,12 @@ func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
 	return nil
 }
 
-// tourSource is the provider that the tour's person connects, and tourKinds the number of its kinds of data.
+// tourSource is the invented provider that the tour's person connects, and tourKinds the number of kinds of data
+// that it sends.
 const tourSource, tourKinds = "fern_diary", 5
 
-// connect links a source at its provider's sign-in page, as the person's browser would, waits for the history of the
-// source, and refreshes it.
+// connect links the provider as the person's browser would, through the provider's sign-in page, waits until its
+// history is fetched, and refreshes it.
 func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	t.step("The person connects a source, and the service fetches its history")
 	var issued struct {
@@ -465,7 +466,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 		return err
 	}
 	r.Header.Set("content-type", "application/x-www-form-urlencoded")
-	answer, err := http.DefaultClient.Do(r) // follows the redirect back to the service
+	answer, err := http.DefaultClient.Do(r) // signs in, and follows the redirect back to the service
 	if err != nil {
 		return err
 	}
@@ -495,7 +496,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	return nil
 }
 
-// order orders a test kit, and makes the simulated laboratory complete the order.
+// order orders a test kit, and makes the simulated laboratory report results for it.
 func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team orders a test kit, and a simulated laboratory brings it to its result")
 	var placed struct {
@@ -560,7 +561,7 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	return t.printEvents(ctx, map[string]int{"labtest.order.": len(order.Events)})
 }
 
-// documents downloads the documents of an order.
+// documents downloads the documents of an order and prints their sizes.
 func (t *tour) documents(ctx context.Context, path string) error {
 	for _, name := range []string{"requisition/pdf", "labels/pdf?collection_date=2026-03-02T08:30:00-06:00", "collection_instruction_pdf", "result/pdf"} {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+path+"/"+name, nil)
@@ -585,7 +586,8 @@ func (t *tour) documents(ctx context.Context, path string) error {
 	return nil
 }
 
-// call sends one request with the team's API key and further headers, and decodes the answer.
+// call sends one request with the team's API key and further headers (name, value), and decodes the answer into
+// out.
 func (t *tour) call(ctx context.Context, method, path string, in, out any, header ...string) error {
 	var body io.Reader
 	if in != nil {

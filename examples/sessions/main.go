@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	ctx, team := context.Background(), healthlab.TeamID{UUID: uuid.UUID{2}} // the clinic; choose the id once
+	ctx, team := context.Background(), healthlab.TeamID{UUID: uuid.UUID{2}} // a fixed id of the clinic's team
 	must(0, httpserver.New(clinic(ctx, team), nil).Serve(must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:8080"))))
 }
 
@@ -28,11 +28,11 @@ func clinic(ctx context.Context, team healthlab.TeamID) http.Handler {
 	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.New over sqlite.Open or postgres.Open
 	providers := must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}}))
 	health := must(healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox}))
-	go func() { must(0, health.Run(ctx)) }()                                     // erases deleted users when their grace period is over
-	mux, sessions := http.NewServeMux(), new(sync.Map)                           // cookies, and whose they are
-	mux.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) { // a clinic checks a password here
+	go func() { must(0, health.Run(ctx)) }()                                     // erases deleted users after their grace period
+	mux, sessions := http.NewServeMux(), new(sync.Map)                           // user by session cookie
+	mux.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) { // a real clinic checks a password here
 		ann, _, err := health.CreateOrGet(r.Context(), team, healthdata.NewUser{ClientUserID: r.FormValue("name")})
-		if session := rand.Text(); err == nil { // else the person stays signed out
+		if session := rand.Text(); err == nil { // after an error the person is not signed in
 			sessions.Store(session, ann.ID)
 			http.SetCookie(w, &http.Cookie{Name: "session", Value: session, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		}

@@ -1,6 +1,6 @@
 // Transaction is a program of a clinic that has its own members in PostgreSQL, with healthlab in
-// the same process and the same database: one transaction makes a member and the member's
-// health record, and both are there or neither is.
+// the same process and the same database: one transaction adds a member and the member's
+// health record, so both are stored or neither.
 //
 //	go run ./examples/transaction -database-url postgres://localhost/clinic
 //	curl -d name=Kim http://127.0.0.1:8080/members
@@ -32,7 +32,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// team is the id of the clinic's team, to which all members belong.
+// team is the id of the healthlab team to which all members of the clinic belong.
 var team = healthlab.TeamID{UUID: uuid.MustParse("6f0a1c1e-0000-4000-8000-000000000001")}
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, and calls ready with the address once it listens.
+// run serves until ctx ends. It calls ready with the address once the program listens.
 func run(ctx context.Context, database, addr string, ready func(url string)) error {
 	config, err := postgres.PoolConfig(database)
 	if err != nil {
@@ -79,7 +79,7 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 		return errors.Join(err, listener.Close())
 	}
 
-	// The program's own pages beside the API.
+	// The clinic's own pages and the API of healthlab are in one mux.
 	mux := http.NewServeMux()
 	mux.Handle("/", health.Handler())
 	mux.HandleFunc("POST /members", func(w http.ResponseWriter, r *http.Request) {
@@ -106,9 +106,10 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 	return <-work
 }
 
-// newKeys returns the keys that encrypt personal data: one for each member, in a schema of the database that
-// its backups leave out, encrypted by the key of the host. This key is random, so the next start cannot decrypt
-// the data. A real program stores its key apart from the database, or uses a Sealer that calls a KMS.
+// newKeys returns the keys that encrypt personal data, one for each member. They are in a schema that backups of
+// the database must leave out, encrypted with a key of the host. In this example that key is random, so the next
+// start of the program cannot decrypt the data. A real program stores it apart from the database, or uses a Sealer
+// that calls a KMS.
 func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 	kept, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.Options{Schema: "healthlab_keys"})
 	if err != nil {
@@ -125,7 +126,8 @@ func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 	return personkey.New(personkey.NewStore(kept), sealer, nil), nil
 }
 
-// assemble makes the service. A real program keeps its secret, and files on disk (adapters/operations/blob).
+// assemble makes the service of healthlab. A real program stores its secret, and stores files on a disk
+// (adapters/operations/blob).
 func assemble(ctx context.Context, engine *postgres.Store, keys *personkey.Keys, url string) (*service.Service, error) {
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}})
 	if err != nil {
@@ -141,8 +143,8 @@ func assemble(ctx context.Context, engine *postgres.Store, keys *personkey.Keys,
 	})
 }
 
-// addMember adds a member, and the user of healthlab with the member's id, in one transaction: what
-// healthlab writes with the context of WithTx commits with the program's own rows, events included.
+// addMember adds a member of the clinic, and a user of healthlab with the member's id, in one transaction. What
+// healthlab writes with the context of WithTx, events included, commits together with the program's own rows.
 func addMember(ctx context.Context, pool *pgxpool.Pool, engine *postgres.Store, health *healthdata.Service, name string) (uuid.UUID, error) {
 	id := uuid.New()
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

@@ -1,6 +1,6 @@
-// Command audit fails if a direct module of this one is more than a year behind its newest
-// release. It asks the module proxy of the go command; if that does not answer, it says so and
-// succeeds.
+// Command audit fails if the release of a module that this module requires directly is more than a
+// year older than that module's newest release. It asks the module proxy of the go command. If
+// the proxy does not answer, audit says so and succeeds.
 //
 //	go run ./internal/audit
 package main
@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// most is the highest age of a module relative to its newest release.
+// most is how much older the used release of a module may be than the module's newest release.
 const most = 365 * 24 * time.Hour
 
-// module has the used fields of the output of go list.
+// module has those fields of the output of go list that the command uses.
 type module struct {
 	Path     string
 	Version  string
@@ -55,7 +55,7 @@ func main() {
 	fmt.Printf("audit: %d direct modules are within 12 months of their newest release\n", len(modules)-len(unknown))
 }
 
-// list returns the direct modules with their updates.
+// list asks go list for the direct modules and their newest releases.
 func list(ctx context.Context) ([]module, error) {
 	names, err := golist(ctx, "-f", "{{if not (or .Main .Indirect)}}{{.Path}}{{end}}", "all")
 	if err != nil {
@@ -93,7 +93,7 @@ func direct(from io.Reader) (out []module, err error) {
 	}
 }
 
-// behind returns the modules that are too old, and those whose newest release is unknown.
+// behind returns the modules whose used release is too old (late), and those whose newest release is not known.
 func behind(modules []module) (late, unknown []string) {
 	for _, m := range modules {
 		switch {

@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	_ "pgregory.net/rapid" // defines the flags of rapid in every test that has broken stores
+	_ "pgregory.net/rapid" // defines the flag -rapid.checks in every test binary that runs broken stores
 
 	"github.com/healthlab-dev/healthlab/internal/prove"
 )
 
-// Broken is a suite run on an implementation that breaks one promise deliberately. The suite must fail in the subtest
-// of that promise.
+// Broken is a conformance suite, run on an implementation that deliberately breaks one promise of its interface.
+// The suite must fail, and must fail in the subtest that checks this promise.
 type Broken struct {
 	Name    string
 	Suite   func(t *testing.T)
-	Subtest string // of the suite: "Claim/LeaseEnds"; empty if the suite has none
+	Subtest string // the one that must fail, such as "Claim/LeaseEnds"; empty if the suite has no subtests
 }
 
-// Of prefixes the names of broken implementations with an interface name, so that they are unique.
+// Of prefixes the names of the broken implementations with the name of their interface, so that names in several
+// lists are unique.
 func Of(name string, list []Broken) []Broken {
 	list = slices.Clone(list)
 	for i := range list {
@@ -31,13 +32,12 @@ func Of(name string, list []Broken) []Broken {
 	return list
 }
 
-// brokenEnv names the broken implementation that a child process tests.
+// brokenEnv is the environment variable with the name of the broken implementation that a child process tests.
 const brokenEnv = "HEALTHLABTEST_BROKEN"
 
-// RunBroken runs the suite of each broken implementation in a process of its own, since only a
-// failing test shows that a test fails. It requires that the suite fails in the subtest of the
-// broken promise. It skips outside make prove and CI (see [prove.All]). It must be the last call
-// of a test: each process runs that test.
+// RunBroken runs each suite in a child process of its own, because a failing suite would fail this test. It
+// requires that each suite fails in the expected subtest. It skips outside make prove and CI (see [prove.All]).
+// Each child process runs the same test again, so RunBroken must be its last call.
 func RunBroken(t *testing.T, lists ...[]Broken) {
 	list := slices.Concat(lists...)
 	if name := os.Getenv(brokenEnv); name != "" {
@@ -69,7 +69,7 @@ func RunBroken(t *testing.T, lists ...[]Broken) {
 	}
 }
 
-// pattern returns a regular expression that matches one test by its full path.
+// pattern returns a regular expression for -test.run that matches only the test with this full path.
 func pattern(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -78,5 +78,5 @@ func pattern(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// Pause sleeps long enough for all racing callers to read the same value before one of them writes.
+// Pause sleeps, so that all concurrent callers of a broken store read the same value before one of them writes.
 func Pause() { time.Sleep(10 * time.Millisecond) }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Clock is a clock for a store under test. It does not advance until it is set. Make it with [NewClock]. Safe for
-// concurrent use.
+// Clock is a clock for a store under test. It stands still except for calls of [Clock.Set]. Make it with
+// [NewClock]. It is safe for concurrent use.
 type Clock struct{ at atomic.Pointer[time.Time] }
 
-// NewClock returns a clock set to an instant.
+// NewClock returns a clock that shows an instant until it is set.
 func NewClock(at time.Time) *Clock {
 	c := new(Clock)
 	c.Set(at)
 	return c
 }
 
-// Now returns the instant of the clock.
+// Now returns the instant that the clock shows.
 func (c *Clock) Now() time.Time { return *c.at.Load() }
 
-// Set puts the clock at an instant.
+// Set makes the clock show an instant, which may be earlier than before.
 func (c *Clock) Set(at time.Time) { c.at.Store(&at) }

@@ -1,6 +1,5 @@
-// Package conformance has what the conformance suites of the stores share: ids that tests
-// derive from names, calls that run at the same time, and the runner of deliberately broken
-// stores, which shows that a suite fails where a store breaks a promise.
+// Package conformance has what the conformance suites of the stores share: ids derived from names, concurrent
+// calls, and [RunBroken], which runs a suite on deliberately broken stores to show that it detects what they break.
 //
 // It imports package testing: only suites and tests import it.
 package conformance
@@ -21,13 +20,13 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Named returns the id derived from a name. Equal names have equal ids.
+// Named returns an id that is computed from a name. Equal names give equal ids.
 func Named(name string) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(name)) }
 
-// Team returns the team of a name.
+// Team returns the team id that is computed from a name.
 func Team(name string) healthlab.TeamID { return healthlab.TeamID{UUID: Named("team " + name)} }
 
-// User returns the user of a name.
+// User returns the user id that is computed from a name.
 func User(name string) healthlab.UserID { return healthlab.UserID{UUID: Named("user " + name)} }
 
 // NewTeam returns a new random team id.
@@ -36,17 +35,17 @@ func NewTeam() healthlab.TeamID { return healthlab.TeamID{UUID: uuid.New()} }
 // NewUser returns a new random user id.
 func NewUser() healthlab.UserID { return healthlab.UserID{UUID: uuid.New()} }
 
-// ErrRefused is the error of a closure that refuses a change.
+// ErrRefused is returned by the functions that tests pass to an Update, to make it fail.
 var ErrRefused = errors.New("the closure of the test refuses the write")
 
-// Ended returns a cancelled context.
+// Ended returns a context that is already cancelled.
 func Ended(t testing.TB) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
 }
 
-// Together runs n calls concurrently and returns their errors, in the order of i.
+// Together calls call(0) to call(n-1) concurrently and returns their errors in this order.
 func Together(n int, call func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -72,11 +71,11 @@ func Successes(errs []error) (n int) {
 	return n
 }
 
-// ErrOf returns the error of a call with one result: ErrOf(store.Get(ctx, id)).
+// ErrOf drops the result of a call and returns its error: ErrOf(store.Get(ctx, id)).
 func ErrOf[T any](_ T, err error) error { return err }
 
-// JSON returns v as JSON, for comparisons. Times in UTC that are equal instants are equal in JSON, whereas
-// require.Equal may treat them as unequal.
+// JSON returns v as JSON, so that tests can compare values with times. Equal instants in UTC are equal in JSON;
+// require.Equal may find them different.
 func JSON(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -84,7 +83,7 @@ func JSON(t testing.TB, v any) string {
 	return string(b)
 }
 
-// Sorted returns the cases of a table in the order of their names.
+// Sorted returns the test cases of a map in the order of their names.
 func Sorted[T any](cases map[string]T) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		for _, name := range slices.Sorted(maps.Keys(cases)) {

@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Kept returns the texts and bytes in a value and everything that it points to, one per line. The value must not be
-// used concurrently.
+// Kept returns all texts and bytes that can be reached from a value (a store in memory), one per line. Tests search
+// them for personal values. No other goroutine may use the value meanwhile.
 func Kept(v any) []byte {
 	w := keptWalk{seen: map[uintptr]bool{}}
 	w.value(reflect.ValueOf(v))

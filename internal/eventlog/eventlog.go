@@ -1,5 +1,5 @@
-// Package eventlog stores events and returns them. Tests of packages that write events use it instead of the outbox of
-// package webhook.
+// Package eventlog is a [store.Events] for tests of packages that write events. Unlike the outbox of package
+// webhook it only stores events and returns them.
 package eventlog
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Log is a [store.Events]. Safe for concurrent use.
+// Log is a [store.Events] whose events tests can read. It is safe for concurrent use.
 type Log struct{ s store.Store }
 
-// New returns the log of a store whose tables include [Tables].
+// New returns a log in the store s, whose tables must include [Tables].
 func New(s store.Store) Log { return Log{s} }
 
 type counter struct {
@@ -27,7 +27,7 @@ type counter struct {
 	N    int64
 }
 
-// kept is an event with the client user id at the time of the event.
+// kept is a stored event with the client user id that the user had when the event was written.
 type kept struct {
 	healthlab.Event
 	ClientUserID string
@@ -42,7 +42,7 @@ var (
 	}}
 )
 
-// Tables declares the tables of the log.
+// Tables returns the tables that the store passed to [New] must have.
 func Tables() []store.Definition {
 	return []store.Definition{events.Definition(), counters.Definition()}
 }
@@ -94,7 +94,8 @@ func (l Log) Forget(_ context.Context, tx store.Tx, _ healthlab.TeamID, user hea
 	return err
 }
 
-// Message returns an event of a team. Its body is an object with data and client_user_id.
+// Message returns a stored event in the form in which package webhook delivers it. Its body is a JSON object with
+// data and client_user_id.
 func (l Log) Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error) {
 	e, err := events.LookOne(ctx, l.s, store.Key{Team: team, ID: store.UUID(event)})
 	if err != nil {

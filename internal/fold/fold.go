@@ -8,15 +8,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// typographic replaces typographic signs and ligatures by ASCII. Letters without a decomposition, such as ø and ł,
-// stay, as in [healthlab.FoldText].
+// typographic replaces typographic signs and ligatures by ASCII. Letters that Unicode does not decompose, such as ø
+// and ł, stay; [healthlab.FoldText] also keeps them.
 var typographic = strings.NewReplacer("ß", "ss", "ẞ", "SS", "æ", "ae", "Æ", "Ae", "œ", "oe", "Œ", "Oe",
 	"µ", "u", "μ", "u", "α", "alpha", "β", "beta", "γ", "gamma", "Α", "Alpha", "Β", "Beta", "Γ", "Gamma", "×", "x", "ª", "a", "º", "o", "ı", "i",
 	"–", "-", "—", "-", "‐", "-", "‑", "-", "−", "-", "’", "'", "‘", "'", "´", "'", "“", "\"", "”", "\"",
 	"⩽", "<=", "⩾", ">=", "≤", "<=", "≥", ">=", "∕", "/", "⁄", "/")
 
-// Plain returns s without diacritics and typographic variants; the case stays. Texts that differ only in
-// Unicode form become equal.
+// Plain returns s without diacritics, and with typographic signs replaced by ASCII. Upper and lower case stay.
+// Texts that differ only in their Unicode form become equal.
 func Plain(s string) string {
 	ascii := true
 	for i := range len(s) {
@@ -31,11 +31,11 @@ func Plain(s string) string {
 	return healthlab.BareText(typographic.Replace(s))
 }
 
-// String returns the words of s in lower case without diacritics and punctuation, one
-// space between them. Percent and number signs are words of their own.
+// String returns the words of s, in lower case and without diacritics and punctuation, separated by one space. A
+// percent or number sign is a word.
 func String(s string) string { return strings.Join(Words(s), " ") }
 
-// Words returns the words of [String].
+// Words returns the words of s, as [String] joins them.
 func Words(s string) []string {
 	s = healthlab.FoldText(Plain(s))
 	var out []string
@@ -56,7 +56,7 @@ func Words(s string) []string {
 				start = i
 			}
 		case r == '.' && start >= 0 && i == start+1 && i+1 < len(s) && s[i+1] != ' ' && unicode.IsLetter(rune(s[start])):
-			// an abbreviation inside a word, "S.Creatinine": a border
+			// the point in "S.Creatinine" ends a word: it follows a single letter
 			flush(i)
 		default:
 			flush(i)
@@ -69,7 +69,7 @@ func Words(s string) []string {
 // IsDigit reports whether r is an ASCII digit.
 func IsDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// Distance returns the edit distance of a and b, or most+1 if it is more than most.
+// Distance returns the edit distance (Levenshtein) of a and b in letters, or most+1 if it is more than most.
 func Distance(a, b string, most int) int {
 	ra, rb := []rune(a), []rune(b)
 	if len(ra)-len(rb) > most || len(rb)-len(ra) > most {
@@ -101,10 +101,12 @@ func Distance(a, b string, most int) int {
 
 var alike = strings.NewReplacer("1", "l", "i", "l", "|", "l", "0", "o", "5", "s", "8", "b", "&", "ss")
 
-// Shape replaces letters and digits that look alike by one of them, for texts that were misread.
+// Shape maps letters and digits that look alike to one of them: 0 and o become o. Misread texts can then be
+// compared.
 func Shape(s string) string { return alike.Replace(s) }
 
-// Parentheses splits "GOT (ASAT)" into the texts outside and inside of the parentheses.
+// Parentheses splits a text such as "GOT (ASAT)" into the text outside and the text inside of its parentheses.
+// inside is "" if there is not exactly one pair.
 func Parentheses(s string) (outside, inside string) {
 	open := strings.IndexByte(s, '(')
 	end := strings.LastIndexByte(s, ')')
@@ -118,7 +120,7 @@ func Parentheses(s string) (outside, inside string) {
 	return strings.TrimSpace(s[:open] + " " + s[end+1:]), inside
 }
 
-// Set returns the set of the words of a text.
+// Set returns the set of the words of a text that are separated by spaces.
 func Set(words string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(words) {

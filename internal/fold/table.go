@@ -10,9 +10,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ReadCSV reads a table with a header line, row by row. Lines that begin with # are comments. column returns
-// the field under a heading; empty if there is no such heading. The field may be kept, the row is valid during
-// the call only, because a table may have a hundred thousand rows.
+// ReadCSV reads a CSV table with a header line and calls row for each further line. Lines that begin with # are
+// comments. need lists the required headings. column returns the field of the row under a heading, or "" if there
+// is no such heading. column is valid only during the call of row; the fields may be kept.
 func ReadCSV(r io.Reader, need []string, row func(column func(name string) string)) error {
 	c := csv.NewReader(r)
 	c.Comment = '#'
@@ -50,7 +50,7 @@ func ReadCSV(r io.Reader, need []string, row func(column func(name string) strin
 	}
 }
 
-// Split returns the items of a list that is separated by |.
+// Split returns the items of a list that are separated by |; nil for an empty text.
 func Split(s string) []string {
 	if s == "" {
 		return nil

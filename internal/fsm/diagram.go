@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Mermaid returns the diagram of one variant as a Mermaid state diagram. Rows appear in the order of the table,
-// so that the text changes only when the table does.
+// Mermaid returns the states and transitions of one variant as the text of a Mermaid state diagram, in the order of
+// the table.
 func (m *Machine[S, T, V, F]) Mermaid(v V) string {
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n")

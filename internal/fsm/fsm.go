@@ -1,10 +1,10 @@
-// Package fsm turns a table of transitions into a machine.
+// Package fsm turns a table of transitions into a finite state machine.
 //
 // A lifecycle is a list of rows: from this state, on this trigger, to that state,
-// for these variants. [Compile] refuses a table that cannot be right, so a wrong
-// one is a failure at start-up and a one-line test. The machine is a definition:
-// immutable, safe for concurrent use, shared by everything that has such a life.
-// The state itself is a string in a row somewhere.
+// for these variants. [Compile] refuses an inconsistent table, so a mistake shows at
+// start-up and in a one-line test. A machine defines the lifecycle of all things of a
+// kind, such as orders. It is immutable and safe for concurrent use. The caller stores
+// the current state of each thing and passes it to [Machine.Next].
 //
 //	var door = fsm.Must(fsm.Table[string, string, string, Door]{
 //		Initial: "closed",
@@ -24,38 +24,38 @@ import (
 	"slices"
 )
 
-// Row is a transition: in state From the trigger On leads to state To.
+// Row is a transition: in state From, the trigger On leads to state To.
 type Row[S, T, V comparable, F any] struct {
 	From S
 	On   T
 	To   S
 	// Variants lists the lifecycle variants that have this row. Empty means all.
 	Variants []V
-	// Guard names the condition, one of the table's Guards, that the facts must
-	// meet. Empty means always.
+	// Guard is the name, in the table's Guards, of the condition that the facts must meet. Empty means no
+	// condition.
 	Guard string
 }
 
-// Table is a lifecycle as data. S is the state, T the trigger, V the variant of the lifecycle (use struct{} if
-// there is one), F the facts that guards read.
+// Table lists the transitions of a lifecycle. S is the type of states, T of triggers, V of variants of the
+// lifecycle (struct{} if there is only one), F of the facts that guards read.
 type Table[S, T, V comparable, F any] struct {
 	// Initial is the first state of every variant.
 	Initial S
-	// Variants lists all variants. Empty means one, the zero value.
+	// Variants lists all variants of the lifecycle. Empty means that it has one variant, the zero value of V.
 	Variants []V
-	// Final lists the states in which a lifecycle may end. A final state has no transitions, unless it is in Reopen
-	// too.
+	// Final lists the states in which a lifecycle may end. A final state has no transitions, unless Reopen also
+	// lists it.
 	Final []S
 	// Reopen lists the final states that may have transitions.
 	Reopen []S
-	// Rows lists the transitions. Rows of one variant may share state and trigger if their guards differ. The first row
-	// whose guard is true is used, so a row without a guard must be last.
+	// Rows lists the transitions. Several rows of a variant may share From and On if they have different guards:
+	// the first row whose guard is true applies, so a row without a guard must be the last of them.
 	Rows []Row[S, T, V, F]
-	// Guards holds the conditions by name: pure functions of the facts.
+	// Guards maps names to conditions, which are pure functions of the facts.
 	Guards map[string]func(F) bool
 }
 
-// Machine is a compiled table.
+// Machine is a checked table of transitions. It does not hold a current state. It is safe for concurrent use.
 type Machine[S, T, V comparable, F any] struct {
 	table Table[S, T, V, F]
 	next  map[edge[S, T, V]][]Row[S, T, V, F]
@@ -68,9 +68,9 @@ type edge[S, T, V comparable] struct {
 	on      T
 }
 
-// Compile checks the table and returns its machine, which shares nothing with the caller's slices. It refuses
-// an unknown guard or variant, two rows for one state and trigger, a transition from a final state, a state
-// that cannot be reached, and a state without transitions that is not final. The error lists all problems, in
+// Compile checks the table and returns its machine, which has a copy of the table. It refuses an unknown guard or
+// variant, two rows of equal From and On of which the second can never apply, a transition from a final state, a
+// state that cannot be reached, and a state without transitions that is not final. The error lists all problems, in
 // the order of the table.
 func Compile[S, T, V comparable, F any](t Table[S, T, V, F]) (*Machine[S, T, V, F], error) {
 	if len(t.Variants) == 0 {
@@ -135,7 +135,7 @@ func cloneRows[S, T, V comparable, F any](rows []Row[S, T, V, F]) []Row[S, T, V,
 	return rows
 }
 
-// checkVariant refuses a reachable state of a variant that has no transitions and is not final.
+// checkVariant reports, by refuse, each state that the variant can reach, that has no transitions and is not final.
 func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
 	for _, s := range m.States(v) {
 		if m.final[s] {
@@ -149,7 +149,8 @@ func (m *Machine[S, T, V, F]) checkVariant(v V, refuse func(string, ...any)) {
 	}
 }
 
-// checkReached refuses a row that none of its variants can reach.
+// checkReached reports, by refuse, each row whose From one of the row's variants cannot reach, and each final state
+// that no variant can reach.
 func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
 	for _, v := range m.table.Variants {
 		seen := m.reachable(v)
@@ -166,7 +167,8 @@ func (m *Machine[S, T, V, F]) checkReached(refuse func(string, ...any)) {
 	}
 }
 
-// reachable returns the states that a variant can reach.
+// reachable returns the states to which transitions of a variant lead from the initial state, and the initial
+// state.
 func (m *Machine[S, T, V, F]) reachable(v V) map[S]bool {
 	seen := map[S]bool{m.table.Initial: true}
 	for todo := []S{m.table.Initial}; len(todo) > 0; {
@@ -182,7 +184,7 @@ func (m *Machine[S, T, V, F]) reachable(v V) map[S]bool {
 	return seen
 }
 
-// Must is [Compile] for tables in package variables. It panics if the table is invalid.
+// Must calls [Compile] and panics on an error. It is for tables in package variables.
 func Must[S, T, V comparable, F any](t Table[S, T, V, F]) *Machine[S, T, V, F] {
 	m, err := Compile(t)
 	if err != nil {
@@ -191,7 +193,8 @@ func Must[S, T, V comparable, F any](t Table[S, T, V, F]) *Machine[S, T, V, F] {
 	return m
 }
 
-// Next returns the state to which the trigger leads. ok is false if there is no transition.
+// Next returns the state to which a trigger leads from a state of a variant. ok is false if no row allows it with
+// these facts.
 func (m *Machine[S, T, V, F]) Next(v V, from S, on T, facts F) (to S, ok bool) {
 	for _, r := range m.next[edge[S, T, V]{v, from, on}] {
 		if r.Guard == "" || m.table.Guards[r.Guard](facts) {
@@ -201,13 +204,13 @@ func (m *Machine[S, T, V, F]) Next(v V, from S, on T, facts F) (to S, ok bool) {
 	return to, false
 }
 
-// Initial returns the first state.
+// Initial returns the first state of every variant.
 func (m *Machine[S, T, V, F]) Initial() S { return m.table.Initial }
 
 // Final reports whether a lifecycle may end in s.
 func (m *Machine[S, T, V, F]) Final(s S) bool { return m.final[s] }
 
-// Rows returns the transitions in the order of the table, as a copy.
+// Rows returns a copy of the transitions, in the order of the table.
 func (m *Machine[S, T, V, F]) Rows() []Row[S, T, V, F] { return cloneRows(m.table.Rows) }
 
 // States returns the states that a variant can reach, in the order of the table.

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// longest is the number of bytes of a name that are compared.
+// longest is the number of bytes of a name that are compared; the rest is ignored.
 const longest = 64
 
-// Names returns the n known names with the fewest edits from name, the nearest first, ties in their order.
+// Names returns the n known names with the smallest edit distance from name, nearest first; names at the same
+// distance in the order of known.
 func Names(name string, known []string, n int) []string {
 	sorted := slices.Clone(known)
 	edits := map[string]int{}
@@ -43,11 +44,11 @@ func Edits(a, b string) int {
 	return row[len(b)]
 }
 
-// Long is the highest number of values that [Allowed] lists.
+// Long is the number of allowed values up to which [Allowed] lists all of them.
 const Long = 20
 
-// Allowed returns an error text with the allowed values: all of them, or, if there are more than Long, the
-// three nearest and the place that lists all, such as "GET /v2/providers". It does not repeat the value.
+// Allowed returns a text with the allowed values, for an error about value. If there are more than [Long], it names
+// the three nearest to value, and where all are listed, such as "GET /v2/providers". It does not repeat value.
 func Allowed[T ~string](value T, all []T, where string) string {
 	names := make([]string, len(all))
 	for i, v := range all {
@@ -63,5 +64,5 @@ func Allowed[T ~string](value T, all []T, where string) string {
 	return fmt.Sprintf("must be one of %d values, such as %s, %s or %s; %s lists all", len(names), near[0], near[1], near[2], where)
 }
 
-// Contract is the place that lists enumerations which do not depend on the deployment.
+// Contract is the path at which the HTTP API lists the allowed values that are the same in every deployment.
 const Contract = "/openapi.json"

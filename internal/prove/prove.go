@@ -1,7 +1,8 @@
-// Package prove says at which counts tests run, and which of them: [Count] and [Counts] are small in
-// a plain go test and full under make prove (HEALTHLABTEST_PROVE=1); [Sequential] is smaller still under
-// the race detector, and [Stride] leaves out generated cases there; [All] reports whether slow tests run, in CI (the variable CI is set) and under make
-// prove.
+// Package prove says how many cases a test runs, and whether slow tests run at all. [Count] and
+// [Counts] return a small number in a plain go test, and the full one under make prove
+// (HEALTHLABTEST_PROVE=1). Under the race detector, [Sequential] returns fewer and [Stride] makes
+// a test leave out generated cases. [All] reports whether slow tests run: in CI (the variable CI
+// is set) and under make prove.
 //
 //	for range prove.Count(1_000, 100_000) {
 //		…
@@ -16,10 +17,10 @@ import (
 	"strconv"
 )
 
-// Count returns full under make prove, and quick otherwise.
+// Count returns full under make prove and quick otherwise, as the number of cases of a test.
 func Count(quick, full int) int { return Counts(quick, quick, full) }
 
-// Counts returns full under make prove, ci in CI, and quick otherwise.
+// Counts returns full under make prove, ci in CI and quick otherwise, as the number of cases of a test.
 func Counts(quick, ci, full int) int {
 	switch {
 	case proving():
@@ -30,9 +31,9 @@ func Counts(quick, ci, full int) int {
 	return quick
 }
 
-// Sequential is Counts for a test whose random cases run on one goroutine. The race detector finds nothing in
-// such a test and makes it about ten times slower. So with the detector, except under make prove, the count is
-// a fifth, and at least 1.
+// Sequential returns the number of random cases of a test on one goroutine. It is that of [Counts], or a fifth (at
+// least 1) under the race detector, which makes such a test ten times slower and finds nothing in it. Under make
+// prove it is always full.
 func Sequential(quick, ci, full int) int { return sequential(Counts(quick, ci, full), Race, 1) }
 
 func sequential(n int, race bool, least int) int {
@@ -42,8 +43,8 @@ func sequential(n int, race bool, least int) int {
 	return min(n, max(n/5, least))
 }
 
-// Stride returns n with the race detector, except under make prove, and 1 otherwise. A test on one goroutine
-// without random cases uses it to run each nth of its cases.
+// Stride returns n under the race detector, except under make prove, and 1 otherwise. A test on one goroutine whose
+// cases are generated, not random, runs only each nth of them.
 func Stride(n int) int {
 	if !Race || proving() {
 		return 1
@@ -51,9 +52,9 @@ func Stride(n int) int {
 	return n
 }
 
-// SetChecks sets -rapid.checks, the number of random sequences of each property, to [Counts] of its arguments;
-// with the race detector, except under make prove, to a fifth of that, and at least 5. A value on the command
-// line wins. Call it in TestMain.
+// SetChecks sets the flag -rapid.checks, the number of random sequences of each property, to [Counts] of its
+// arguments; under the race detector, except under make prove, to a fifth of it and at least 5. It does not change
+// a flag that was given on the command line. Call it in TestMain.
 func SetChecks(quick, ci, full int) {
 	flag.Parse()
 	set := false
@@ -63,7 +64,7 @@ func SetChecks(quick, ci, full int) {
 	}
 }
 
-// All reports whether tests run that are too slow for a plain go test.
+// All reports whether slow tests run: in CI and under make prove.
 func All() bool { return proving() || os.Getenv("CI") != "" }
 
 func proving() bool { return os.Getenv("HEALTHLABTEST_PROVE") == "1" }

@@ -2,6 +2,6 @@
 
 package prove
 
-// Race reports whether the race detector is enabled. Tests of memory use skip then, because the detector multiplies the
-// memory of a program.
+// Race reports whether the race detector is enabled. The detector multiplies the memory of a program, so tests that
+// measure memory skip.
 const Race = true

@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// merge applies an overlap policy (other than all) before rows are grouped, second by second. A row of steps
-// keeps the seconds that no preferred row of its source, and under the default policy no preferred source, has.
-// Any other row keeps its local hour if no preferred origin and no preferred source has a row in it.
+// merge applies an overlap policy (other than all) to rows of several sources, before they are grouped. A row of
+// steps keeps the seconds that no preferred origin of its source has; under the default policy also only those that
+// no preferred source has. Any other row is kept if no preferred row has its local hour.
 func (q *Question) merge(rows []row) []row { //nolint:funlen // one case a kind of resource, from scratch
 	if q.policy == "all" {
 		return rows
@@ -91,7 +91,8 @@ func (q *Question) sameSource(a, b *row) bool {
 	return a.key.Provider == b.key.Provider && a.key.SourceType == b.key.SourceType
 }
 
-// originDays is the rank of each origin of a source on each local day; 0 is the preferred one.
+// originDays is the rank of each origin (app and device) of a source on each local day; the rank of the preferred
+// one is 0.
 type originDays map[string]map[healthdata.Origin]int
 
 func localDay(r *row) string {
@@ -105,7 +106,7 @@ func (q *Question) originDays(rows []row) originDays {
 		last    int64
 	}
 	days := map[string]map[healthdata.Origin]*told{}
-	until := map[string]map[int64]bool{} // what an origin covered on an earlier day is not covered anew
+	until := map[string]map[int64]bool{} // seconds of an origin count on one day only
 	sorted := slices.SortedFunc(slices.Values(rows), func(a, b row) int { return cmp.Compare(a.s.Time, b.s.Time) })
 	for i := range sorted {
 		r := &sorted[i]
@@ -154,7 +155,7 @@ func (q *Question) originDays(rows []row) originDays {
 	return out
 }
 
-// better reports whether row a is preferred to row b of the same source for their common time.
+// better reports whether row a is preferred where it overlaps row b of the same source.
 func (d originDays) better(a, b *row) bool {
 	x, y := d[localDay(a)][a.key.Origin], d[localDay(b)][b.key.Origin]
 	c := cmp.Or(cmp.Compare(x, y), a.key.Origin.Compare(b.key.Origin))

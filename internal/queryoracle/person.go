@@ -16,22 +16,22 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Team and User are the only ids for which a Person returns data.
+// Team and User are the ids under which a Person answers. Other ids are NotFound.
 var (
 	Team = healthlab.TeamID{UUID: uuid.UUID{1}}
 	User = healthlab.UserID{UUID: uuid.UUID{2}}
 )
 
-// Person is one user's data in memory: a Reader that answers for this user only.
+// Person is an aggregate.Reader of one user's data in memory.
 type Person struct {
 	Zone    string
 	Records []healthdata.Record
 	Series  map[healthdata.SeriesKey]*Stored
 
-	Loads int // calls of View.Load
+	Loads int // the number of calls of View.Load
 }
 
-// Stored is a series of a Person.
+// Stored is one series of samples of a Person.
 type Stored struct {
 	Chunks, Pending []series.Chunk
 }
@@ -104,7 +104,8 @@ func (v view) Load(_ context.Context, key healthdata.SeriesKey, starts []int64) 
 	return out, nil
 }
 
-// Measure merges samples into a series; pending ones are added to its log.
+// Measure writes samples to a series. If pending, it only adds them to the series' log, as a store does before it
+// merges them.
 func (p *Person) Measure(t require.TestingT, k healthdata.SeriesKey, span series.Span, pending bool, samples ...series.Sample) {
 	var b series.Builder
 	for _, s := range samples {
@@ -131,7 +132,7 @@ func (p *Person) Measure(t require.TestingT, k healthdata.SeriesKey, span series
 	slices.SortFunc(st.Chunks, func(a, b series.Chunk) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Put stores a summary as its own JSON.
+// Put stores a summary and returns its id.
 func (p *Person) Put(t require.TestingT, resource, provider string, st healthdata.SourceType, index time.Time, offset int, s healthdata.Summary) uuid.UUID {
 	doc, err := json.Marshal(s)
 	require.NoError(t, err)

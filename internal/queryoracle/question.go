@@ -19,19 +19,16 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// The oracle answers questions over samples the slow way: one struct per sample, maps,
-// and calendar arithmetic of package time. It shares no code with the engine.
-
 type row struct {
 	key  healthdata.SeriesKey
 	s    series.Sample
 	wall int64
-	lost float64 // the part that preferred sources have
+	lost float64 // the part of the time, 0 to 1, that the row lost to preferred sources
 }
 
 func (r *row) at() time.Time { return time.UnixMicro(r.wall).UTC() }
 
-// field returns a field: nil, float64, string or int64.
+// field returns the value of a field of the row: nil, float64, string or int64.
 func (r *row) field(name string) any {
 	switch name {
 	case "value", "systolic":
@@ -70,7 +67,7 @@ func orNil(s string) any {
 	return s
 }
 
-// Data is random data of a Person.
+// Data is a Person with random samples, and these samples as rows for the oracle.
 type Data struct {
 	Person *Person
 	rows   []row
@@ -94,8 +91,8 @@ var randomKeys = []healthdata.SeriesKey{
 	{Resource: "cholesterol", Provider: "manual", SourceType: "manual_scan", Part: "cholesterol/ldl"},
 }
 
-// Draw returns some weeks of random data around a clock change and a change of time zone. With twice, sources
-// have several origins, and intervals that overlap.
+// Draw returns some weeks of random samples, with a clock change and a change of time zone in them. If twice,
+// sources have several origins, and intervals overlap.
 func Draw(t *rapid.T, twice bool) *Data {
 	w := &Data{Person: NewPerson()}
 	lengths := []int{0, 0, 30}
@@ -143,7 +140,7 @@ func Draw(t *rapid.T, twice bool) *Data {
 			}
 			pending := batch > 0 && rapid.Bool().Draw(t, "pending")
 			if !pending && w.Person.Series[k] != nil && len(w.Person.Series[k].Pending) > 0 {
-				pending = true // what comes after a segment would lose to it
+				pending = true // once a series has pending samples, later batches must be pending as well
 			}
 			w.Person.Measure(t, k, rapid.SampledFrom([]series.Span{series.PerSecond, series.PerMinute, 0}).Draw(t, "span"), pending, list...)
 		}
@@ -154,7 +151,7 @@ func Draw(t *rapid.T, twice bool) *Data {
 	return w
 }
 
-// Question is a random query, as JSON and as Go functions.
+// Question is a random aggregate query: the JSON of the request, and Go functions that evaluate it.
 type Question struct {
 	resource  string
 	where     string
@@ -162,7 +159,7 @@ type Question struct {
 	keys      []questionKey
 	fns       []questionFunc
 	overrides []string
-	policy    string // overlap_policy
+	policy    string // overlap_policy of the request
 	from, to  int64
 	Body      string // the request as JSON
 }
@@ -170,9 +167,9 @@ type Question struct {
 type questionKey struct {
 	json  string
 	sql   string
-	name  string // name of a field; empty for the time
+	name  string // field to group by; empty for groups by time
 	value func(*row) any
-	days  bool // the index has buckets of whole days
+	days  bool // the groups are whole days, so the key is a date
 }
 
 type questionFunc struct{ fn, field string }
@@ -233,7 +230,7 @@ func datePart(part string, at time.Time) int64 {
 	}
 }
 
-// DrawQuestion returns a random query with one of the overlap policies.
+// DrawQuestion returns a random query whose overlap policy is one of policies.
 func DrawQuestion(t *rapid.T, policies ...string) *Question {
 	q := &Question{resource: rapid.SampledFrom([]string{"heartrate", "steps", "blood_pressure", "cholesterol"}).Draw(t, "resource")}
 	fields := map[string][]string{
@@ -328,7 +325,8 @@ func (q *Question) drawKeys(t *rapid.T) {
 	}
 }
 
-// drawWhere returns a random condition with a function that evaluates it.
+// drawWhere returns a random condition of a query as JSON, and a function that evaluates it for a row: 0 false, 1
+// unknown, 2 true.
 func drawWhere(t *rapid.T, resource string, fields []string, depth int) (string, func(*row) int) {
 	if depth > 0 {
 		switch rapid.IntRange(0, 5).Draw(t, "node") {
@@ -409,7 +407,7 @@ func compared(op string, c int) bool {
 	}
 }
 
-// better compares the priority of sources by the documented rules.
+// better compares two sources by the documented rules: negative if a is preferred to b.
 func (q *Question) better(a, b healthdata.SeriesKey) int {
 	place := func(k healthdata.SeriesKey) int {
 		if i := slices.Index(q.overrides, k.Provider); i >= 0 {
@@ -430,7 +428,8 @@ func (q *Question) better(a, b healthdata.SeriesKey) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.SourceType, b.SourceType), cmp.Compare(a.Provider, b.Provider))
 }
 
-// Answer returns the group keys and the values of each row, in the order of the engine.
+// Answer computes the answer of the query on w: the group keys and the values of each row, in the order of the
+// engine.
 func (q *Question) Answer(w *Data) (keys [][]any, values [][]any) {
 	groups := map[string][]row{}
 	tuples := map[string][]any{}
@@ -500,7 +499,8 @@ func compareTuples(a, b []any) int {
 	return 0
 }
 
-// choose returns the rows of the best source and, if gaps are filled, rows of other sources that do not overlap them.
+// choose returns the rows of the preferred source. Under the policy fill, it adds rows of other sources that do not
+// overlap rows already chosen.
 func (q *Question) choose(rows []row) []row {
 	bySource := map[healthdata.SeriesKey][]row{}
 	for _, r := range rows {
@@ -594,8 +594,8 @@ func (q *Question) apply(f questionFunc, rows []row) any {
 	case "max":
 		return sorted[len(sorted)-1]
 	}
-	// Oldest and newest: of equal clock times the better source, then the type; in
-	// one series the clock was set back, and the instants decide.
+	// Oldest and newest: at equal local times the row of the preferred source, then by type and origin. Equal local
+	// times in one series mean that a clock was set back; then the instants decide.
 	slices.SortStableFunc(known, func(a, b row) int {
 		wall := cmp.Compare(a.wall, b.wall)
 		instant := cmp.Compare(a.s.Time, b.s.Time)
@@ -607,7 +607,8 @@ func (q *Question) apply(f questionFunc, rows []row) any {
 	return known[0].field(f.field)
 }
 
-// RequireAnswer fails the test if a result differs from that of the oracle.
+// RequireAnswer fails the test if the engine's answer f differs from keys and values, which [Question.Answer]
+// returned.
 func RequireAnswer(t require.TestingT, q *Question, f *aggregate.Frame, keys, values [][]any) {
 	require.Equal(t, len(values), f.Len(), "rows of %s", q.Body)
 	for i := range values {
@@ -625,7 +626,7 @@ func RequireAnswer(t require.TestingT, q *Question, f *aggregate.Frame, keys, va
 				require.NotNil(t, got, "%v of row %d of %s", q.fns[k], i, q.Body)
 				scale := max(1e-6, math.Abs(x))
 				if q.fns[k].fn == "stddev" {
-					scale = max(1, scale) // of values that are equal but for their rounding
+					scale = max(1, scale) // rounding errors alone make the deviation of equal values more than 0
 				}
 				require.InDelta(t, x, got.(float64), 1e-9*scale, "%v of row %d of %s", q.fns[k], i, q.Body)
 				continue

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Table creates the table of the samples of Data.
+// Table is the SQL statement that creates the table into which a test copies the samples of a Data.
 const Table = `
 create temp table sample (
 	resource text, source_provider text collate "C", source_type text collate "C", part text collate "C",
@@ -19,13 +19,13 @@ create temp table sample (
 	value float8, systolic float8, diastolic float8, duration float8
 )`
 
-// Columns are the columns of Table.
+// Columns are the column names of the table that [Table] creates.
 var Columns = []string{
 	"resource", "source_provider", "source_type", "part", "type", "source_sport", "source_workout_id",
 	"timezone_offset", "at", "index", "value", "systolic", "diastolic", "duration",
 }
 
-// values returns a row as SQL values in the order of Columns.
+// values returns a row of samples as SQL values in the order of [Columns].
 func (r *row) values() []any {
 	var workout any
 	if r.s.Workout != uuid.Nil {
@@ -66,7 +66,7 @@ func partSQL(part string) string {
 	return "extract(" + name + " from index)::bigint"
 }
 
-// SQL returns the question as SQL over Table, for the overlap policy winner.
+// SQL returns the query as SQL over the table of [Table]. Its overlap policy must be winner.
 func (q *Question) SQL() string {
 	types := "array['lab','automatic','insulin_pump','watch','ring','chest_strap','exercise_machine','earphone','scale','cuff','fingerprick','manual_scan','phone','app','multiple_sources']"
 	overrides := "array[]::text[]"
@@ -136,7 +136,7 @@ func (f questionFunc) sql(source string) string {
 	}
 }
 
-// Values returns the rows of w as SQL values for Columns.
+// Values returns all samples of w as SQL values in the order of [Columns].
 func (w *Data) Values() [][]any {
 	out := make([][]any, len(w.rows))
 	for i := range w.rows {
@@ -145,5 +145,5 @@ func (w *Data) Values() [][]any {
 	return out
 }
 
-// Keys returns the number of group keys, which are the first columns of an answer.
+// Keys returns the number of group keys, which are the first columns of the SQL answer.
 func (q *Question) Keys() int { return len(q.keys) }

@@ -11,19 +11,20 @@ import (
 )
 
 const (
-	maxCode     = 256 // bytes of a code
+	maxCode     = 256 // highest length of a code in bytes
 	maxExponent = 99  // highest exponent of a unit, as an absolute value
 	maxPowers   = 500 // highest sum of the exponents of a code, as absolute values
 	maxKnown    = 4096
 )
 
-// known caches the quantities of parsed codes, at most maxKnown.
+// known caches parsed codes and their quantities; at most maxKnown.
 var (
 	known      sync.Map
 	knownCount atomic.Int64
 )
 
-// parseCode reads a case-sensitive UCUM expression. The quantity is not changed by callers.
+// parseCode parses a case-sensitive UCUM code, with a cache. Callers must not change the quantity, which they
+// share.
 func parseCode(code string) (quantity, bool) {
 	if q, ok := known.Load(code); ok {
 		return q.(quantity), true
@@ -43,14 +44,14 @@ func readCode(code string) (quantity, error) {
 	return (&reader{rest: code, atoms: t.code, prefixes: t.prefixCode}).main()
 }
 
-// Check returns [healthlab.Invalid] unless code is a case-sensitive UCUM code. The error names the broken rule and the
-// byte, without the text of the code.
+// Check returns [healthlab.Invalid] unless code is a case-sensitive UCUM code. The error names the broken rule and
+// the position in bytes, and does not contain the code.
 func Check(code string) error {
 	_, err := readCode(code)
 	return err
 }
 
-// FromCode returns the unit of a case-sensitive code of UCUM. The error is that of [Check].
+// FromCode returns the unit of a case-sensitive UCUM code. It returns the error of [Check] for another text.
 func FromCode(code string) (Unit, error) {
 	if err := Check(code); err != nil {
 		return Unit{}, err
@@ -58,9 +59,9 @@ func FromCode(code string) (Unit, error) {
 	return Unit{UCUM: code, kind: kindOf(code)}, nil
 }
 
-// FromInsensitiveCode returns the unit of a code in the case-insensitive form of UCUM: MM[HG] and
-// mm[hg] are mm[Hg], and MA is the prefix mega. Annotations keep their case. The error is
-// that of [Check].
+// FromInsensitiveCode returns the unit of a UCUM code in case-insensitive form: both MM[HG] and mm[hg] mean mm[Hg],
+// and the prefix MA means mega. The case of annotations stays. It returns an error like that of [Check] for another
+// text.
 func FromInsensitiveCode(code string) (Unit, error) {
 	t := table()
 	r := &reader{rest: code, atoms: t.upper, prefixes: t.prefixUpper, fold: true}
@@ -83,10 +84,10 @@ type reader struct {
 	length   int
 	atoms    map[string]*atom
 	prefixes map[string]prefix
-	fold     bool            // the codes are in the case-insensitive form
-	written  strings.Builder // the expression in the case-sensitive form
+	fold     bool            // atoms and prefixes are codes in case-insensitive form
+	written  strings.Builder // what was read, in case-sensitive form
 	powers   int
-	define   func(*atom) // computes an atom that is not computed yet
+	define   func(*atom) // computes the quantity of an atom before its first use; nil if all are computed
 }
 
 func (r *reader) main() (quantity, error) {
@@ -111,7 +112,7 @@ func (r *reader) take(n int) string {
 	return out
 }
 
-// skip consumes a byte if it is next.
+// skip consumes c and returns true if c is the next byte.
 func (r *reader) skip(c byte) bool {
 	if r.rest == "" || r.rest[0] != c {
 		return false
@@ -161,13 +162,14 @@ func (r *reader) component() (q quantity, err error) {
 	}
 	note, err := r.annotation()
 	if !countWords[strings.ToLower(note)] {
-		q = q.times(one(), 1) // its own map
+		q = q.times(one(), 1) // a copy: q may share its map with an atom
 		q.add("{"+note+"}", 1)
 	}
 	return q, err
 }
 
-// unitEnd returns the end of a unit with its exponent. Operators inside brackets belong to the unit.
+// unitEnd returns the end of the unit with its exponent at the start of s. Operators inside square brackets belong
+// to the unit.
 func unitEnd(s string) int {
 	brackets := 0
 	for i := range len(s) {
@@ -183,7 +185,7 @@ func unitEnd(s string) int {
 	return len(s)
 }
 
-// annotation reads a text in braces: printable ASCII without braces.
+// annotation reads an annotation: printable ASCII text in braces. It returns the text without the braces.
 func (r *reader) annotation() (string, error) {
 	for i := 1; i < len(r.rest); i++ {
 		switch c := r.rest[i]; {
@@ -198,7 +200,7 @@ func (r *reader) annotation() (string, error) {
 	return "", r.wrong("expected a closing brace")
 }
 
-// unit reads a number, or an atom with its prefix and exponent.
+// unit reads a number, or an atom with an optional prefix and exponent.
 func (r *reader) unit(text string) (quantity, error) {
 	symbol := strings.TrimRight(text, "0123456789")
 	if symbol == "" {
@@ -237,7 +239,8 @@ func (r *reader) unit(text string) (quantity, error) {
 	return one().times(q, exponent), nil
 }
 
-// simple returns an atom, or a prefix and a metric atom, with its case-sensitive code.
+// simple returns the quantity of a symbol, and its case-sensitive code. The symbol is an atom, or a prefix and a
+// metric atom.
 func (r *reader) simple(symbol string) (q quantity, code string, ok bool) {
 	if r.fold {
 		symbol = strings.ToUpper(symbol)

@@ -10,16 +10,15 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// function is the scale of a special unit: to converts a number of the underlying unit to the scale, and from is the
-// inverse.
+// function is the scale of a special unit such as degrees Celsius. to converts a number of the underlying unit
+// (kelvin) to the scale, and from converts it back.
 type function struct {
 	to, from func(float64) float64
-	// offset is the difference to the underlying unit if the function only adds one; nil for other functions.
+	// offset is what to adds, if it only adds a constant; to and from are nil then. Nil for other functions.
 	offset *big.Rat
 }
 
-// special is a unit whose numbers are a function of an amount of another unit: degrees Celsius, pH,
-// decibels.
+// special is a unit whose numbers are a function of an amount of another unit (of): degrees Celsius, pH, decibels.
 type special struct {
 	function
 	of quantity
@@ -37,14 +36,15 @@ func logarithm(times, base float64) function {
 var tangent = function{
 	to: func(x float64) float64 {
 		if math.Abs(x) >= math.Pi/2 {
-			return math.NaN() // no slope
+			return math.NaN() // an angle of 90 degrees or more has no slope
 		}
 		return 100 * math.Tan(x)
 	},
 	from: func(x float64) float64 { return math.Atan(x / 100) },
 }
 
-// functions maps function names to the functions of the UCUM specification, section 3.2.
+// functions maps the function names in the UCUM table to the functions that section 3.2 of the UCUM specification
+// defines.
 var functions = map[string]function{
 	"Cel": affine("-273.15"), "degF": affine("-459.67"), "degRe": affine("-218.52"),
 	"pH": logarithm(-1, 10), "lg": logarithm(1, 10), "lgTimes2": logarithm(2, 10), "ld": logarithm(1, 2), "ln": logarithm(1, math.E),
@@ -107,7 +107,8 @@ func (q quantity) full() *big.Rat {
 	return new(big.Rat).Mul(q.factor, power(avogadro, q.dims[dimAmount]))
 }
 
-// toProper converts a number of q to the underlying unit; nil if the number is out of range.
+// toProper converts a number of a special unit to its underlying unit; nil if the result is not finite. Numbers of
+// other units stay.
 func (q quantity) toProper(x *big.Rat) *big.Rat {
 	if q.scale == nil {
 		return x
@@ -119,7 +120,7 @@ func (q quantity) toProper(x *big.Rat) *big.Rat {
 	return apply(q.scale.from, x)
 }
 
-// fromProper is the inverse of toProper.
+// fromProper converts a number of the underlying unit to the special unit of q: the inverse of toProper.
 func (q quantity) fromProper(x *big.Rat) *big.Rat {
 	if q.scale == nil {
 		return x
@@ -141,18 +142,19 @@ func apply(f func(float64) float64, x *big.Rat) *big.Rat {
 	return new(big.Rat).SetFloat64(n)
 }
 
-// linear returns the conversion from q to r; ok is false if their dimensions differ or there is no factor. If the
-// factor or its inverse is an integer, Times or Over is exact, so that only one rounding occurs.
+// linear returns the conversion of values in q to r, whose dimensions must be equal. ok is false if a scale is not
+// linear. If the factor or its inverse is an integer, Times or Over is exact, so that [Conversion.Of] rounds only
+// once.
 func (q quantity) linear(r quantity) (Conversion, bool) {
 	if q.scale != nil && q.scale.offset == nil || r.scale != nil && r.scale.offset == nil {
 		return Conversion{}, false
 	}
 	factor := new(big.Rat).Quo(q.slope(), r.slope())
-	// A number x of q is (x*q.factor - q.offset) of the unit under its scale.
+	// A number x of q is x*q.factor - q.scale.offset of the unit below the scale.
 	zero := new(big.Rat)
 	if r.scale != nil {
-		zero.Quo(r.scale.offset, r.factor) // of r, negative
-		zero.Quo(zero, factor)             // of q
+		zero.Quo(r.scale.offset, r.factor) // the number of r at the zero of the unit below
+		zero.Quo(zero, factor)             // the same distance in steps of q
 		zero.Neg(zero)
 	}
 	if q.scale != nil {

@@ -7,7 +7,7 @@
 //   - [Convert] converts a value between two codes, special units such as Cel and [pH] included.
 //   - [Parse] reads a unit that is printed on a report, and [ParseAs] one that is given with a value.
 //   - [Unit.Factor] and [Same] compare units as laboratories do.
-//   - [Repair] and [RepairAmong] mend units that a reader of pictures misread.
+//   - [Repair] and [RepairAmong] correct units in which a reader of pictures misread letters.
 //
 // Mass is not converted to amount of substance: that needs the analyte.
 package ucum

@@ -9,23 +9,23 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// Repair returns the known unit that a misread text must stand for, and its usual printed form: the unit with
-// the same letters after similar glyphs are made equal, or the only one at an edit distance of one. Digits of
-// an exponent are never changed.
+// Repair returns the only known unit that a misread text can stand for, and the unit's usual printed form. First it
+// looks for a unit that has the same letters once similar glyphs (l, 1, /) are made equal, then for one at an edit
+// distance of one. It never changes digits of an exponent. ok is false if none or several fit.
 func Repair(printed string) (unit Unit, better string, ok bool) {
 	t := units()
 	code, better, ok := t.repair(printed)
 	return Unit{UCUM: code, kind: kindOf(code)}, t.pretty(better), ok
 }
 
-// Misread reports whether a text may be a misread unit.
+// Misread reports whether a text may be a unit in which a reader of pictures misread some letters.
 func Misread(text string) bool {
 	low := strings.ToLower(text)
 	_, _, ok := units().repair(text)
 	return ok || readsAsShort(text) || rePower.MatchString(strings.Trim(low, "()")) || reFiltration.MatchString(low)
 }
 
-// Ambiguous reports whether a text that parses as a unit may be a misread of another one.
+// Ambiguous reports whether a text that is a valid unit may also be a misread form of another unit.
 func Ambiguous(text string) bool {
 	return readsAsShort(text) || reMisreadMicro.MatchString(strings.ToLower(text))
 }
@@ -48,8 +48,8 @@ func (t *printedUnits) repair(printed string) (ucum, better string, ok bool) {
 	return t.folded[found], found, true
 }
 
-// alone returns the shortest form of about the length that fits; clear is false if forms of
-// several units do.
+// alone returns a known form, of length-1 to length+1 bytes, for which fits is true; the shortest if there are
+// several. clear is false if they belong to different units.
 func (t *printedUnits) alone(length int, fits func(form) bool) (found string, clear bool) {
 	for _, n := range []int{length - 1, length, length + 1} {
 		for _, have := range t.byLength[n] {
@@ -65,8 +65,8 @@ func (t *printedUnits) alone(length int, fits func(form) bool) (found string, cl
 	return found, true
 }
 
-// RepairAmong returns the printed form of a misread unit, chosen from the UCUM units that the analyte has: the
-// only one at the smallest edit distance.
+// RepairAmong returns the printed form of the unit that a misread text stands for, chosen from own, the UCUM codes
+// of the analyte's units. ok is false unless one of them alone has the smallest edit distance.
 func RepairAmong(printed string, own []string) (better string, ok bool) {
 	t := units()
 	better, ok = t.repairAmong(printed, own)
@@ -98,7 +98,7 @@ func (t *printedUnits) repairAmong(printed string, own []string) (better string,
 			continue
 		}
 		for _, form := range t.forms[ucum] {
-			// A misread letter is corrected, but never a prefix: ng does not become ug.
+			// Skip units with another size prefix: a misread ng must not become ug.
 			look := glyphs(form)
 			if len(form) < 4 || sizeLetter(form) != sizeLetter(key) && !reMisreadMicro.MatchString(key) && look != glyphs(key) {
 				continue
@@ -117,9 +117,9 @@ func (t *printedUnits) repairAmong(printed string, own []string) (better string,
 	return at, true
 }
 
-// IsAmong reports whether results of an analyte, whose units are own (UCUM codes), may have the unit.
-// Laboratories write U for enzyme units and for international units, so an analyte with one of these may have
-// the other, without a conversion.
+// IsAmong reports whether results of an analyte may have the unit code; own are the UCUM codes of the analyte's
+// units. Laboratories write U both for enzyme units and for international units, so if one of these is among own,
+// the other is allowed too, without a conversion.
 func IsAmong(code string, own []string) bool {
 	enzyme := enzymeUnits.Replace(code)
 	return slices.ContainsFunc(own, func(u string) bool { return Same(u, code) || Same(enzymeUnits.Replace(u), enzyme) })
@@ -133,8 +133,8 @@ type shortUnit struct {
 	form string
 }
 
-// shortUnits are three-letter units in which the slash, and a thin letter after it, were misread or lost. They are
-// corrected only if the analyte has the unit.
+// shortUnits are patterns for misread units of three letters, in which the slash or the l after it was lost or read
+// as another thin letter. They are corrected only to a unit that the analyte has.
 var shortUnits = []shortUnit{
 	{regexp.MustCompile("^u[il1|!/n]{0,2}[il1|!]?$"), []string{"U/L", "[IU]/L"}, "U/L"},
 	{regexp.MustCompile("^[gyq9][il1|!/]?[da][il1|!]$"), []string{"g/dL"}, "g/dL"},
@@ -146,7 +146,7 @@ func readsAsShort(text string) bool {
 	return slices.ContainsFunc(shortUnits, func(s shortUnit) bool { return s.re.MatchString(key) })
 }
 
-// reFiltration matches misread forms of the unit of a filtration rate.
+// reFiltration matches correct and misread forms of mL/min/1.73m2, the unit of a filtration rate.
 var reFiltration = regexp.MustCompile("^m[l1i|!]{0,2}/m[il1|!]n/[1il|][.,]?7[3s]")
 
 func sizeLetter(unit string) byte {
@@ -156,10 +156,10 @@ func sizeLetter(unit string) byte {
 	return glyphs(unit[:1] + " ")[0]
 }
 
-// rePower matches a power of ten whose caret was misread.
+// rePower matches a power of ten per volume, such as x10^3/uL, whose caret may be misread.
 var rePower = regexp.MustCompile("^x?10[^0-9/]{0,2}[47]?(3|6|9|12)/(ul|ui|mm3|l)$")
 
-// reMisreadMicro matches units whose first letter may be a misread µ.
+// reMisreadMicro matches units whose first letter may be a misread µ: w, h and k.
 var reMisreadMicro = regexp.MustCompile(`^(?:w|[hk]g[/l])`)
 
 func glyphs(s string) string { return lookAlike.Replace(s) }

@@ -9,11 +9,11 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// dimensions is the number of base units of UCUM.
+// dimensions is the number of base units in the UCUM table.
 const dimensions = 7
 
-// The base units of UCUM in the order of its table, and the mole. UCUM defines the mole as a number. Here it is a base
-// unit, because an amount of substance must not be compared with a number of cells.
+// The base units of UCUM, in the order of its table, and the mole. UCUM defines the mole as a number. This package
+// makes it a base unit, so that an amount of substance is not compared with a number of cells.
 const (
 	dimLength = iota
 	dimTime
@@ -29,16 +29,16 @@ const (
 // avogadro is the number of particles in a mole.
 var avogadro = rational("6.02214076e23")
 
-// quantity is a UCUM expression in base units.
+// quantity is a UCUM expression converted to base units.
 type quantity struct {
-	factor *big.Rat // without the number of a mole; never nil, zero or negative
+	factor *big.Rat // of the base units, the mole among them; never nil, zero or negative
 	dims   [exponents]int
-	// of holds dimensionless units that must not be mixed, by name with their exponent: arbitrary units, annotations,
-	// and laboratory units that are numbers in UCUM.
+	// of maps the names of dimensionless units that must not be mixed to their exponents: arbitrary units,
+	// annotations, and laboratory units that UCUM defines as numbers.
 	of map[string]int
 	// scale is the special unit (such as Cel) of the expression; nil if there is none.
 	scale *special
-	// mixed means that a special unit is part of a product, which UCUM does not define.
+	// mixed is true if a special unit is part of a product, which has no meaning in UCUM.
 	mixed bool
 }
 
@@ -46,7 +46,7 @@ func number(r *big.Rat) quantity { return quantity{factor: r} }
 
 func one() quantity { return number(big.NewRat(1, 1)) }
 
-// rational reads a number of the table.
+// rational parses a number of the UCUM table, and panics if it is none.
 func rational(s string) *big.Rat {
 	r, ok := new(big.Rat).SetString(s)
 	if !ok {
@@ -65,7 +65,7 @@ func power(r *big.Rat, n int) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).Exp(num, e, nil), new(big.Int).Exp(den, e, nil))
 }
 
-// times returns q multiplied by a power of r.
+// times returns q multiplied by r to the power of n.
 func (q quantity) times(r quantity, n int) quantity {
 	out := quantity{factor: new(big.Rat).Mul(q.factor, power(r.factor, n)), dims: q.dims, of: maps.Clone(q.of), mixed: q.mixed || r.mixed}
 	for i := range r.dims {
@@ -99,7 +99,7 @@ func (q quantity) isNumber() bool {
 	return q.dims == [exponents]int{} && len(q.arbitrary()) == 0 && q.scale == nil && !q.mixed
 }
 
-// arbitrary returns the arbitrary units of q, which UCUM does not convert.
+// arbitrary returns those of q's named units that UCUM converts to no other unit, with their exponents.
 func (q quantity) arbitrary() map[string]int {
 	out := map[string]int{}
 	for name, e := range q.of {
@@ -133,7 +133,8 @@ func (q quantity) has(name string) bool {
 	return q.of[name] > 0
 }
 
-// names returns the named parts of q in order, with a slash before those of the denominator.
+// names returns the sorted names of q's dimensionless units (see of); a slash before a name means a negative
+// exponent.
 func (q quantity) names() []string {
 	var out []string
 	for name, e := range q.of {
@@ -146,13 +147,13 @@ func (q quantity) names() []string {
 	return out
 }
 
-// countWords are annotations of cell counts, which are ignored in comparisons.
+// countWords are annotations of counts of cells. Units with them equal the units without.
 var countWords = fold.Set("cells cell count # rbcs events")
 
-// Factor returns the number of v in one u: 1 g/L is 100 mg/dL. It is false if a laboratory does not treat the
-// two as the same quantity: mass and amount of substance (the conversion needs the analyte), amount of
-// substance and number, enzyme unit and international unit, and units with different annotations such as {FEU}
-// and {DDU}. [Convert] follows UCUM alone.
+// Factor returns the number of v in one u: for g/L and mg/dL, 100. It returns false if a laboratory does not treat
+// u and v as the same quantity: mass and amount of substance (the conversion needs the analyte), amount of
+// substance and number, enzyme unit and international unit, or different annotations such as {FEU} and {DDU}.
+// Unlike Factor, [Convert] follows the rules of UCUM alone.
 func (u Unit) Factor(v Unit) (float64, bool) {
 	a, ok1 := parseCode(u.UCUM)
 	b, ok2 := parseCode(v.UCUM)
@@ -167,7 +168,7 @@ func dims(mass, length, time, amount int) (out [exponents]int) {
 	return out
 }
 
-// kindOf returns the LOINC property of a quantity.
+// kindOf returns the LOINC property (what kind of thing is measured, such as "mass") of a quantity.
 func (q quantity) kindOf() string {
 	first := ""
 	if names := q.names(); len(names) > 0 {
@@ -219,8 +220,8 @@ func (q quantity) kindOf() string {
 
 var hundredth, millionth = big.NewRat(1, 100), big.NewRat(1, 1_000_000)
 
-// Same reports whether two codes are the same amount of the same quantity. Different codes that laboratories
-// use for the same unit count as the same.
+// Same reports whether the UCUM codes a and b mean the same amount of the same quantity. Different codes that
+// laboratories use for one unit count as the same.
 func Same(a, b string) bool {
 	a, b = canonUnit(a), canonUnit(b)
 	if a == b {
@@ -231,8 +232,8 @@ func Same(a, b string) bool {
 	return ok1 && ok2 && p.equal(q)
 }
 
-// canonUnit replaces codes that laboratories use for the same unit by one of them. An enzyme unit and an
-// international unit stay different.
+// canonUnit returns one code for all codes that laboratories use for the same unit. Enzyme unit and international
+// unit keep different codes.
 func canonUnit(u string) string {
 	switch strings.ToLower(u) {
 	case "[u]/l":

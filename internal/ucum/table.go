@@ -7,14 +7,14 @@ import (
 
 //go:generate go run ./gen
 
-// prefixRow, baseRow and unitRow are the rows of the table of UCUM: the case-sensitive code, the
-// case-insensitive code, and the name.
+// prefixRow, baseRow and unitRow are rows of the official UCUM table. code is the case-sensitive code and upper the
+// case-insensitive one.
 type prefixRow struct{ code, upper, name, value string }
 
 type baseRow struct{ code, upper, name string }
 
-// unitRow defines a unit as value times unit; for a special unit, as the function of a number of value times
-// unit.
+// unitRow defines a unit as value times unit. For a special unit, it names the function whose argument is counted
+// in value times unit.
 type unitRow struct {
 	code, upper, name string
 	value, unit       string
@@ -23,7 +23,7 @@ type unitRow struct {
 	function          string
 }
 
-// atom is a unit without a prefix.
+// atom is a unit without a prefix: a row of the UCUM table, in base units.
 type atom struct {
 	quantity
 	unitRow
@@ -34,14 +34,15 @@ type prefix struct {
 	quantity
 }
 
-// codes holds the atoms and prefixes of a table by their case-sensitive codes and by their
-// case-insensitive codes.
+// codes has the atoms and prefixes of the UCUM table by code: code by case-sensitive, upper by case-insensitive
+// codes.
 type codes struct {
 	code, upper             map[string]*atom
 	prefixCode, prefixUpper map[string]prefix
 }
 
-// apart lists laboratory units that are numbers in UCUM but are compared by name: cells per field, and osmoles.
+// apart lists laboratory units that UCUM defines as numbers, but which are compared by name: cells per field of a
+// microscope, and osmoles.
 var apart = map[string]bool{"[HPF]": true, "[LPF]": true, "osm": true}
 
 var table = sync.OnceValue(func() *codes {
@@ -52,7 +53,7 @@ var table = sync.OnceValue(func() *codes {
 	}
 	add := func(a *atom) {
 		t.code[a.code] = a
-		if _, taken := t.upper[a.upper]; !taken { // l and L, [iU] and [IU] are the same
+		if _, taken := t.upper[a.upper]; !taken { // l and L share a case-insensitive code, and so do [iU] and [IU]
 			t.upper[a.upper] = a
 		}
 	}
@@ -64,14 +65,15 @@ var table = sync.OnceValue(func() *codes {
 	for _, row := range unitTable {
 		add(&atom{unitRow: row})
 	}
-	// A definition may refer to a unit further down in the table.
+	// Quantities are computed only after all atoms are known, because a definition may refer to a unit further down
+	// in the table.
 	for _, a := range t.code {
 		t.define(a)
 	}
 	return t
 })
 
-// define computes an atom in base units.
+// define computes the quantity of an atom in base units, unless that was done before.
 func (t *codes) define(a *atom) {
 	switch {
 	case a.factor != nil:
@@ -81,7 +83,7 @@ func (t *codes) define(a *atom) {
 	case a.function != "":
 		of := a.unit
 		if strings.Contains(a.function, "tan") {
-			of = "rad" // the tangent is of an angle, in whatever unit the table has it
+			of = "rad" // a tangent takes radians, whatever unit the table gives
 		}
 		a.quantity = one()
 		a.scale = &special{function: functions[a.function], of: t.defined(of).times(number(rational(a.value)), 1)}
@@ -93,7 +95,7 @@ func (t *codes) define(a *atom) {
 	}
 }
 
-// defined returns a definition in base units.
+// defined parses the code in a definition of the UCUM table and returns its quantity in base units.
 func (t *codes) defined(code string) quantity {
 	q, err := (&reader{rest: code, atoms: t.code, prefixes: t.prefixCode, define: t.define}).main()
 	if err != nil {

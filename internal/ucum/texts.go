@@ -8,16 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// givenTexts are the texts by which phone stores, devices and laboratories name a unit in data, by UCUM code,
-// in the form of [textKey]. Many of them are ordinary words on a printed report, so [Parse] does not accept
-// them. The names in the UCUM table need no entry.
+// givenTexts maps UCUM codes to the texts by which phone stores, devices and laboratories name the unit of a value,
+// in the form of [textKey]. Many are ordinary words on a printed report, so only [ParseAs] accepts them, not
+// [Parse]. The unit names of the UCUM table need no entry.
 var givenTexts = map[string]string{
 	"kg": "kilo kilos kgs kilogramme kilogrammes", "g": "gm gramme grammes", "ug": "mcg", "[lb_av]": "lb lbs lbm pound pounds", "[oz_av]": "oz ounce ounces", "[stone_av]": "st stone stones",
 	"[mi_i]": "mi mile miles", "[ft_i]": "ft foot feet", "[yd_i]": "yd yard yards", "[in_i]": "in inch inches", "[nmi_i]": "nmi",
 	"[Cal]": "kilocalorie kilocalories largecalorie largecalories", "Cel": "°c degc c celsius degreescelsius", "[degF]": "°f degf f fahrenheit degreesfahrenheit", "K": "degk",
 	"%": "percent pct", "1": "count counts # times step steps floor floors flight flights push pushes",
 	"mL": "cc", "[foz_us]": "fl_oz_us floz fl.oz fl_oz fluidounceus fluidounce(us) fluidounces(us) usfloz", "[foz_br]": "fl_oz_imp fluidounceimperial", "[cup_us]": "cup_us cup cups", "[pt_br]/2": "cup_imp", "[pt_us]": "pt_us", "[pt_br]": "pt_imp", "L/min": "lpm",
-	// A text with two codes is unknown.
+	// If the codes of a text are different units, ParseAs returns false for it.
 	"[gal_us]": "gallon gallons gal", "[gal_br]": "gallon gallons gal", "[cup_m]": "cup cups", "[tbs_us]": "tablespoon tablespoons tbsp", "[tbs_m]": "tablespoon tablespoons tbsp",
 	"[tsp_us]": "teaspoon teaspoons tsp", "[tsp_m]": "teaspoon teaspoons tsp",
 	"min": "mins minute minutes", "s": "sec secs second seconds", "ms": "msec msecs", "h": "hr hrs", "d": "day days",
@@ -29,11 +29,11 @@ var givenTexts = map[string]string{
 	"mg/dL": "mg/100ml mgs/dl", "kPa": "kpa kilopascal kilopascals", "kg/m2": "kg/m^2",
 }
 
-// givenExact maps case-sensitive texts: cal is a thousandth of Cal.
+// givenExact maps texts to UCUM codes whose letter case matters: cal is a thousandth of Cal.
 var givenExact = map[string]string{"mM": "mmol/L", "uM": "umol/L", "Cal": "[Cal]", "Cals": "[Cal]", "cal": "cal"}
 
-// otherUnit reports whether a text is a different unit in the other letter case: S (siemens) and s (second), H
-// (henry) and h (hour), CAL (calorie or kilocalorie).
+// otherUnit reports whether a text means another unit in lower case, so that nothing tells which one was meant: S
+// (siemens) and s (second), H (henry) and h (hour), CAL (calorie or kilocalorie).
 func otherUnit(key string) bool {
 	if key == "CAL" || key == "CALS" {
 		return true
@@ -42,15 +42,15 @@ func otherUnit(key string) bool {
 	return last == "S" || last == "H"
 }
 
-// letters replaces variants of letters and signs by one form.
+// letters replaces variants of a letter or sign by one of them, and removes spaces.
 var letters = strings.NewReplacer(
 	" ", "", "\t", "", "\u00a0", "", "\u202f", "", "\u2009", "", "µ", "u", "μ", "u", "²", "2", "³", "3", "⁻", "-", "¹", "1", "℃", "°C", "℉", "°F", "º", "°", "ℓ", "l", "％", "%",
 	"·", ".", "⋅", ".", "∙", ".", "×", ".", "⁄", "/", "∕", "/", "−", "-", "\\", "",
 )
 
-// textKey returns a unit in a normal form, without the parts that do not change its meaning: spaces, variants
-// of glyphs, annotations in braces, and the molar mass that a phone store writes into mmol. An annotation alone
-// is {}.
+// textKey returns the normal form of a unit text, without what does not change its meaning: spaces, variants of
+// letters, annotations in braces, and the molar mass that a phone store writes into mmol. The normal form of an
+// annotation alone is {}.
 func textKey(text string) string {
 	key := letters.Replace(text)
 	for _, pair := range []string{"{}", "<>"} {
@@ -69,7 +69,7 @@ func textKey(text string) string {
 	return strings.TrimSuffix(key, ".")
 }
 
-// given holds the codes of givenTexts by text, and the codes of the names in the table of UCUM.
+// given returns the UCUM codes by text: for the texts of givenTexts, and for the names in the UCUM table.
 var given = sync.OnceValue(func() textCodes {
 	out, written := map[string][]string{}, map[string]bool{}
 	for code, texts := range givenTexts {
@@ -91,7 +91,7 @@ var given = sync.OnceValue(func() textCodes {
 	}
 	add := func(a *atom) {
 		if strings.Contains(a.name, "calorie") {
-			return // the name does not say whether it is the kilocalorie
+			return // the word can mean the kilocalorie as well
 		}
 		name(a.name, a.code)
 		if a.metric {
@@ -113,17 +113,17 @@ var given = sync.OnceValue(func() textCodes {
 	return textCodes{out, written}
 })
 
-// textCodes maps texts to codes, and has the texts from givenTexts.
+// textCodes maps texts to UCUM codes (codes), and marks the texts from givenTexts (written).
 type textCodes struct {
 	codes   map[string][]string
 	written map[string]bool
 }
 
-// ParseAs returns the UCUM code of a unit text beside a value, if the unit has the same dimension as the unit
-// like. It accepts texts of phone stores, devices and laboratories in any letter case, UCUM codes in both
-// forms, and the names of UCUM units; annotations are ignored. If the case changes the meaning, it is
-// significant: S is siemens, not second. It returns false for an unknown text, and for an ambiguous one such as
-// pint.
+// ParseAs returns the unit that a text beside a value means, if it has the same dimension as the UCUM code like. It
+// accepts texts of phone stores, devices and laboratories in any letter case, UCUM codes in both forms, and names
+// of the UCUM table; it ignores annotations. The letter case counts only where it changes the meaning: cal is a
+// thousandth of Cal. It returns false for an unknown text, and for one that may mean several units, such as pint or
+// S (siemens or second).
 func ParseAs(text, like string) (Unit, bool) {
 	want, ok := parseCode(like)
 	key := textKey(text)
@@ -143,10 +143,9 @@ func ParseAs(text, like string) (Unit, bool) {
 	if code, ok := givenExact[key]; ok {
 		return Unit{UCUM: code, kind: kindOf(code)}, fits(code)
 	}
-	// A text that people write for one unit is not read as a code of another one: ft is a foot and no
-	// femtotonne.
+	// A text of givenTexts is not read as the code of another unit: ft is a foot, not a femtotonne.
 	low := strings.ToLower(plain)
-	// Capitals alone are the case-insensitive form: ML is a millilitre and no megalitre.
+	// A text in capitals is read as a case-insensitive code: ML is a millilitre, not a megalitre.
 	if u, err := FromInsensitiveCode(key); len(key) > 1 && key == strings.ToUpper(key) && err == nil && fits(u.UCUM) && !texts.written[low] {
 		return found(u.UCUM)
 	}
@@ -186,16 +185,17 @@ func ParseAs(text, like string) (Unit, bool) {
 	return Unit{}, false
 }
 
-// counted are words for what is counted, which have no unit.
+// counted are words for things that are counted. They stand for no unit: beats/min is /min.
 var counted = map[string]bool{"beat": true, "beats": true, "breath": true, "breaths": true, "count": true, "counts": true, "respiration": true, "respirations": true}
 
-// fromWords returns the code of a unit whose parts are names: milligrams per deciliter, litres/min, BEATS_PER_MINUTE.
+// fromWords returns the UCUM code of a unit text that consists of names: milligrams per deciliter, litres/min,
+// BEATS_PER_MINUTE.
 func fromWords(text string) (string, bool) {
 	parts := strings.Split(strings.ReplaceAll(" "+strings.ReplaceAll(strings.ToLower(text), "_", " ")+" ", " per ", "/"), "/")
 	if len(parts) < 2 {
 		return named(parts[0])
 	}
-	// A "unit" in a fraction is that of an enzyme, or an international one.
+	// The word unit is refused in a fraction, because it may be an enzyme unit or an international unit.
 	named := func(name string) (string, bool) {
 		code, ok := named(name)
 		return code, ok && code != "[iU]"
@@ -210,7 +210,7 @@ func fromWords(text string) (string, bool) {
 	}
 	for _, part := range parts[1:] {
 		words := []string{part}
-		if _, ok := named(part); !ok { // "minute kilogram" is a product
+		if _, ok := named(part); !ok { // two units, as in "per minute kilogram": both divide
 			words = strings.Fields(part)
 		}
 		if len(words) == 0 {
@@ -227,7 +227,7 @@ func fromWords(text string) (string, bool) {
 	return out, true
 }
 
-// named returns the code of a name, or of a short text that is a code; false for one of several units.
+// named returns the UCUM code of a unit name or a short unit text; false if it is unknown or means several units.
 func named(name string) (string, bool) {
 	key := textKey(name)
 	codes := given().codes[key]
@@ -252,8 +252,8 @@ func mcAsMicro(key string) string {
 	return key
 }
 
-// measures reports whether q has the dimension of want, annotations aside. A special unit has the dimension of its
-// underlying unit.
+// measures reports whether q and want have the same dimension, annotations aside. A special unit, such as degrees
+// Celsius, has the dimension of its underlying unit.
 func (q quantity) measures(want quantity) bool {
 	if q.mixed || want.mixed {
 		return false
@@ -271,10 +271,10 @@ func (q quantity) measures(want quantity) bool {
 	return true
 }
 
-// Conversion converts a value v to another unit: (v - Minus) * Times / Over.
+// Conversion converts a value v from one unit to another: (v - Minus) * Times / Over.
 type Conversion struct{ Times, Over, Minus float64 }
 
-// Of returns the converted value.
+// Of returns v converted.
 func (c Conversion) Of(v float64) float64 { return (v - c.Minus) * c.Times / c.Over }
 
 type conversionKey struct{ text, to string }
@@ -292,11 +292,11 @@ func (k *knownConversions) add(key conversionKey, c Conversion) {
 	}
 }
 
-// Texts without a conversion are cached separately, so that invalid units do not evict valid ones.
+// Failed conversions have a cache of their own, so that unknown unit texts do not use up the space of known ones.
 var conversions, noConversions knownConversions
 
-// ConversionAs returns the conversion of values in a unit, as [ParseAs] reads it, to the unit of a code. It
-// returns false if there is no constant factor, as between decibels and volts.
+// ConversionAs returns the conversion of values with a unit text, which [ParseAs] reads, to the UCUM code to. It
+// returns false if the text is unknown or there is no linear conversion, as between decibels and volts.
 func ConversionAs(text, to string) (Conversion, bool) {
 	key := conversionKey{text, to}
 	if c, ok := conversions.byKey.Load(key); ok {
@@ -315,8 +315,8 @@ func ConversionAs(text, to string) (Conversion, bool) {
 	return Conversion{}, false
 }
 
-// ConversionTo returns the conversion of values of u to a code, annotations aside. It returns false if the dimensions
-// differ or there is no linear conversion.
+// ConversionTo returns the conversion of values in u to a UCUM code, annotations aside. It returns false if the
+// dimensions differ or there is no linear conversion.
 func (u Unit) ConversionTo(code string) (Conversion, bool) {
 	a, ok1 := parseCode(u.UCUM)
 	b, ok2 := parseCode(code)
@@ -326,8 +326,8 @@ func (u Unit) ConversionTo(code string) (Conversion, bool) {
 	return a.linear(b)
 }
 
-// GivenTexts returns the texts that [ParseAs] accepts besides the codes and names of UCUM, by code, in lower
-// case if the case is not significant.
+// GivenTexts returns the texts, by UCUM code, that [ParseAs] accepts in addition to the codes and names of the UCUM
+// table. Texts whose letter case matters are as written, others in lower case.
 func GivenTexts() map[string][]string {
 	out := map[string][]string{}
 	for code, texts := range givenTexts {

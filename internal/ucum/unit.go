@@ -18,35 +18,35 @@ import (
 //go:embed data/ucum_lab_units.csv
 var unitsCSV string
 
-// Unit is a unit that was parsed from a printed text.
+// Unit is a unit of measure with its UCUM code.
 type Unit struct {
 	// UCUM is the code of the Unified Code for Units of Measure: "10*3/uL".
 	UCUM string
-	// kind is the LOINC property of the unit.
+	// kind is the LOINC property of the unit: the kind of quantity that it measures.
 	kind string
 }
 
-// Kind returns the quantity that the unit measures, as a LOINC property; empty if the unit is unknown.
+// Kind returns the kind of quantity that the unit measures, as a LOINC property such as "mass"; empty for the zero
+// Unit.
 func (u Unit) Kind() string { return u.kind }
 
-// Parse returns the unit in a text that laboratories print ("Tsd./µl", "x10E3/uL", "mcg/dL", "UI/L"), and false
-// if it is unknown. The letter case is significant only if it changes the meaning: G/L is 10*9/L and g/L is
-// grams.
+// Parse returns the unit in a text that laboratories print ("Tsd./µl", "x10E3/uL", "mcg/dL", "UI/L"); false if it
+// is unknown. The letter case counts only where it changes the meaning: G/L is 10*9/L, and g/L is grams per litre.
 func Parse(printed string) (Unit, bool) {
 	return units().parse(printed)
 }
 
-// form is a folded unit, and the same with glyphs made equal.
+// form is a printed unit in lower case (text), and its text with similar glyphs made equal (look).
 type form struct{ text, look string }
 
 type printedUnits struct {
-	exact  map[string]string // case kept
-	folded map[string]string // lower case
-	// byLength holds the folded forms by their length, for repair of misread units.
+	exact  map[string]string // UCUM codes by printed unit
+	folded map[string]string // UCUM codes by printed unit in lower case
+	// byLength has the keys of folded by their length, for the repair of misread units.
 	byLength map[int][]form
-	// cased are printed forms by their folded form.
+	// cased maps keys of folded to the form that is usually printed.
 	cased map[string]string
-	// forms are printed forms by their UCUM code, in lower case, "mcg" kept.
+	// forms maps UCUM codes to printed forms in lower case, in which "mcg" is not replaced by "ug".
 	forms map[string][]string
 }
 
@@ -58,7 +58,8 @@ var units = sync.OnceValue(func() *printedUnits {
 	return t
 })
 
-// moreUnits maps UCUM codes to printed forms that the file lacks: other languages, other ways to write a power of ten.
+// moreUnits maps UCUM codes to printed forms, separated by |, that the embedded table lacks: in other languages, or
+// with other ways to write a power of ten.
 var moreUnits = map[string]string{
 	"10*3/uL": "tsd/ul|tsd./ul|tausend/ul|x10*3/ul|10e3/ul|x10e3/mcl|k/cumm|k/cu mm|x1000/ul|thousand/mcl|thousand/cumm|10^3/mm3|x10^3/mm3|x10^3/mcl|x103/ul|103/ul|x10 3/ul|10 3/ul|thous/ul|th/ul|miles/ul|10e3/mm3|x10(3)/ul|1000/ul|103/mm3|x103/mm3|k/ml|k/mcl|thou/mcl|milliers/mm3|giga/l|tys/ul|10**3/ul",
 	"10*6/uL": "mio/ul|mio./ul|mill/ul|mill./ul|million/mcl|million/cumm|millones/ul|mill/cumm|x10*6/ul|10e6/ul|x10e6/mcl|10^6/mm3|x10^6/mm3|x10^6/mcl|x106/ul|106/ul|x10 6/ul|10 6/ul|x10(6)/ul|x106/mm3|106/mm3|m/mcl|m/cumm|mill/mcl|millions/mm3|millions/ul|10**6/ul|mln/ul",
@@ -187,12 +188,12 @@ func loadUnits(r io.Reader) (*printedUnits, error) {
 			}
 		}
 	}
-	// Where the case decides, the plain lower-case form is the common one.
+	// For units whose case matters, these are the meanings of the lower-case form.
 	t.folded["g/l"], t.folded["m/ul"], t.folded["u/l"], t.folded["t/l"] = "g/L", "10*6/uL", "U/L", "10*12/L"
 	t.exact["G/L"], t.exact["T/L"] = "10*9/L", "10*12/L"
 	t.folded["/nl"], t.folded["/pl"] = "10*3/uL", "10*6/uL"
 	for _, key := range []string{"mil/mm3", "min", "minutes", "minute", "ai", "sg", "liv", "isr", "1:n", "ph"} {
-		delete(t.folded, key) // words with a likelier meaning on a report
+		delete(t.folded, key) // on a report these words rarely mean a unit
 		delete(t.exact, key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.folded)) {
@@ -203,7 +204,7 @@ func loadUnits(r io.Reader) (*printedUnits, error) {
 
 var micro = strings.NewReplacer(" ", "", "\t", "", "mcg", "ug", "mcL", "uL", "mcl", "ul", "MCG", "ug", "MCL", "ul", "meg/", "ug/", "mceg/", "ug/", "mog/", "ug/")
 
-// unitKey is a unit without spaces, with ASCII letters; case is kept.
+// unitKey returns a printed unit without spaces, and with ASCII letters and u for micro. The case stays.
 func unitKey(s string) string {
 	s = fold.Plain(s)
 	s = strings.Trim(s, " \t,;:")
@@ -238,22 +239,22 @@ func (t *printedUnits) parse(printed string) (Unit, bool) {
 }
 
 func uncertain(key string) bool {
-	// "mil/uL" is a million in public tables that map units of laboratories, and a thousand in Spanish, where
-	// mil is the number; no authority says which one a report means. "S" is siemens in UCUM and a mark of
-	// microbiology beside a result, and no second.
+	// "mil/uL" is a million per microlitre in public tables of laboratory units, but a thousand in Spanish, where
+	// mil is thousand. Nothing decides which one a report means. "S" is siemens in UCUM; on a report it marks a
+	// susceptible germ, and it never means a second.
 	return key == "S" || reMil.MatchString(strings.ToLower(key))
 }
 
 var reMil = regexp.MustCompile(`^mil\.?/(?:ul|mm3|mm\^3|cumm|cmm|mcl)$`)
 
-// rePrinted matches a printed unit with an amount in it, or per an amount.
+// rePrinted matches printed fractions of units, such as mg/dL, mmol/24h and ug/g creatinine.
 var rePrinted = regexp.MustCompile(`^([kmunpf]?)(g|mol|eq|val|osm|osmol|iu|ui|ie|u|kat|cfu|l)/((?:[kdmunpf]?(?:l|g|mol)|24h|d|day|h|hr|min|m2|kg)(?:/(?:24h|d|h|hr|min|kg|m2))?)(?:\(?(creat\w*|crea|krea\w*|cr)\)?)?$`)
 
 var printedAtoms = map[string]string{"g": "g", "mol": "mol", "eq": "eq", "val": "eq", "osm": "osm", "osmol": "osm", "iu": "[IU]", "ui": "[IU]", "ie": "[IU]", "u": "U", "kat": "kat", "cfu": "[CFU]", "l": "L",
 	"24h": "(24.h)", "d": "d", "day": "d", "h": "h", "hr": "h", "min": "min", "m2": "m2"}
 
-// asUCUM converts a printed unit that no table has to UCUM, or returns a UCUM expression with a slash
-// unchanged.
+// asUCUM converts a printed unit that is in no table to a UCUM code. A text with a slash that is a UCUM code
+// already stays unchanged.
 func asUCUM(key string) (string, bool) {
 	if m := rePrinted.FindStringSubmatch(strings.ToLower(key)); m != nil {
 		out := m[1] + printedAtoms[m[2]]
@@ -277,7 +278,7 @@ func asUCUM(key string) (string, bool) {
 	return "", false
 }
 
-// kindOf returns the LOINC property of a unit.
+// kindOf returns the LOINC property (kind of quantity) of a UCUM code.
 func kindOf(ucum string) string {
 	switch ucum {
 	case "%", "L/L", "/100{WBCs}":
@@ -308,9 +309,9 @@ func kindOf(ucum string) string {
 	return q.kindOf()
 }
 
-// Near reports whether a unit differs by less than a factor of a thousand from a unit of the analyte:
-// creatinine is not measured in pmol/L. It returns true if that is unknown, and for cells, which are printed
-// per microlitre and in thousands.
+// Near reports whether a unit differs by less than a factor of a thousand from one of units, the UCUM codes of an
+// analyte: creatinine is not measured in pmol/L. It returns true if the units cannot be compared, and for cell
+// counts, which are printed both per microlitre and in thousands.
 func Near(units []string, unit string) bool {
 	got, ok := parseCode(unit)
 	if !ok || got.kindOf() == "number" {
@@ -330,7 +331,7 @@ func Near(units []string, unit string) bool {
 	return !compared
 }
 
-// pretty returns the usual printed form of a folded unit.
+// pretty returns the usual printed form of a key of folded: mg/dL for mg/dl.
 func (t *printedUnits) pretty(folded string) string {
 	if as, ok := t.cased[folded]; ok {
 		return as

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Due stores keys by their due times, for stores in memory, so that a claim need not scan all rows. The zero
+// Due is an index of keys by due time, for stores in memory: finding due keys does not scan all rows. The zero
 // value is empty. It is not safe for concurrent use.
 type Due[K comparable] struct {
 	heap  dueHeap[K]
@@ -13,15 +13,15 @@ type Due[K comparable] struct {
 	sets  int
 }
 
-// dueKey is a key in the heap.
+// dueKey is an element of the heap: a key with its due time.
 type dueKey[K comparable] struct {
 	key   K
 	at    time.Time
-	set   int // grows with each new key
-	place int // index in the heap
+	set   int // number in the order in which keys were added
+	place int // position in the heap
 }
 
-// Set sets or replaces the due time of a key. The zero time removes the key.
+// Set adds a key with a due time, or replaces the due time of the key. The zero time removes the key.
 func (d *Due[K]) Set(key K, at time.Time) {
 	old := d.byKey[key]
 	switch {
@@ -43,8 +43,8 @@ func (d *Due[K]) Set(key K, at time.Time) {
 	}
 }
 
-// First returns the key with the earliest due time, and that time. Of equal times the key added first is returned. ok
-// is false without keys.
+// First returns the key with the earliest due time, and this time. Among equal times it is the key that was added
+// first. ok is false if there are no keys.
 func (d *Due[K]) First() (key K, at time.Time, ok bool) {
 	if len(d.heap) == 0 {
 		return key, at, false
@@ -55,7 +55,7 @@ func (d *Due[K]) First() (key K, at time.Time, ok bool) {
 // Until returns the keys due at or before an instant, in no particular order.
 func (d *Due[K]) Until(now time.Time) []K {
 	var out []K
-	// Children of a heap element are not due before the element.
+	// The children of a heap element are due no earlier, so a branch ends at an element that is not due.
 	below := []int{0}
 	for len(below) > 0 {
 		i := below[len(below)-1]

@@ -13,17 +13,18 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// quoted matches text between the first and the last quote, and text after an equals sign.
+// quoted matches what may be a value in an error text: everything from the first quote to the last, and text after
+// an equals sign.
 var quoted = regexp.MustCompile("(?s)[\"'`].*[\"'`]|[\"'`].*|=\\S+")
 
-// genitive matches the apostrophe of a genitive, which is not a quote.
+// genitive matches the apostrophe in words such as "team's", which is not a quote.
 var genitive = regexp.MustCompile(`(\pL)'s\b`)
 
-// Cause returns the text of an error chain for logs: at most 300 bytes, without quoted text. Drivers and the standard
-// library quote values that they could not parse.
+// Cause returns the text of an error for logs: at most 300 bytes, and without quoted text. Drivers and the standard
+// library quote values in errors, and these may be personal.
 func Cause(err error) string {
 	const most = 300
-	const apostrophe = "\x00" // no text of an error has it
+	const apostrophe = "\x00" // stands for the apostrophe: no error text contains this byte
 	s := genitive.ReplaceAllString(err.Error(), "${1}"+apostrophe+"s")
 	s = strings.ReplaceAll(quoted.ReplaceAllString(s, "…"), apostrophe, "'")
 	if len(s) > most {
@@ -32,18 +33,19 @@ func Cause(err error) string {
 	return s
 }
 
-// warnEvery is how long failures of a kind are logged at INFO after one at WARN.
+// warnEvery is the time after a failure was logged at WARN in which further failures of its kind are logged at
+// INFO.
 const warnEvery = time.Hour
 
-// FailureLog logs failures of background work: the first of a kind at WARN, and those within the next hour at INFO, so
-// that an outage does not flood the log. The zero value is ready to use. Safe for concurrent use.
+// FailureLog logs failures of background work, so that an outage does not flood the log: the first failure of a
+// kind at WARN, and those of the next hour at INFO. The zero value is ready to use. It is safe for concurrent use.
 type FailureLog struct {
 	mu     sync.Mutex
 	warned map[string]time.Time
 }
 
-// Log logs a failure of a kind, such as the name of the work and of the provider, at an instant.
-// The record has the attributes, the kind of the error and its cause.
+// Log logs a failure at an instant. Failures with equal kind (such as the name of the work and of the provider) and
+// equal kind of error count together. The log record has attrs, the kind of the error and its cause.
 func (f *FailureLog) Log(ctx context.Context, log *slog.Logger, at time.Time, kind, msg string, err error, attrs ...any) {
 	level := slog.LevelInfo
 	if f.first(kind+" "+healthlab.KindOf(err).Error(), at) {
@@ -52,7 +54,8 @@ func (f *FailureLog) Log(ctx context.Context, log *slog.Logger, at time.Time, ki
 	log.Log(ctx, level, msg, append(attrs, "kind", healthlab.KindOf(err).Error(), "cause", Cause(err))...)
 }
 
-// first reports whether no failure of a kind was logged at WARN in the last hour.
+// first reports whether a failure must be logged at WARN, because none of its kind was in the last hour. It then
+// remembers the instant.
 func (f *FailureLog) first(kind string, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +69,8 @@ func (f *FailureLog) first(kind string, at time.Time) bool {
 	return true
 }
 
-// Frames returns the functions and lines that led to a panic, innermost first. It must be called by a deferred function
-// that recovers.
+// Frames returns the functions and lines that led to a panic, the innermost first. Call it in the deferred function
+// that recovers the panic.
 func Frames() []string {
 	var pcs [24]uintptr
 	n := runtime.Callers(3, pcs[:])

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Grace returns a context that ends a duration after ctx has ended, for writes that must complete after the caller has
-// disconnected. It has the values of ctx. The caller must call the returned function to release the context.
+// Grace returns a context with the values of ctx that ends a duration later than ctx, for writes that must complete
+// after a caller has disconnected. The caller must call the returned function to release the context.
 func Grace(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
 	out, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// Part is one piece of background work with a name.
+// Part is a piece of background work. Name appears in errors.
 type Part struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// Together runs all parts concurrently until ctx ends, and returns when all have returned. A part that fails ends the
-// others. It returns the errors with the names of their parts, or nil if ctx ended all of them.
+// Together runs all parts concurrently until ctx ends, and returns when all parts have returned. If one part fails,
+// it ends the others. It returns the errors of the parts with their names, or nil if the parts ended because ctx
+// did.
 func Together(ctx context.Context, parts []Part) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -1,11 +1,10 @@
-// Package work runs loops over claimed background work: deliveries, pulls, placing
-// of orders, folding of series, whatever is due.
+// Package work runs loops that execute background jobs when they are due: deliveries,
+// pulls from providers, orders to place, samples to merge into their series.
 //
-// The work itself is rows in a store, so that a crash forgets nothing and any
-// process can take it over. A domain says in its own words how a job is claimed (for
-// a lease), done, and tried again; this package brings what is the same for all of
-// them: bounded concurrency, polling with jitter, waking, a stop that lets running
-// jobs finish, and numbers to watch.
+// Jobs are rows in a store, so no job is lost in a crash, and any process can take one
+// over. The package that uses a [Loop] passes functions that claim jobs (for a lease)
+// and execute one. The loop does the rest: bounded concurrency, polling with jitter,
+// waking, a stop that lets running jobs finish, logs and metrics.
 package work
 
 import (
@@ -21,30 +20,32 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Loop claims jobs of type J and executes them. Not safe for concurrent use: call Run once.
+// Loop takes jobs of type J from a store and executes them. It is not safe for concurrent use: call Run once.
 type Loop[J any] struct {
-	// Name is the name of the work in logs and for Observe: "deliveries".
+	// Name is the name of the work, such as "deliveries", in logs and for Observe.
 	Name string
-	// Claim leases at most n due jobs and returns them; none if none is due. The process owns them until the lease
-	// ends. Jobs beyond n are ignored until then.
+	// Claim leases at most n due jobs and returns them; none if none is due. Until the lease ends, no other process
+	// gets these jobs. Jobs beyond n are not executed.
 	Claim func(ctx context.Context, n int) ([]J, error)
-	// Do executes one job and records the outcome. An error means that the outcome was not recorded: it is logged with
-	// the job, if that is a slog.LogValuer, and the job is repeated after its lease. A panic has the same effect. The
-	// end of the job's context is not an error.
+	// Do executes one job and records the outcome in the store. An error means that the outcome is not recorded, so
+	// the job is repeated after its lease. Loop logs the error, with the job if it is a slog.LogValuer. A panic has
+	// the same effect. The error of an ended context is not logged.
 	Do func(ctx context.Context, job J) error
 	// Workers is the number of jobs that run at a time. Default 4.
 	Workers int
-	// Idle is the wait after a claim with fewer jobs than requested, plus or minus a quarter. Default 1 s.
+	// Idle is the time to wait, plus or minus a quarter, after a claim returned fewer jobs than requested. Default
+	// 1 s.
 	Idle time.Duration
-	// Wake ends the wait early. It should have a buffer of one, so that a wake during a claim is not lost. Nil: only
-	// Idle ends the wait.
+	// Wake ends the wait of Idle early. Its buffer should be one, so that a signal during a claim is not lost. If
+	// it is nil, only Idle ends the wait.
 	Wake <-chan struct{}
-	// Drain is the time for which running jobs may continue after ctx has ended, before their own context ends
-	// too. Default 20 s.
+	// Drain is the time for which running jobs may continue after the context of Run has ended. Then the context of
+	// the jobs ends, too. Default 20 s.
 	Drain time.Duration
-	// Log receives failures, as [FailureLog] does. Default: slog.Default().
+	// Log receives failed jobs, as [FailureLog] writes them, and failed claims. Default: slog.Default().
 	Log *slog.Logger
-	// Observe is called after every job with its duration and error. It must be safe for concurrent use.
+	// Observe is called after every job with the name of the work, the job's duration and its error. It must be
+	// safe for concurrent use.
 	Observe func(name string, took time.Duration, err error)
 
 	failures FailureLog
@@ -53,9 +54,9 @@ type Loop[J any] struct {
 // longestPause is the longest wait after a failed claim, plus or minus a quarter.
 const longestPause = 1500 * time.Millisecond
 
-// Run claims and executes jobs until ctx ends, then waits for the running ones and returns nil. A failed claim
-// is repeated after a wait that grows to 1.5 s, so that an outage of the store does not end the loop. Run
-// returns [healthlab.Invalid] at once if Claim or Do is missing.
+// Run claims and executes jobs until ctx ends, then waits for the running jobs and returns nil. If a claim fails,
+// Run logs it and claims again after at most 1.5 s, so an outage of the store does not end the loop. Run returns
+// [healthlab.Invalid] at once if Claim or Do is nil.
 func (l *Loop[J]) Run(ctx context.Context) error {
 	if l.Claim == nil || l.Do == nil {
 		return fmt.Errorf("%w: work loop %q: Claim and Do must be set", healthlab.Invalid, l.Name)
@@ -86,7 +87,7 @@ func (l *Loop[J]) Run(ctx context.Context) error {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			failed++
-			if failed&(failed-1) == 0 { // 1, 2, 4, …: an outage fills no log
+			if failed&(failed-1) == 0 { // log failures number 1, 2, 4, 8 and so on, so that an outage does not fill the log
 				l.Log.WarnContext(ctx, "claim failed", "work", l.Name, "kind", healthlab.KindOf(err).Error(), "cause", Cause(err), "times", failed)
 			}
 			l.sleep(ctx, min(100*time.Millisecond<<min(failed, 4), longestPause), nil)
@@ -101,8 +102,8 @@ func (l *Loop[J]) Run(ctx context.Context) error {
 	return nil
 }
 
-// Once claims at most n jobs, executes them one after another, and returns the number of claimed jobs and the joined
-// errors, for hosts with their own scheduler. It uses only Name, Claim and Do.
+// Once claims at most n jobs and executes them one after another, for hosts with a scheduler of their own. It
+// returns the number of claimed jobs and the joined errors. It uses only Name, Claim and Do.
 func (l *Loop[J]) Once(ctx context.Context, n int) (int, error) {
 	claimed, err := l.Claim(ctx, n)
 	if err != nil {
@@ -131,7 +132,7 @@ func (l *Loop[J]) defaults() {
 	}
 }
 
-// acquire waits for a free slot and takes all free ones. Zero means that ctx ended.
+// acquire waits for a free slot for a job, takes all free slots, and returns their number; 0 if ctx ended.
 func (l *Loop[J]) acquire(ctx context.Context, slots chan struct{}) int {
 	select {
 	case slots <- struct{}{}:
@@ -150,13 +151,13 @@ func (l *Loop[J]) acquire(ctx context.Context, slots chan struct{}) int {
 	return n
 }
 
-// do executes one job and recovers a panic.
+// do executes one job, calls Observe and logs an error. A panic in the job becomes an error.
 func (l *Loop[J]) do(ctx context.Context, job J) {
 	start := time.Now()
 	attrs := []any{"work", l.Name}
 	err := func() (err error) {
 		defer func() {
-			if r := recover(); r != nil { // where it was, not what it said
+			if r := recover(); r != nil { // log the type and the place of the panic, not its text, which may be personal
 				err = fmt.Errorf("panic in %s", l.Name)
 				attrs = append(attrs, "panic", fmt.Sprintf("%T", r), "at", Frames())
 			}
@@ -172,7 +173,7 @@ func (l *Loop[J]) do(ctx context.Context, job J) {
 	}
 }
 
-// sleep waits for d give or take a quarter, for wake, or for ctx.
+// sleep waits for d, plus or minus a quarter. It returns early when wake receives a value or ctx ends.
 func (l *Loop[J]) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d))
 	t := time.NewTimer(d)
@@ -184,7 +185,7 @@ func (l *Loop[J]) sleep(ctx context.Context, d time.Duration, wake <-chan struct
 	}
 }
 
-// drain waits for running jobs. After Drain it cancels their context and waits for them to return.
+// drain waits for running jobs to return. After the time Drain it cancels their context.
 func (l *Loop[J]) drain(running *sync.WaitGroup, stop context.CancelFunc) {
 	done := make(chan struct{})
 	go func() {

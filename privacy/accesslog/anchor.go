@@ -13,36 +13,37 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Anchor is a signature of a chain's last line at a point in time.
+// Anchor is a signed copy of the last line of a team's hash chain at a point in time.
 type Anchor struct {
 	Head
 	// At is when the anchor was signed.
 	At time.Time
-	// KeyID identifies the public key; see [KeyID].
+	// KeyID identifies the public key that verifies the signature; see the function [KeyID].
 	KeyID string
-	// Signature is the Ed25519 signature of Message.
+	// Signature is the Ed25519 signature of [Anchor.Message].
 	Signature []byte
 }
 
-// KeyID returns the id of a public key: the first 16 hexadecimal digits of its SHA-256.
+// KeyID returns the id of a public key: the first 16 hexadecimal digits of the key's SHA-256.
 func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Message returns the text that Signature signs.
+// Message returns the text that is signed: the team, the number and hash of the line, and the time, one on each
+// line.
 func (a *Anchor) Message() []byte {
 	return fmt.Appendf(nil, "healthlab access log anchor\n%s\n%d\n%s\n%s\n", a.Team, a.Seq, a.Hash, a.At.UTC().Format(TimeForm))
 }
 
-// Sign returns the anchor of a chain's head.
+// Sign returns an anchor: the last line of a chain (head) and a time, signed with key.
 func Sign(head Head, at time.Time, key ed25519.PrivateKey) Anchor {
 	a := Anchor{Head: head, At: at.UTC().Truncate(time.Microsecond), KeyID: KeyID(key.Public().(ed25519.PublicKey))}
 	a.Signature = ed25519.Sign(key, a.Message())
 	return a
 }
 
-// Verify fails unless key signed the anchor.
+// Verify returns a Conflict unless the private key that belongs to key signed the anchor.
 func (a *Anchor) Verify(key ed25519.PublicKey) error {
 	if a.KeyID != KeyID(key) || !ed25519.Verify(key, a.Message(), a.Signature) {
 		return fmt.Errorf("%w: access log: the signature of the anchor of line %d is wrong", healthlab.Conflict, a.Seq)
@@ -50,7 +51,7 @@ func (a *Anchor) Verify(key ed25519.PublicKey) error {
 	return nil
 }
 
-// anchorLine is an anchor in its exported form.
+// anchorLine is an anchor as [Anchor.AppendNDJSON] writes it.
 type anchorLine struct {
 	Team      healthlab.TeamID `json:"team_id"`
 	Seq       int64            `json:"seq"`
@@ -60,14 +61,14 @@ type anchorLine struct {
 	Signature string           `json:"signature"`
 }
 
-// AppendNDJSON appends the anchor as a line of JSON.
+// AppendNDJSON appends the anchor to b as one line of JSON.
 func (a *Anchor) AppendNDJSON(b []byte) []byte {
 	return fmt.Appendf(b, `{"anchor":{"team_id":%q,"seq":%d,"hash":%q,"at":%q,"key_id":%q,"signature":"%x"}}`+"\n",
 		a.Team, a.Seq, a.Hash, a.At.UTC().Format(TimeForm), a.KeyID, a.Signature)
 }
 
-// ReadAnchors reads the anchors that AppendNDJSON wrote. Lines of the log between them, as in an export, are
-// skipped. Invalid if a line is neither.
+// ReadAnchors reads the anchors from an export of the access log, one JSON object on each line, and skips log
+// lines. Invalid if a line is neither an anchor nor a log line.
 func ReadAnchors(r io.Reader) ([]Anchor, error) {
 	var out []Anchor
 	for d, n := json.NewDecoder(r), 1; ; n++ {

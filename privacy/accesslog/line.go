@@ -14,7 +14,7 @@ import (
 // Entry is one access to personal data.
 type Entry struct {
 	Team healthlab.TeamID
-	// At is the time of the answer.
+	// At is the time at which the request was answered.
 	At time.Time
 	// Actor is the caller: key:ID, app (a token of the person's own app), link (a link token), management:NAME,
 	// job:NAME.
@@ -23,34 +23,34 @@ type Entry struct {
 	Person healthlab.UserID
 	// Kind is the kind of data: data, orders, reports, link or admin.
 	Kind string
-	// Operation is the operationId of the HTTP API, or the name of a job's operation.
+	// Operation is the operationId of the HTTP API, or the name of what a job did.
 	Operation string
 	// Status is the HTTP status of the answer.
 	Status int
-	// Request is the request id.
+	// Request is the id of the HTTP request.
 	Request string
-	// Address is the address of the client; empty for jobs.
+	// Address is the network address of the client; empty for jobs.
 	Address string
 }
 
-// Hash is a SHA-256.
+// Hash is the SHA-256 of a log line.
 type Hash [sha256.Size]byte
 
 // String returns the hash in hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Line is an entry in the hash chain of its team.
+// Line is an entry with its place in the hash chain of its team.
 type Line struct {
 	Entry
-	// Seq is the number of the line in its team, from 1.
+	// Seq is the number of the line among the lines of its team, from 1.
 	Seq int64
-	// Prev is the Hash of the previous line; zero for the first.
+	// Prev is the Hash of the team's previous line; zero for the first line.
 	Prev Hash
-	// Hash is the SHA-256 of the canonical form.
+	// Hash is the SHA-256 of [Line.Canonical].
 	Hash Hash
 }
 
-// PublishedLine is a line in the form that the team and the person can read.
+// PublishedLine is a line as the HTTP API returns it to the team and to the person.
 type PublishedLine struct {
 	Seq   int64          `json:"seq"`
 	At    healthlab.Time `json:"at"`
@@ -64,7 +64,7 @@ type PublishedLine struct {
 	Address   string            `json:"address"`
 }
 
-// Published returns the fields of the line that can be read.
+// Published returns the line as the HTTP API returns it: without the hashes.
 func (l *Line) Published() PublishedLine {
 	p := PublishedLine{
 		Seq: l.Seq, At: healthlab.At(l.At), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status, Request: l.Request, Address: l.Address,
@@ -75,7 +75,7 @@ func (l *Line) Published() PublishedLine {
 	return p
 }
 
-// canonicalLine has the fields of the canonical form in their order.
+// canonicalLine has the fields of [Line.Canonical], in the order in which they are hashed.
 type canonicalLine struct {
 	Team      healthlab.TeamID  `json:"team_id"`
 	Seq       int64             `json:"seq"`
@@ -90,11 +90,11 @@ type canonicalLine struct {
 	Prev      string            `json:"prev"`
 }
 
-// TimeForm is the format of times in lines and anchors, in UTC.
+// TimeForm is the format of times in hashed lines and in anchors: UTC with microseconds.
 const TimeForm = "2006-01-02T15:04:05.000000Z"
 
-// Canonical returns the text that Hash is computed from: a JSON object with the fields in a fixed order,
-// without spaces, times in UTC with microseconds.
+// Canonical returns the text whose SHA-256 is the line's Hash: a JSON object with the fields in a fixed order,
+// without spaces, and times in UTC with microseconds.
 func (l *Line) Canonical() []byte {
 	c := canonicalLine{
 		Team: l.Team, Seq: l.Seq, At: l.At.UTC().Format(TimeForm), Actor: l.Actor, Kind: l.Kind, Operation: l.Operation, Status: l.Status,
@@ -107,26 +107,26 @@ func (l *Line) Canonical() []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(c); err != nil {
-		panic("accesslog: " + err.Error()) // strings and numbers can be encoded
+		panic("accesslog: " + err.Error()) // cannot happen: strings and numbers can always be encoded
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// AppendNDJSON appends the line as a line of JSON: the canonical form with the hash as its last field.
+// AppendNDJSON appends the line to b as one line of JSON: the text of Canonical with the hash as its last field.
 func (l *Line) AppendNDJSON(b []byte) []byte {
 	c := l.Canonical()
 	b = append(b, c[:len(c)-1]...)
 	return append(append(append(b, `,"hash":"`...), l.Hash.String()...), "\"}\n"...)
 }
 
-// Head is the last line of a chain. The zero Head is that of an empty chain.
+// Head identifies the last line of a team's hash chain. Seq 0 means that the chain has no line.
 type Head struct {
 	Team healthlab.TeamID
 	Seq  int64
 	Hash Hash
 }
 
-// SignedHead is a stored head with its signature.
+// SignedHead is a Head as it is stored, with the signature of the [Service].
 type SignedHead struct {
 	Head
 	Signature []byte
@@ -136,8 +136,8 @@ func (h *Head) message() []byte {
 	return fmt.Appendf(nil, "healthlab access log head\n%s\n%d\n%s\n", h.Team, h.Seq, h.Hash)
 }
 
-// Chain makes lines of entries after a head, and returns them with the new head. All entries must be of the
-// head's team.
+// Chain turns entries into the lines that follow head in its chain, and returns them with the new head. All entries
+// must be of the head's team.
 func Chain(head Head, entries []Entry) ([]Line, Head) {
 	out := make([]Line, len(entries))
 	for i, e := range entries {
@@ -149,11 +149,11 @@ func Chain(head Head, entries []Entry) ([]Line, Head) {
 	return out, head
 }
 
-// Verifier checks the lines of one chain in order. The zero Verifier expects a chain from its first line; if
-// older lines have been pruned, set Head to the anchor's line to start after it.
+// Verifier checks the lines of one chain in order. The zero Verifier expects the first line of a team. If older
+// lines were deleted by [Store.Prune], set Head to that of the oldest anchor; checking then begins after it.
 type Verifier struct{ Head Head }
 
-// Check fails if a line does not contain the hash of the previous line, or was changed.
+// Check returns a Conflict if the line does not follow the line checked before, or was changed.
 func (v *Verifier) Check(l *Line) error {
 	switch {
 	case l.Seq != v.Head.Seq+1:

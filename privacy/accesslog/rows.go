@@ -14,27 +14,28 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// lineRow is a stored line. Its id begins with the time at which it was added. Lines stay when a person is
-// erased, so their rows have no user. The first index finds the sealed lines of a person; the second finds
-// those of the team by number, and unsealed ones by id. An unsealed line is due.
+// lineRow is a stored line. ID begins with the time at which the line was added. Rows have no User, because lines
+// stay when the person is erased. The first index value finds the sealed lines of a person. The second finds the
+// sealed lines of a team by number, and its unsealed lines by ID. Only an unsealed line has a Due, which finds the
+// unsealed lines of all teams.
 type lineRow struct {
 	ID string
 	Line
 }
 
-// First byte of the second index value of a line.
+// First byte of the second index value of a line: whether it is unsealed or sealed (in the hash chain).
 const (
 	unsealedLine = "p"
 	sealedLine   = "s"
 )
 
-// always is later than all due times of lines.
+// always is later than the Due of every line, so a query up to it finds all lines with a Due.
 var always = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// lineDoc is the document of a line. The team is in the key of the row.
+// lineDoc is the stored document of a line. It omits the team, which is in the key of the row.
 type lineDoc struct {
 	Entry
-	Team struct{} `json:",omitzero"` // omits that of the entry
+	Team struct{} `json:",omitzero"` // hides Entry.Team from the JSON encoder
 	Seq  int64    `json:",omitempty"`
 	Prev []byte   `json:",omitempty"`
 	Hash []byte   `json:",omitempty"`
@@ -82,7 +83,8 @@ func sealedOf(team healthlab.TeamID, after int64) store.Query {
 	return store.Query{Key: lineTable.Key(store.Key{Team: team}), By: store.BySecond, From: sealedLine + store.Int(after+1), To: store.End(sealedLine)}
 }
 
-// headRow is the last line of a chain. It is due while lines follow the last anchor.
+// headRow is the stored head (last line) of a team's chain. It has a Due while Anchored, the number of the last
+// anchored line, is below the head's, so that Unanchored finds it.
 type headRow struct {
 	SignedHead
 	Anchored int64
@@ -97,7 +99,7 @@ var headTable = store.Table[headRow]{Name: "access_head", Clear: true, Row: func
 }}
 
 func headKey(team healthlab.TeamID) store.Key {
-	// Without a team, the heads of all teams are one list.
+	// The key has no Team, so one query by ID lists the heads of all teams.
 	return store.Key{ID: store.UUID(team.UUID)}
 }
 
@@ -105,18 +107,19 @@ var anchorTable = store.Table[Anchor]{Name: "access_anchor", Clear: true, Row: f
 	return store.Row{Key: store.Key{Team: a.Team, ID: store.Int(a.Seq)}}
 }}
 
-// Tables declares the tables of [NewStore].
+// Tables returns the tables that the store passed to [NewStore] must have.
 func Tables() []store.Definition {
 	return []store.Definition{lineTable.Definition(), headTable.Definition(), anchorTable.Definition()}
 }
 
 // StoreOptions are the options of [NewStore]. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
-	// NewID makes ids of lines. Ids of one process must ascend. Default: UUID version 7.
+	// NewID makes the ids of lines. Lines that are added in one transaction are sealed in the order of their ids,
+	// so the ids of a process must ascend. Default: UUID version 7.
 	NewID func() uuid.UUID
 }
 
-// NewStore returns a Store over a store whose tables must include [Tables].
+// NewStore returns an access log that is stored in s. The tables of s must include [Tables].
 func NewStore(s store.Store, opts *StoreOptions) Store {
 	r := rowStore{s: s, newID: func() uuid.UUID { return uuid.Must(uuid.NewV7()) }}
 	if opts != nil && opts.NewID != nil {
@@ -142,7 +145,7 @@ func (r rowStore) Append(ctx context.Context, entries []Entry, stored func()) er
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		for _, e := range entries {
 			e.At = healthlab.At(e.At).Time
-			// The clock of the store comes first: the clocks of processes differ.
+			// The id begins with the store's clock, which is the same for all processes.
 			l := lineRow{ID: store.Time(tx.Now()) + store.UUID(r.newID()), Line: Line{Entry: e}}
 			if err := lineTable.Insert(tx, &l); err != nil {
 				return err
@@ -170,14 +173,14 @@ func (r rowStore) Seal(ctx context.Context, q SealQuery, sign func(Head) []byte)
 	}
 	slices.SortFunc(teams, func(a, b healthlab.TeamID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
 	return n, r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		// The heads are held first, so one process at a time seals the lines of a team.
+		// The lock on each team's head lets only one process at a time seal the lines of the team.
 		read := make([]store.Query, 0, 2*len(teams))
 		for _, team := range teams {
 			read = append(read, headTable.One(headKey(team), store.Held))
 		}
 		for _, team := range teams {
 			lines := unsealedOf(team).Hold()
-			if lines.Limit = q.N; n == q.N { // there may be more of each team
+			if lines.Limit = q.N; n == q.N { // the limit was reached: take of each team only the lines that were counted
 				lines.Limit = int(found[team])
 			}
 			read = append(read, lines)
@@ -195,10 +198,10 @@ func (r rowStore) Seal(ctx context.Context, q SealQuery, sign func(Head) []byte)
 	})
 }
 
-// sealLines adds lines to the chain of their team, after its head.
+// sealLines appends unsealed lines of a team to its hash chain, and stores the new head with a signature.
 func sealLines(tx store.Tx, team healthlab.TeamID, headRows, lineRows []store.Row, sign func(Head) []byte) error {
 	lines, err := lineTable.Decoded(lineRows)
-	if err != nil || len(lines) == 0 { // another process has sealed them
+	if err != nil || len(lines) == 0 { // another process has sealed the lines meanwhile
 		return err
 	}
 	h, err := headTable.DecodedOne(headRows)
@@ -227,7 +230,8 @@ func (r rowStore) Unsealed(ctx context.Context, team healthlab.TeamID) (map[heal
 	return r.unsealed(ctx, team, 0)
 }
 
-// unsealed counts unsealed lines among the oldest n; among all if n is 0.
+// unsealed counts, by team, the unsealed lines among the n oldest unsealed ones; all unsealed lines if n is 0. A
+// zero team means all teams.
 func (r rowStore) unsealed(ctx context.Context, team healthlab.TeamID, n int) (map[healthlab.TeamID]int64, error) {
 	q := store.Query{Key: lineTable.Key(store.Key{}), By: store.ByDue, Until: always}
 	if !team.IsZero() {
@@ -245,7 +249,7 @@ func (r rowStore) unsealed(ctx context.Context, team healthlab.TeamID, n int) (m
 	return out, nil
 }
 
-// Heads implements [Store]. A team whose head was deleted is only found if the query names the team.
+// Heads implements [Store]. If the row of a team's head was deleted, only a query for this team finds it.
 func (r rowStore) Heads(ctx context.Context, q HeadQuery) ([]SignedHead, error) {
 	if q.N <= 0 {
 		return nil, ctx.Err()
@@ -368,8 +372,8 @@ func (r rowStore) Prune(ctx context.Context, before time.Time) error {
 	}
 }
 
-// pruneTeam removes the lines up to the last anchor before an instant, and the anchors before that one, in
-// transactions of limited size.
+// pruneTeam deletes a team's lines up to its last anchor from before an instant, and the anchors older than that
+// one. Each transaction deletes at most one page of lines.
 func (r rowStore) pruneTeam(ctx context.Context, team healthlab.TeamID, before time.Time) error {
 	anchors, err := r.Anchors(ctx, team)
 	if err != nil {

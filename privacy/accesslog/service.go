@@ -17,35 +17,36 @@ import (
 
 // Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Retention is the time for which lines are stored. Default six years of 365 days.
+	// Retention is the time for which log lines are stored. Default six years of 365 days.
 	Retention time.Duration
-	// Timeout is the time limit of writing a batch. Default 10 seconds.
+	// Timeout is the time limit of [Service.Record] for writing to the store. Default 10 seconds.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives errors of Run. Default slog.Default().
+	// Log receives the errors of [Service.Run]. Default slog.Default().
 	Log *slog.Logger
 }
 
 const (
-	// anchorInterval is the time between anchors.
+	// anchorInterval is the time between two runs that sign an anchor (a copy of the last line) of each changed
+	// chain.
 	anchorInterval = time.Hour
-	// sealInterval is the interval at which lines of other processes are sealed; those of this process are
-	// sealed within a tenth of a second.
+	// sealInterval is the interval at which lines that other processes stored are added to the hash chains. Lines
+	// of this process are added after [sealPause].
 	sealInterval = time.Second
 )
 
-// Service records accesses and reads the log. Safe for concurrent use.
+// Service records accesses to personal data and reads the log. It is safe for concurrent use.
 type Service struct {
 	store Store
 	key   ed25519.PrivateKey
 	opts  Options
 
-	wake   chan struct{} // has a value after lines were stored
+	wake   chan struct{} // receives a value after lines were stored, for runSeal
 	record *work.Batch[[]Entry, struct{}]
 }
 
-// New returns a Service that signs with key. Invalid without a store or a key.
+// New returns a Service that signs heads and anchors with key. Invalid without a store or a key.
 func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	if store == nil || len(key) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("%w: accesslog.New: a store and an Ed25519 key are required", healthlab.Invalid)
@@ -72,8 +73,8 @@ func New(store Store, key ed25519.PrivateKey, opts *Options) (*Service, error) {
 	return s, nil
 }
 
-// Add records entries in the store transaction of ctx: they are stored if it commits. Without a transaction, it
-// commits them itself. A zero At means now.
+// Add records entries in the store transaction of ctx, so they are stored if it commits. If ctx has no transaction,
+// Add stores them in one of its own. A zero At means now.
 func (s *Service) Add(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -84,7 +85,7 @@ func (s *Service) Add(ctx context.Context, entries ...Entry) error {
 	return nil
 }
 
-// dated returns entries with a zero At set to now.
+// dated returns a copy of entries in which a zero At is the present time.
 func (s *Service) dated(entries []Entry) []Entry {
 	entries = slices.Clone(entries)
 	for i := range entries {
@@ -102,9 +103,9 @@ func (s *Service) stored() {
 	}
 }
 
-// Record records entries, and returns when they are stored. A zero At means now. Entries of concurrent calls
-// are written together in a transaction of their own; inside a transaction, call [Service.Add]. If ctx ends
-// first, its error is returned and the entries may still be stored.
+// Record records entries, and returns when they are stored. A zero At means now. Concurrent calls share a
+// transaction, which is not that of ctx; use [Service.Add] inside a transaction. If ctx ends first, Record returns
+// the context's error and the entries may still be stored.
 func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -115,10 +116,10 @@ func (s *Service) Record(ctx context.Context, entries ...Entry) error {
 	return nil
 }
 
-// Seal adds all lines that were stored before the call to the hash chains of their teams.
+// Seal appends all lines that were stored before the call to the hash chains of their teams.
 func (s *Service) Seal(ctx context.Context) error { return s.seal(ctx, healthlab.TeamID{}) }
 
-// seal is Seal for one team, or for all teams if team is zero.
+// seal appends the stored lines of one team to its hash chain; of all teams if team is zero.
 func (s *Service) seal(ctx context.Context, team healthlab.TeamID) error {
 	for {
 		n, err := s.store.Seal(ctx, SealQuery{Team: team, N: page}, s.sign)
@@ -131,8 +132,8 @@ func (s *Service) seal(ctx context.Context, team healthlab.TeamID) error {
 	}
 }
 
-// Lines returns lines of a team by number. It first seals the team's lines, so it also returns those that were
-// stored shortly before the call.
+// Lines returns lines of a team, ordered by number. It seals the team's new lines first (adds them to the hash
+// chain), so the result includes lines that were stored just before the call.
 func (s *Service) Lines(ctx context.Context, q Query) ([]Line, error) {
 	if err := s.seal(ctx, q.Team); err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (s *Service) sealedLines(ctx context.Context, q Query) ([]Line, error) {
 	return list, nil
 }
 
-// Anchors returns the anchors of a team by line.
+// Anchors returns the anchors of a team, ordered by line number.
 func (s *Service) Anchors(ctx context.Context, team healthlab.TeamID) ([]Anchor, error) {
 	list, err := s.store.Anchors(ctx, team)
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *Service) Anchors(ctx context.Context, team healthlab.TeamID) ([]Anchor,
 	return list, nil
 }
 
-// PublicKey returns the public key for verifying the anchors.
+// PublicKey returns the key that verifies the signatures of heads and anchors.
 func (s *Service) PublicKey() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
 
 // page is the number of lines that are sealed or read at a time.
@@ -167,23 +168,24 @@ func (s *Service) sign(h Head) []byte { return ed25519.Sign(s.key, h.message()) 
 
 // Verification is the result of [Service.Verify].
 type Verification struct {
-	// Head is the last line of the chain.
+	// Head is the last line of the chain that was verified.
 	Head
-	// Lines is the number of lines in the chain. Lines older than the retention are missing.
+	// Lines is the number of stored lines of the chain. Lines that were deleted after the retention do not count.
 	Lines int64
-	// Unsealed is the number of lines that are not sealed yet. Removing or changing one of them cannot be
-	// detected.
+	// Unsealed is the number of stored lines that are not yet in the chain. Verify cannot detect that one of them
+	// was removed or changed.
 	Unsealed int64
 }
 
-// Verify checks the hash chain of a team against its head and anchors, and their signatures. Lines may be
-// missing only before an anchor that is older than the retention. kept are anchors of the team that were stored
-// elsewhere: with them Verify detects an old head that was restored together with fewer lines. Conflict if a
-// line was removed, changed or moved, or a head or an anchor does not match, or lines follow the head.
+// Verify checks a team's hash chain against the stored head (last line) and the anchors (signed copies of earlier
+// heads), and checks the signatures of these. Lines may be missing only up to an anchor that is older than the
+// retention. kept are anchors of the team that were stored outside of this store: with them Verify detects that an
+// older state of the log, with fewer lines, was restored. Conflict if a line was removed, changed or moved, or a
+// head or an anchor does not match, or lines follow the head.
 //
-// It writes nothing: unsealed lines are counted separately. [Service.Run] seals them.
+// Verify writes nothing. It counts unsealed lines (not yet in the chain), which [Service.Run] seals later.
 func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anchor) (Verification, error) {
-	// The head first: lines that are added meanwhile come behind it.
+	// The head is read before the lines, so lines that are added meanwhile only come after it.
 	head, err := s.head(ctx, team)
 	if err != nil {
 		return Verification{}, err
@@ -218,7 +220,8 @@ func (s *Service) Verify(ctx context.Context, team healthlab.TeamID, kept ...Anc
 	return found, nil
 }
 
-// head returns the head of a team, after checking its signature.
+// head returns the stored head (last line) of a team's chain, after it has checked the signature of the head. A
+// team without a head has a Head with Seq 0.
 func (s *Service) head(ctx context.Context, team healthlab.TeamID) (SignedHead, error) {
 	heads, err := s.store.Heads(ctx, HeadQuery{Team: team, N: 1})
 	switch {
@@ -232,7 +235,8 @@ func (s *Service) head(ctx context.Context, team healthlab.TeamID) (SignedHead, 
 	return heads[0], nil
 }
 
-// verifyLines checks lines against each other and against marks (heads and anchors), which are sorted by line.
+// verifyLines checks that the hashes of a team's lines form a chain, and that the chain has each of marks: the head
+// and the anchors, sorted by line number.
 func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks []Anchor) (Verification, error) {
 	var v Verifier
 	v.Head.Team = team
@@ -268,9 +272,10 @@ func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks 
 	return out, nil
 }
 
-// skipPruned sets the verifier to start after the pruned lines, and returns the remaining marks.
+// skipPruned lets the verifier start at the anchor up to which lines were deleted after the retention, and returns
+// the marks that are still to check.
 func (s *Service) skipPruned(v *Verifier, lines []Line, marks []Anchor) []Anchor {
-	for len(marks) > 0 && marks[0].Seq == 0 { // the head of an empty chain
+	for len(marks) > 0 && marks[0].Seq == 0 { // a signed state without any line
 		marks = marks[1:]
 	}
 	if len(lines) > 0 && lines[0].Seq == 1 {
@@ -288,9 +293,9 @@ func (s *Service) skipPruned(v *Verifier, lines []Line, marks []Anchor) []Anchor
 	return marks
 }
 
-// VerifyAll verifies every team with lines or a head in the store, and calls each with the result. kept are
-// anchors of any teams that were stored elsewhere. NotFound if there is no such team; Conflict if a chain is
-// incomplete or changed.
+// VerifyAll calls Verify for every team with lines, a head or an anchor in kept, and passes the result to each.
+// kept are anchors of any teams that were stored outside of this store. NotFound if there is no such team; Conflict
+// if the log of a team is incomplete or changed.
 func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(healthlab.TeamID, Verification, error)) error {
 	of := map[healthlab.TeamID][]Anchor{}
 	for _, a := range kept {
@@ -325,12 +330,12 @@ func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(health
 		}
 	}
 	byID := func(a, b healthlab.TeamID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) }
-	for team := range unsealed { // of teams without a chain
+	for team := range unsealed { // teams that have lines, but no chain yet
 		if _, ok := of[team]; !ok {
 			of[team] = nil
 		}
 	}
-	for _, team := range slices.SortedFunc(maps.Keys(of), byID) { // anchors of teams whose log is gone
+	for _, team := range slices.SortedFunc(maps.Keys(of), byID) { // teams without a head in the store
 		verify(team)
 	}
 	switch {
@@ -342,7 +347,8 @@ func (s *Service) VerifyAll(ctx context.Context, kept []Anchor, each func(health
 	return nil
 }
 
-// SignHeads returns an anchor of the present head of every team, for storing elsewhere.
+// SignHeads returns one anchor for each team, of the present last line of its chain. A host stores them outside of
+// the store and passes them to [Service.VerifyAll] later.
 func (s *Service) SignHeads(ctx context.Context) ([]Anchor, error) {
 	var out []Anchor
 	for q := (HeadQuery{N: page}); ; {
@@ -360,7 +366,8 @@ func (s *Service) SignHeads(ctx context.Context) ([]Anchor, error) {
 	}
 }
 
-// Anchor seals all lines and signs the heads of chains with lines after their last anchor.
+// Anchor appends all stored lines to the chains, and then stores an anchor of each chain that has lines after its
+// last anchor.
 func (s *Service) Anchor(ctx context.Context) error {
 	if err := s.Seal(ctx); err != nil {
 		return err
@@ -381,19 +388,19 @@ func (s *Service) Anchor(ctx context.Context) error {
 	}
 }
 
-// sealPause is the time for which new lines are collected before they are sealed.
+// sealPause is the time from the storing of a line until it is sealed together with the lines stored meanwhile.
 const sealPause = 100 * time.Millisecond
 
-// sealTime is the time limit for sealing the last lines after the context of Run has ended.
+// sealTime is the time limit for the last Seal, after the context of Run has ended.
 const sealTime = 3 * time.Second
 
-// Run seals new lines, signs anchors of the chains and prunes lines that are older than the retention, until
+// Run seals new lines, signs anchors of the chains every hour, and deletes lines older than the retention, until
 // ctx ends. Several processes may run it on one store.
 func (s *Service) Run(ctx context.Context) error {
 	return work.Together(ctx, []work.Part{{Name: "seal", Run: s.runSeal}, {Name: "anchor", Run: s.runAnchor}})
 }
 
-// runSeal seals new lines soon after they are stored.
+// runSeal seals lines soon after this process has stored them, and those of other processes at intervals.
 func (s *Service) runSeal(ctx context.Context) error {
 	tick := time.NewTicker(sealInterval)
 	defer tick.Stop()
@@ -421,13 +428,13 @@ func (s *Service) runSeal(ctx context.Context) error {
 		}
 		err := s.Seal(ctx)
 		if err != nil && !failed {
-			s.logFailure(ctx, "cannot sign the last line of an access log", err) // once, until it works
+			s.logFailure(ctx, "cannot sign the last line of an access log", err) // only the first failure in a row
 		}
 		failed = err != nil
 	}
 }
 
-// runAnchor signs anchors and prunes lines at intervals.
+// runAnchor signs anchors and deletes lines older than the retention, at intervals.
 func (s *Service) runAnchor(ctx context.Context) error {
 	tick := time.NewTicker(anchorInterval)
 	defer tick.Stop()

@@ -12,21 +12,22 @@ type Query struct {
 	Team healthlab.TeamID
 	// Person selects the lines of one person; zero selects all.
 	Person healthlab.UserID
-	// After is the line number after which the result starts, and N the highest number of lines to return.
+	// After selects lines with a higher number, and N is the highest number of lines to return.
 	After int64
 	N     int
 }
 
-// HeadQuery selects heads (last lines of chains): that of one team, or those of all teams after one.
+// HeadQuery selects heads (last lines of hash chains): that of one team, or those of all teams in the order of team
+// ids.
 type HeadQuery struct {
 	// Team selects one team; zero selects all.
 	Team healthlab.TeamID
-	// After is the team after which the result starts, and N the highest number of heads to return.
+	// After selects heads of teams whose id is higher, and N is the highest number of heads to return.
 	After healthlab.TeamID
 	N     int
 }
 
-// SealQuery selects lines to seal: those of one team, or of all teams.
+// SealQuery selects unsealed lines (not yet in a hash chain): those of one team, or of all teams.
 type SealQuery struct {
 	// Team selects one team; zero selects all.
 	Team healthlab.TeamID
@@ -34,44 +35,46 @@ type SealQuery struct {
 	N int
 }
 
-// Store stores the hash chains of teams. Methods are safe for concurrent use and atomic. If the context has
-// ended before a call, the call writes nothing and returns its error. Times are kept in UTC to the microsecond.
+// Store stores the hash chains of teams. Methods are safe for concurrent use and atomic. If the context has ended
+// before a call, the call writes nothing and returns the context's error. Times are kept in UTC to the microsecond.
 // Text that is not UTF-8 or has a NUL, and an entry without a team, is healthlab.Invalid.
 //
-// A line is added without a number, so that concurrent additions do not wait for each other. Sealing gives a
-// line its number and its place in the chain.
+// A line is added without a number, so that concurrent additions do not wait for each other. Sealing gives a line
+// its number and its place in the chain.
 type Store interface {
-	// Append adds entries as unsealed lines: all of them or none. If ctx has a transaction of the store, they
-	// are added in that transaction. stored is called after the commit, unless it is nil, and must not block.
+	// Append adds entries as unsealed lines: all of them or none. If ctx has a transaction of the store, Append
+	// uses this transaction. It calls stored, unless nil, after the commit; stored must not block.
 	Append(ctx context.Context, entries []Entry, stored func()) error
 
-	// Seal adds the oldest unsealed lines to the chains of their teams with [Chain], in the order of their time
-	// by the store's clock and of their Append, and stores each new head with the result of sign. Concurrent
-	// calls behave as if they ran one after another. It returns the number of sealed lines; if that is less
-	// than q.N, no unsealed line is left that was committed before the call. sign may be called more than once.
+	// Seal appends the oldest unsealed lines to the chains of their teams, as [Chain] does. The order is that of
+	// the store's clock at the time of Append, then that of the entries. Each new head is stored with the signature
+	// that sign returns; sign may be called more than once for a head. Concurrent calls behave as if they ran one
+	// after another. Seal returns the number of sealed lines; if it is less than q.N, all selected lines that were
+	// committed before the call are sealed.
 	Seal(ctx context.Context, q SealQuery, sign func(Head) []byte) (int, error)
 
-	// Unsealed returns the numbers of unsealed lines by team: of one team, or of all teams if team is zero. A
-	// team without such lines is left out.
+	// Unsealed returns, by team, how many lines are not sealed: of one team, or of all teams if team is zero. Teams
+	// without such lines are left out.
 	Unsealed(ctx context.Context, team healthlab.TeamID) (map[healthlab.TeamID]int64, error)
 
-	// Heads returns the heads of teams that have sealed lines or a head, by team. A team with sealed
-	// lines and without a head has a head of line 0.
+	// Heads returns the stored heads (last lines) of teams, ordered by team id. A query for one team that has
+	// sealed lines but no stored head returns a head with Seq 0.
 	Heads(ctx context.Context, q HeadQuery) ([]SignedHead, error)
 
-	// Lines returns sealed lines by number.
+	// Lines returns sealed lines, ordered by number.
 	Lines(ctx context.Context, q Query) ([]Line, error)
 
-	// Unanchored returns the heads of at most n chains with lines after their last anchor.
+	// Unanchored returns at most n heads of chains that have lines after their last anchor.
 	Unanchored(ctx context.Context, n int) ([]Head, error)
 
-	// AddAnchor stores an anchor. Adding an anchor of the same line is a no-op.
+	// AddAnchor stores an anchor. It is a no-op if an anchor of the same line is stored. NotFound if the team has
+	// no head.
 	AddAnchor(ctx context.Context, a Anchor) error
 
-	// Anchors returns the anchors of a team by line.
+	// Anchors returns the anchors of a team, ordered by line number.
 	Anchors(ctx context.Context, team healthlab.TeamID) ([]Anchor, error)
 
-	// Prune removes the lines up to the team's last anchor that was signed before an instant, and the anchors
-	// before that one. The anchor itself stays, because the verification of the remaining chain starts from it.
+	// Prune deletes old lines of each team: those up to its last anchor that was signed before an instant, and the
+	// anchors before this one. The anchor itself stays, because verification of the remaining lines starts from it.
 	Prune(ctx context.Context, before time.Time) error
 }

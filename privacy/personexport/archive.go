@@ -11,14 +11,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Archive is a completed export as a ZIP file. It is for one goroutine.
+// Archive is a completed export, from which [Archive.Write] makes the ZIP file. It must be used by one goroutine.
 type Archive struct {
 	s *Service
 	j Job
 }
 
-// Open returns a completed export of a user. RuleErrors [RuleUserNotFound] and
-// [RuleExportNotFound] (NotFound), [RuleNotCompleted] (Conflict).
+// Open returns a completed export of a user. It returns the RuleErrors [RuleUserNotFound] and [RuleExportNotFound]
+// (both NotFound), and [RuleNotCompleted] (Conflict).
 func (s *Service) Open(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id JobID) (*Archive, error) {
 	j, err := s.job(ctx, team, user, id)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Service) Open(ctx context.Context, team healthlab.TeamID, user healthla
 	return &Archive{s, j}, nil
 }
 
-// manifest is the first file of an archive.
+// manifest is the content of manifest.json, the first file in the ZIP file.
 type manifest struct {
 	ExportID    JobID            `json:"export_id"`
 	UserID      healthlab.UserID `json:"user_id"`
@@ -45,8 +45,8 @@ type manifestFile struct {
 	Size int64  `json:"size"`
 }
 
-// Write writes the ZIP file: manifest.json, which lists the files, and the files. Its memory does not grow with
-// their size. After an error a part may have been written.
+// Write writes the ZIP file to w: first manifest.json, which lists the other files, then those files. It streams
+// them, so memory does not grow with their size. After an error w may have received a part.
 func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 	j, z := &a.j, zip.NewWriter(w)
 	m := manifest{ExportID: j.ID, UserID: j.User, CreatedAt: healthlab.At(j.CreatedAt), CompletedAt: healthlab.At(j.CompletedAt), Files: []manifestFile{}}
@@ -75,7 +75,7 @@ func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// add copies the nth file, which is already compressed.
+// add copies the nth file of the export into the ZIP file. Files are stored compressed, so add does not compress.
 func (a *Archive) add(ctx context.Context, z *zip.Writer, n int) (err error) {
 	f := &a.j.Files[n]
 	if f.Absent {

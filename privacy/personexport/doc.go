@@ -1,11 +1,11 @@
 // Package personexport makes exports of all stored data about a person: a ZIP file of
 // documents that other programs read.
 //
-// An export is a job. [Service.Start] stores it, [Service.Run] writes its files one after
-// another, and [Service.Open] returns the ZIP file once the job is completed. Each file is
-// stored by itself, and the job is updated after it. A process that ends loses the file under
-// way and no other; another process continues the job when the lease has ended. Files are
-// streamed: memory does not grow with the amount of data.
+// An export is a job. [Service.Start] stores the job, [Service.Run] writes the files one after
+// another, and [Service.Open] returns the ZIP file once the job is completed. Run records each
+// finished file in the job. So if a process stops, only the unfinished file is written again,
+// by another process, once the lease of the job has ended. Files are streamed, so memory does
+// not grow with the amount of data.
 //
 //	exports, err := personexport.New(store, files, users, map[string]personexport.Source{"samples": samples}, nil)
 //	job, err := exports.Start(ctx, team, user)

@@ -14,20 +14,20 @@ import (
 // JobID identifies an export.
 type JobID struct{ uuid.UUID }
 
-// Status is the state of an export. Clients must accept further ones.
+// Status is the state of an export. Clients must accept values that are not listed here.
 type Status string
 
 // Statuses of an export.
 const (
-	// InProgress: the files are being written.
+	// InProgress means that the files are being written.
 	InProgress Status = "in_progress"
-	// Completed: the ZIP file can be downloaded until the export expires.
+	// Completed means that the ZIP file can be downloaded until the export expires.
 	Completed Status = "completed"
-	// Failed: the export was given up. A new one can be started.
+	// Failed means that the export was given up after failed attempts. The user may start a new one.
 	Failed Status = "failed"
 )
 
-// Job is a stored export. Times are in UTC; the zero time means never.
+// Job is the stored state of an export. Times are in UTC; a zero time is not set.
 type Job struct {
 	ID   JobID
 	Team healthlab.TeamID
@@ -36,21 +36,21 @@ type Job struct {
 	// Revision grows by one with every write, from 1. The Store sets it.
 	Revision int64
 	Status   Status
-	// Files are the planned files in order; nil before they are planned. The first Next of them are written.
+	// Files are the files to write, in order; nil before they are listed. The first Next of them are written.
 	Files []File
 	Next  int
-	// Tries is the number of failed attempts at the present file.
+	// Tries is the number of failed attempts at the file Files[Next].
 	Tries                int
 	CreatedAt, UpdatedAt time.Time
 	CompletedAt          time.Time
-	// ExpiresAt is the time at which the job and its files are deleted; zero while it is in progress.
+	// ExpiresAt is the time at which the job and its files are deleted; zero while the export is in progress.
 	ExpiresAt time.Time
-	// DueAt is the time at which background work continues. [Store.Claim] compares it with the store's clock
-	// and sets it to the end of the lease. The first DueAt, and ExpiresAt, are by the clock of the process that
-	// sets them.
+	// DueAt is the time from which a worker may claim the job, by the store's clock. [Store.Claim] sets it to the
+	// end of the worker's lease. When a job is started or ends, the process sets DueAt and ExpiresAt by its own
+	// clock.
 	DueAt time.Time
-	// StoreTime is the store's clock while the change of an Update runs, in UTC; zero
-	// otherwise. A change that extends a lease counts from it. It is not stored.
+	// StoreTime is the store's clock while the change function of an Update runs, in UTC; zero at other times. A
+	// change adds the lease to it, because the clocks of processes differ. It is not stored.
 	StoreTime time.Time
 }
 
@@ -59,19 +59,20 @@ func (j Job) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", j.ID.String()), slog.String("team", j.Team.String()), slog.String("status", string(j.Status)), slog.Int("tries", j.Tries))
 }
 
-// File is one file of an export.
+// File is one planned or written file of an export.
 type File struct {
-	// Name is the path in the ZIP file. It has ids and no values of the person.
+	// Name is the path in the ZIP file. It consists of ids and names of resources, and contains no personal value.
 	Name string
-	// Absent is true if there was nothing to write, such as a document that is not printed.
+	// Absent is true if the source had no content for the file, such as a document that was never printed. The ZIP
+	// file then omits it.
 	Absent bool
-	// Size and Packed are the lengths in bytes before and after compression, and CRC is the
-	// CRC-32 of the content.
+	// Size and Packed are the lengths in bytes before and after compression. CRC is the CRC-32 of the uncompressed
+	// content.
 	Size, Packed int64
 	CRC          uint32
 }
 
-// Key returns the name under which the nth file is stored.
+// Key returns the key under which the [BlobStore] has the nth file.
 func (j *Job) Key(n int) string {
 	return "exports/" + j.Team.String() + "/" + j.ID.String() + "/" + strconv.Itoa(n)
 }
@@ -90,16 +91,16 @@ func (j *Job) Clone() Job {
 	return out
 }
 
-// PublishedJob is an export in the HTTP API.
+// PublishedJob is an export as the HTTP API returns it.
 type PublishedJob struct {
 	ID     JobID            `json:"id"`
 	UserID healthlab.UserID `json:"user_id"`
 	Status Status           `json:"status"`
-	// FilesDone and FilesTotal are the numbers of written and of all files. FilesTotal is null until the files
-	// are planned.
+	// FilesDone is the number of files that are written, FilesTotal that of all files. FilesTotal is null until the
+	// files are listed.
 	FilesDone  int  `json:"files_done"`
 	FilesTotal *int `json:"files_total"`
-	// Bytes is the size of the written files, compressed.
+	// Bytes is the compressed size of the written files.
 	Bytes       int64           `json:"bytes"`
 	CreatedAt   healthlab.Time  `json:"created_at"`
 	CompletedAt *healthlab.Time `json:"completed_at"`
@@ -109,7 +110,7 @@ type PublishedJob struct {
 	DownloadPath *string `json:"download_path"`
 }
 
-// Published returns the job in the form of the HTTP API.
+// Published returns the job as the HTTP API returns it.
 func (j *Job) Published() PublishedJob {
 	p := PublishedJob{ID: j.ID, UserID: j.User, Status: j.Status, FilesDone: j.Next, Bytes: j.packed(), CreatedAt: healthlab.At(j.CreatedAt)}
 	if j.Files != nil {

@@ -11,16 +11,17 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// jobTable stores exports. They have names of files and no value of the person.
+// jobTable stores export jobs. Their documents are not encrypted, because they have names of files and no personal
+// value.
 var jobTable = store.Table[Job]{Name: "person_export", Clear: true, Row: func(j *Job) store.Row {
 	return store.Row{Key: store.Key{Team: j.Team, User: j.User, ID: store.UUID(j.ID.UUID)}, Due: j.DueAt}
 }}
 
-// Tables declares what [NewStore] keeps.
+// Tables returns the tables that the store passed to [NewStore] must have.
 func Tables() []store.Definition { return []store.Definition{jobTable.Definition()} }
 
-// NewStore returns a Store over a store whose tables must include [Tables] and those of the users. Erasing a
-// user must call [EraseJobs].
+// NewStore returns a Store of jobs in s, whose tables must include [Tables] and those of the users. The transaction
+// that erases a user must call [EraseJobs].
 func NewStore(s store.Store) Store { return rowStore{s} }
 
 type rowStore struct{ s store.Store }
@@ -101,7 +102,7 @@ func (r rowStore) Update(ctx context.Context, team healthlab.TeamID, id JobID, c
 	return out, err
 }
 
-// putJob replaces the job that was read.
+// putJob replaces the stored job e by next, with the next Revision, and returns next as it is stored.
 func putJob(tx store.Tx, e *store.Entry[Job], next Job) (Job, error) {
 	next.Revision = e.Revision + 1
 	next, err := next.Normal()
@@ -156,8 +157,9 @@ func (r rowStore) Delete(ctx context.Context, team healthlab.TeamID, id JobID) e
 	})
 }
 
-// EraseJobs prepares the erasure of a user, in its transaction: jobs with files lose their user, so that
-// [Store.Claim] returns them for the deletion of the files.
+// EraseJobs removes the export jobs of a user in the transaction tx that erases the user. It deletes jobs without
+// files. Jobs with files lose their user and become Failed; [Store.Claim] then returns them to the worker that
+// deletes the files.
 func EraseJobs(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	jobs, err := jobTable.Find(tx, ofUser(user, store.Held))
 	if err != nil {

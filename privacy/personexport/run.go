@@ -14,13 +14,13 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// leaseMargin is the time by which a lease is longer than the time limit of a file: a file that is still being
-// written when the lease ends would overwrite that of another process.
+// leaseMargin is the time by which a worker's lease of a job is longer than the time limit of a file. A file that a
+// worker still writes after its lease would overwrite the file of the next worker.
 const leaseMargin = 30 * time.Second
 
 func (s *Service) lease() time.Duration { return fileTimeout + leaseMargin }
 
-// Run writes exports and deletes those that have expired, until ctx ends. Any number of
+// Run writes the files of started exports, and deletes exports that have expired, until ctx ends. Any number of
 // processes may run it on one store.
 func (s *Service) Run(ctx context.Context) error {
 	loop := work.Loop[Job]{
@@ -34,14 +34,14 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// errTaken is returned if another process has claimed the job.
+// errTaken says that another process has claimed the job since this one did, or that its user was erased.
 var errTaken = fmt.Errorf("%w: another process continues the export", healthlab.Conflict)
 
-// errNotRecorded is returned if the access could not be recorded in the access log, so that nothing was read.
+// errNotRecorded says that the access could not be recorded in the access log. Nothing was read then.
 var errNotRecorded = errors.New("record access")
 
-// Step completes a claimed job, or deletes it. [Service.Run] calls it; hosts with a loop of their own may call
-// it.
+// Step does the work for a job that [Store.Claim] returned: it writes the remaining files, or deletes a job that
+// has expired. [Service.Run] calls Step; a host with a worker loop of its own may call it instead.
 func (s *Service) Step(ctx context.Context, j Job) error {
 	if j.User.IsZero() || j.Status != InProgress {
 		return s.discard(ctx, &j)
@@ -50,15 +50,15 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	switch {
 	case err == nil, errors.Is(err, errTaken):
 		return nil
-	case errors.Is(err, errNotRecorded): // no attempt; the end of the lease brings the job back
+	case errors.Is(err, errNotRecorded): // does not count as an attempt; the job is due again when the lease ends
 		return err
-	case ctx.Err() != nil: // this process ends; another one continues at once
+	case ctx.Err() != nil: // this process is stopping; the job is due at once, for another process
 		return s.update(context.WithoutCancel(ctx), &j, func(j *Job) { j.DueAt = j.StoreTime })
 	}
 	return s.failed(ctx, &j, err)
 }
 
-// discard deletes a job that has expired, or whose user was erased.
+// discard deletes a job and its files, because the job has expired or its user was erased.
 func (s *Service) discard(ctx context.Context, j *Job) error {
 	if err := s.deleteFiles(ctx, j); err != nil {
 		return err
@@ -69,7 +69,8 @@ func (s *Service) discard(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// update changes a job that this process has claimed.
+// update edits and stores a job that this process has claimed. errTaken if the job was changed since, or its user
+// was erased.
 func (s *Service) update(ctx context.Context, j *Job, edit func(*Job)) error {
 	held, at := j.Revision, s.now()
 	next, err := s.store.Update(ctx, j.Team, j.ID, func(j *Job) error {
@@ -87,7 +88,7 @@ func (s *Service) update(ctx context.Context, j *Job, edit func(*Job)) error {
 	return nil
 }
 
-// write plans the files and writes the missing ones.
+// write lists the files of an export if that was not done before, and writes those that are missing.
 func (s *Service) write(ctx context.Context, j *Job) error {
 	if err := s.begin(ctx, j); err != nil {
 		return err
@@ -108,7 +109,8 @@ func (s *Service) write(ctx context.Context, j *Job) error {
 	})
 }
 
-// begin records the access and plans the files, within the time limit of one file.
+// begin calls [Options].Accessed, which records the access, and lists the files to write. Both together have the
+// time limit of one file.
 func (s *Service) begin(ctx context.Context, j *Job) error {
 	ctx, stop := context.WithTimeout(ctx, fileTimeout)
 	defer stop()
@@ -135,7 +137,7 @@ func (s *Service) unlessErased(ctx context.Context, j *Job, n int, err error) er
 	return err
 }
 
-// plan returns the files of all sources.
+// plan returns the files to write, from all sources.
 func (s *Service) plan(ctx context.Context, j *Job) ([]File, error) {
 	files := []File{}
 	for _, folder := range s.folders {
@@ -150,14 +152,14 @@ func (s *Service) plan(ctx context.Context, j *Job) ([]File, error) {
 	return files, nil
 }
 
-// writeFile writes the nth file and returns its size and checksum.
+// writeFile writes the nth file to the BlobStore, and returns it with its size and checksum.
 func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	ctx, stop := context.WithTimeout(ctx, fileTimeout)
 	defer stop()
 	f := j.Files[n]
 	folder, name, _ := strings.Cut(f.Name, "/")
 	source := s.sources[folder]
-	if source == nil { // of a release with other sources
+	if source == nil { // the job was planned by a release that had this source
 		f.Absent = true
 		return f, nil
 	}
@@ -169,15 +171,15 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 		_ = out.CloseWithError(err)
 	}()
 	err := s.blobs.Put(ctx, j.Team, j.User, j.Key(n), in)
-	_ = in.CloseWithError(errStopped) // if Put did not read to the end
+	_ = in.CloseWithError(errStopped) // ends the writing goroutine if Put returned early
 	failure := <-written
-	if errors.Is(failure, healthlab.NotFound) { // of the source alone: a NotFound of Put is an error
+	if errors.Is(failure, healthlab.NotFound) { // the source has no such file; NotFound from Put would be an error
 		f, err = File{Name: f.Name, Absent: true}, nil
 	} else if failure != nil && !errors.Is(failure, errStopped) {
 		err = failure
 	}
 	if err == nil {
-		err = s.check(ctx, j.Team, j.User) // a deleted user has no data to be read
+		err = s.check(ctx, j.Team, j.User) // fails if the user was deleted meanwhile: the source then had nothing to read
 	}
 	if err != nil {
 		return f, fmt.Errorf("write %s of export: %w", folder, err)
@@ -187,7 +189,8 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 
 var errStopped = errors.New("the export has no stored file")
 
-// pack compresses the output of write, and computes its size and checksum.
+// pack compresses what write writes, to the writer to, and sets the sizes and the checksum of f. A panic of write
+// becomes an error.
 func pack(f *File, to io.Writer, write func(io.Writer) error) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -211,7 +214,7 @@ func pack(f *File, to io.Writer, write func(io.Writer) error) (err error) {
 	return nil
 }
 
-// counter counts the written bytes.
+// counter counts the bytes that are written through it.
 type counter struct {
 	w io.Writer
 	n int64
@@ -223,8 +226,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failed records a failed attempt: the job is tried again later, or given up, and then its files are deleted.
-// The job of a deleted user is given up at once.
+// failed records a failed attempt at a job. The job is due again after 10 seconds times the number of failed
+// attempts. After the last attempt, or if the user was deleted, its files are deleted and it becomes Failed.
 func (s *Service) failed(ctx context.Context, j *Job, cause error) error {
 	at := s.now()
 	over := j.Tries+1 >= s.opts.Tries || errors.Is(s.check(ctx, j.Team, j.User), healthlab.NotFound)

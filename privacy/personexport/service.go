@@ -15,30 +15,32 @@ import (
 
 // Options are the options of a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Keep is the time for which a completed or failed export is stored. Default 7 days.
+	// Keep is the time for which a completed or failed export is stored before it is deleted. Default 7 days.
 	Keep time.Duration
-	// Tries is the highest number of attempts at a file. Default 5.
+	// Tries is the number of failed attempts at one file after which an export is given up. Default 5.
 	Tries int
-	// Workers is the number of exports that a process writes at a time. Default 1.
+	// Workers is the number of exports that one process writes at the same time. Default 1.
 	Workers int
-	// Idle is the interval at which idle background work checks for due exports. Default 1 s.
+	// Idle is the interval at which [Service.Run] looks for due exports while it has no work. Default 1 s.
 	Idle time.Duration
-	// Accessed is called before a process reads data for an export, once for each claim of the job. After an
-	// error nothing is read, and the job is tried again after its lease. Default: no call.
+	// Accessed is called before a process reads personal data for an export, once for each claim of the job, for
+	// example to write an access log. If it fails, nothing is read, and the job is tried again after its lease.
+	// Default: no call.
 	Accessed func(ctx context.Context, j Job) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// NewID makes ids. Default: UUID version 7.
+	// NewID makes the ids of exports. Default: UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives errors of the background work. Default: slog.Default().
+	// Log receives the errors of [Service.Run]. Default: slog.Default().
 	Log *slog.Logger
 }
 
 const (
-	// maxPerUser is the highest number of stored exports of a user, including those in progress.
+	// maxPerUser is the highest number of exports of a user that are in progress or completed. Failed ones do not
+	// count.
 	maxPerUser = 3
-	// fileTimeout is the time limit of writing one file. Another process takes over the export of a crashed one
-	// half a minute after it.
+	// fileTimeout is the time limit of writing one file. If a process crashes, another one continues its export
+	// after this time and leaseMargin.
 	fileTimeout = 10 * time.Minute
 )
 
@@ -71,7 +73,7 @@ func (o *Options) defaults() {
 	}
 }
 
-// Service starts exports, writes them in the background and returns them. It is safe for
+// Service starts exports of persons' data, writes their files in the background, and returns them. It is safe for
 // concurrent use.
 type Service struct {
 	store   Store
@@ -83,8 +85,8 @@ type Service struct {
 	wake    chan struct{}
 }
 
-// New returns a Service. sources has the contents of an export by folder. Invalid without a store, files, users
-// or sources.
+// New returns a Service. sources has the source of each folder of an export, by the folder's name. Invalid without
+// a store, blobs, users or sources.
 func New(store Store, blobs BlobStore, users Users, sources map[string]Source, opts *Options) (*Service, error) {
 	if store == nil || blobs == nil || users == nil || len(sources) == 0 {
 		return nil, fmt.Errorf("%w: personexport.New: a store, files, users and sources are required", healthlab.Invalid)
@@ -103,20 +105,20 @@ func New(store Store, blobs BlobStore, users Users, sources map[string]Source, o
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// Error types of this package.
+// Types of the RuleErrors of this package.
 const (
-	// RuleUserNotFound: the team has no such user.
+	// RuleUserNotFound means that the team has no such user.
 	RuleUserNotFound = "USER_NOT_FOUND"
-	// RuleExportNotFound: the user has no such export, or it has expired.
+	// RuleExportNotFound means that the user has no such export, or that it has expired.
 	RuleExportNotFound = "EXPORT_NOT_FOUND"
-	// RuleTooManyExports: the user has the highest allowed number of exports.
+	// RuleTooManyExports means that the user already has the highest allowed number of exports.
 	RuleTooManyExports = "TOO_MANY_EXPORTS"
-	// RuleNotCompleted: the export has no ZIP file, because it is in progress or has failed.
+	// RuleNotCompleted means that the export has no ZIP file, because it is in progress or has failed.
 	RuleNotCompleted = "EXPORT_NOT_COMPLETED"
 )
 
-// Start starts an export of a user. RuleErrors [RuleUserNotFound] (NotFound), and [RuleTooManyExports]
-// (Conflict) if the user has 3 exports that have not failed.
+// Start starts an export of a user's data; [Service.Run] writes it. It returns the RuleErrors [RuleUserNotFound]
+// (NotFound), and [RuleTooManyExports] (Conflict) if the user has 3 exports that have not failed.
 func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (PublishedJob, error) {
 	if err := s.check(ctx, team, user); err != nil {
 		return PublishedJob{}, fmt.Errorf("start export: %w", err)
@@ -137,8 +139,8 @@ func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthl
 	return j.Published(), nil
 }
 
-// Get returns an export of a user. RuleErrors [RuleUserNotFound] and [RuleExportNotFound]
-// (NotFound).
+// Get returns the state of a user's export. It returns the RuleErrors [RuleUserNotFound] and [RuleExportNotFound]
+// (both NotFound).
 func (s *Service) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id JobID) (PublishedJob, error) {
 	j, err := s.job(ctx, team, user, id)
 	if err != nil {
@@ -147,7 +149,7 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, user healthlab
 	return j.Published(), nil
 }
 
-// List returns the exports of a user, oldest first. RuleError [RuleUserNotFound] (NotFound).
+// List returns the exports of a user, oldest first. It returns the RuleError [RuleUserNotFound] (NotFound).
 func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]PublishedJob, error) {
 	if err := s.check(ctx, team, user); err != nil {
 		return nil, fmt.Errorf("list exports: %w", err)
@@ -176,7 +178,7 @@ func (s *Service) check(ctx context.Context, team healthlab.TeamID, user healthl
 
 func (s *Service) expired(j *Job) bool { return !j.ExpiresAt.IsZero() && !s.now().Before(j.ExpiresAt) }
 
-// job returns an export of a user.
+// job returns the stored job of a user's export. RuleExportNotFound if it is another user's or has expired.
 func (s *Service) job(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id JobID) (Job, error) {
 	if err := s.check(ctx, team, user); err != nil {
 		return Job{}, err
@@ -188,8 +190,8 @@ func (s *Service) job(ctx context.Context, team healthlab.TeamID, user healthlab
 	return j, err
 }
 
-// Forget deletes the files of a user's exports, before the user is erased and the store
-// forgets the jobs. After any error the call may be repeated.
+// Forget deletes the files of a user's exports. Call it before the transaction that erases the user, because that
+// transaction deletes the list of the files. It may be repeated after an error.
 func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	jobs, err := s.store.OfUser(ctx, team, user)
 	if err != nil {
@@ -203,7 +205,7 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 	return nil
 }
 
-// deleteFiles deletes the stored files of a job.
+// deleteFiles deletes all files that may have been written for a job.
 func (s *Service) deleteFiles(ctx context.Context, j *Job) error {
 	for n := range j.Files {
 		if err := s.blobs.Delete(ctx, j.Key(n)); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// CheckJob returns [healthlab.Invalid] for a job without an id, a team or a user. Stores call it before they
-// insert a job.
+// CheckJob returns [healthlab.Invalid] if a job has no id, team or user. Every [Store] calls it before it inserts a
+// job.
 func CheckJob(j *Job) error {
 	if j.Team.IsZero() || j.ID == (JobID{}) || j.User.IsZero() {
 		return fmt.Errorf("%w: export: the id, the team and the user must be set", healthlab.Invalid)
@@ -16,8 +16,8 @@ func CheckJob(j *Job) error {
 	return nil
 }
 
-// Normal returns a deep copy of a job in the form that stores write: times in UTC to the microsecond. A status
-// or a name of a file that [healthlab.CheckText] refuses is [healthlab.Invalid].
+// Normal returns a deep copy of a job as a [Store] must store it: with times in UTC to the microsecond. It returns
+// [healthlab.Invalid] if [healthlab.CheckText] refuses the status or the name of a file.
 func (j *Job) Normal() (Job, error) {
 	out := j.Clone()
 	out.CreatedAt, out.UpdatedAt = healthlab.At(j.CreatedAt).Time, healthlab.At(j.UpdatedAt).Time

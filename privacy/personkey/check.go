@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Check decrypts the key of the installation, the first key of a person or a team, and the first key that is
-// encrypted under another key of the host. An error means that the Sealer is not the one with which the keys
-// were encrypted. A store without keys is no error.
+// Check tests that the Sealer can decrypt the stored keys. It decrypts at most three of them: the operator's key
+// (without one, the first other key), and keys that were encrypted under other keys of the host. An error means
+// that the keys were encrypted with another Sealer. A store without keys is no error.
 func (k *Keys) Check(ctx context.Context) error {
 	if k == nil {
 		return nil
@@ -17,7 +17,7 @@ func (k *Keys) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the key of the installation: %w", err)
 	}
-	for range 2 { // the first key, and the first that is sealed otherwise
+	for range 2 { // the first key that another key of the host encrypted than the last one found
 		sealedBy := ""
 		if len(stored) > 0 {
 			sealedBy = stored[len(stored)-1].Key.KeyID

@@ -12,14 +12,14 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Encrypt returns a Store that encrypts the documents of inner: those of a user's rows with the key of the
-// user, those of other rows with the key of the team, those of rows without a team with the operator's key. Two
-// kinds of new documents are not encrypted: those of tables that are declared Clear, except Sealed rows, and
-// all documents if keys is nil. Without keys, reading an encrypted document is healthlab.Unavailable. No
-// unencrypted document may begin like an encrypted one (see [Sealed]). Keys and index values are not encrypted,
-// except that index values that are declared Secret are replaced by digests under the key of the team.
+// Encrypt returns a Store that encrypts the documents of inner. The rows of a user are encrypted with the user's
+// key, other rows of a team with the team's key, and rows without a team with the operator's key. New documents of
+// tables that are declared Clear are not encrypted, except for rows that the table's Sealed selects. If keys is
+// nil, no new document is encrypted, and reading an encrypted one returns healthlab.Unavailable. An unencrypted
+// document must not begin like an encrypted one (see [Sealed]). Row keys and index values are not encrypted; but
+// index values that are declared Secret are replaced by digests made with the team's key.
 //
-// A row whose key was deleted is missing in every answer, as if it did not exist.
+// A row whose encryption key was deleted is missing in every answer, as if it did not exist.
 //
 // No key is fetched while a transaction is open: an Update that needs a key which is not in memory rolls back,
 // fetches the key and runs again.
@@ -34,7 +34,7 @@ func Encrypt(inner store.Store, keys *Keys, tables []store.Definition) store.Sto
 	return e
 }
 
-// plain is a store without keys. Reading an encrypted document is healthlab.Unavailable.
+// plain is a store that does not encrypt. Reading a document that is encrypted returns healthlab.Unavailable.
 type plain struct{ store.Store }
 
 func (p plain) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
@@ -66,23 +66,23 @@ type encrypted struct {
 	tables map[string]store.Definition
 }
 
-// session has the keys for the runs of one Update.
+// session has the decrypted keys of one Update or Read, for all its runs.
 type session struct {
-	opened  map[Ref]*key // nil for a key that was deleted, or never created
-	missing map[Ref]bool // keys that the present run lacks; true if the key must be created
-	refused error        // the first row of the present run that cannot be encrypted
+	opened  map[Ref]*key // a nil key was deleted, or never created
+	missing map[Ref]bool // keys to fetch before the next run; true if a missing key must be created
+	refused error        // why the first row that the present run could not encrypt was refused
 }
 
-// inSession is the context key of the session of a store.
+// inSession is the context key under which the session of a store is found.
 type inSession struct{ of *encrypted }
 
-// maxRounds is the highest number of runs of an Update or a Read, each with the keys that the run before
-// lacked.
+// maxRounds is the highest number of runs of one Update or Read. A run that needs keys which are not in memory is
+// followed by another one with these keys.
 const maxRounds = 1000
 
 var errRounds = fmt.Errorf("%w: the keys of a transaction's users were not found in %d runs", healthlab.Unavailable, maxRounds)
 
-// errMissing ends a run that lacks keys.
+// errMissing rolls back a run that needs keys which are not in memory.
 var errMissing = errors.New("personkey: the key of the user must be fetched before the transaction goes on")
 
 // Update implements [store.Store].
@@ -115,7 +115,7 @@ func (e *encrypted) Update(ctx context.Context, run func(context.Context, store.
 	return errRounds
 }
 
-// fetch fetches the keys that a run lacked.
+// fetch fetches the keys that the last run needed and did not have.
 func (e *encrypted) fetch(ctx context.Context, s *session) error {
 	refs := make([]Ref, 0, len(s.missing))
 	for ref := range s.missing {
@@ -159,7 +159,8 @@ func (e *encrypted) Read(ctx context.Context, q ...store.Query) ([][]store.Row, 
 	return nil, errRounds
 }
 
-// read answers queries. A query with a limit is repeated for more rows while rows of its answer are left out.
+// read answers queries with decrypted rows. Rows whose key was deleted are left out; if a query has a limit, read
+// asks for more rows in their place.
 func (e *encrypted) read(s *session, read func(...store.Query) ([][]store.Row, error), q []store.Query) ([][]store.Row, error) {
 	asked := slices.Clone(q)
 	for i := range asked {
@@ -206,7 +207,8 @@ func refOf(k store.Key) Ref {
 
 func boundTo(k store.Key) string { return "row/" + k.Table + "/" + k.ID }
 
-// key returns a key from the session. False if the key must be fetched, which is recorded.
+// key returns an encryption key from memory. If it is not there, key returns false and notes in the session that
+// the key must be fetched, or created if create.
 func (e *encrypted) key(s *session, ref Ref, create bool) (*key, bool) {
 	k, ok := s.opened[ref]
 	if !ok {
@@ -222,7 +224,7 @@ func (e *encrypted) key(s *session, ref Ref, create bool) (*key, bool) {
 	return k, ok
 }
 
-// open decrypts rows. It leaves out rows whose key was deleted.
+// open decrypts rows. It leaves out rows whose key was deleted or must be fetched first.
 func (e *encrypted) open(s *session, rows []store.Row) ([]store.Row, error) {
 	out := make([]store.Row, 0, len(rows))
 	for _, r := range rows {
@@ -244,7 +246,7 @@ func (e *encrypted) open(s *session, rows []store.Row) ([]store.Row, error) {
 	return out, nil
 }
 
-// digestQuery replaces a secret value in a query by its digest.
+// digestQuery replaces the value that a query compares with a secret index by the value's digest.
 func (e *encrypted) digestQuery(s *session, q *store.Query) error {
 	i := int(q.By) - int(store.ByFirst)
 	if i < 0 || i > 1 || !e.tables[q.Table].Secret[i] {
@@ -268,7 +270,7 @@ func (k *key) digest(table, value string) string {
 	return string(k.sum([]byte("index " + table + "\x00" + value)))
 }
 
-// encryptedTx is a transaction whose documents are encrypted.
+// encryptedTx is a transaction that encrypts the documents it writes and decrypts those it reads.
 type encryptedTx struct {
 	store.Tx
 	e *encrypted
@@ -305,7 +307,8 @@ func (t *encryptedTx) Put(rows ...store.Row) {
 	}
 }
 
-// digest replaces the secret index values of a row by their digests. False if a key is missing.
+// digest replaces the secret index values of a row by their digests. False if the team's key is not in memory or
+// was deleted.
 func (t *encryptedTx) digest(r *store.Row) bool {
 	for i, secret := range t.e.tables[r.Table].Secret {
 		if !secret || r.Index[i] == "" {
@@ -324,7 +327,7 @@ func (t *encryptedTx) digest(r *store.Row) bool {
 	return true
 }
 
-// sealBox encrypts plain. ErrErased for a nil key.
+// sealBox encrypts plain so that it can only be decrypted with the same ref and bound. ErrErased if the key is nil.
 func (k *key) sealBox(ref Ref, bound string, plain []byte) ([]byte, error) {
 	if k == nil {
 		return nil, ErrErased
@@ -337,7 +340,7 @@ func (k *key) sealBox(ref Ref, bound string, plain []byte) ([]byte, error) {
 	return k.aead.Seal(box, box[1:], plain, extra(ref, bound)), nil //nolint:gosec // the nonce was read from rand
 }
 
-// openBox decrypts an encrypted value. Invalid if the value is another row's or damaged.
+// openBox decrypts an encrypted value. Invalid if the value is damaged, or was encrypted with another ref or bound.
 func (k *key) openBox(ref Ref, bound string, box []byte) ([]byte, error) {
 	nonce := k.aead.NonceSize()
 	if len(box) < 1+nonce {

@@ -8,8 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keyTable stores keys by user, then team. They are encrypted by the host's Sealer. The rows have no user
-// field, so that the erasure of a person keeps the mark that the key was deleted.
+// keyTable stores the keys of persons and teams, ordered by user, then team. The host's Sealer has encrypted them.
+// Rows have no User, because the mark of a deleted key must stay when the person is erased.
 var keyTable = store.Table[Entry]{Name: "person_key", Clear: true, Row: func(e *Entry) store.Row {
 	return store.Row{Key: refKey(e.Ref)}
 }}
@@ -18,12 +18,11 @@ func refKey(r Ref) store.Key {
 	return store.Key{ID: store.UUID(r.User.UUID) + store.UUID(r.Team.UUID)}
 }
 
-// Tables declares what [NewStore] keeps.
+// Tables returns the tables that the store passed to [NewStore] must have.
 func Tables() []store.Definition { return []store.Definition{keyTable.Definition()} }
 
-// NewStore returns a Store of keys over a store whose tables must include [Tables]. That store must not be the
-// one with the data, and its backups must be separate: deleting a key then makes the person's data in backups
-// unreadable.
+// NewStore returns a Store of keys in s, whose tables must include [Tables]. s must not be the store of the data,
+// and its backups must be separate. Only then does deleting a key make the person's data in backups unreadable.
 func NewStore(s store.Store) Store { return rowStore{s} }
 
 type rowStore struct{ s store.Store }
@@ -67,7 +66,7 @@ func (r rowStore) Find(ctx context.Context, refs []Ref) ([]Entry, error) {
 	return out, nil
 }
 
-// change writes a key that edit has changed; nothing if edit returns false.
+// change edits the entry of a ref in one transaction. It writes nothing if edit returns false.
 func (r rowStore) change(ctx context.Context, ref Ref, edit func(*Entry) bool) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		e, err := keyTable.Get(tx, refKey(ref), store.Held)
@@ -98,7 +97,7 @@ func (r rowStore) Replace(ctx context.Context, was, e Entry) error {
 	})
 }
 
-// walk calls each with the keys after a ref, in order, until it returns false.
+// walk calls each with the stored entries that follow a ref, in the order of refs, until each returns false.
 func (r rowStore) walk(ctx context.Context, after Ref, each func(Entry) bool) error {
 	const page = 500
 	last := ""

@@ -1,17 +1,18 @@
-// Package personkey encrypts personal data with a key of its own for each person. Who deletes
-// the key erases the person from backups, logs and copies as well.
+// Package personkey encrypts personal data with a key of its own for each person. Deleting the
+// key makes the person's data in backups, logs and copies unreadable as well.
 //
 //	keys := personkey.New(store, sealer, nil)
 //	box, err := keys.Seal(ctx, personkey.Ref{Team: team, User: user}, "order/"+id, doc)
 //	doc, err := keys.Open(ctx, personkey.Ref{Team: team, User: user}, "order/"+id, box)
 //	err = keys.Delete(ctx, personkey.Ref{Team: team, User: user}) // no box of the person opens
 //
-// The names to know: [Keys] seals and opens; [Store] keeps the sealed keys, which a host
-// backs up apart from the data; [Ref] names whose key it is; [Keys.Tokens] makes what is
-// searched by equality; [Keys.Rotate] seals the keys under a newer key of the host.
+// The names to know: [Keys] encrypts (seals) and decrypts (opens) values; [Store] stores the
+// encrypted keys, which a host backs up apart from the data; [Ref] identifies the person of a
+// key; [Keys.Tokens] turns terms into numbers that can be searched for equality; [Keys.Rotate]
+// encrypts the keys under a newer key of the host.
 //
-// [Keys.Sealer] encrypts secrets of the installation and of its teams. Of a file the package
-// encrypts the file's own key (adapters/operations/blob).
+// [Keys.Sealer] encrypts secrets of the installation and of its teams. A file has a random key
+// of its own, and this package encrypts that key (see adapters/operations/blob).
 package personkey
 
 import (
@@ -31,25 +32,25 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Ref identifies a key: that of a user or, with a zero User, that of the team for data about no user. The zero
-// Ref is the key of the installation's operator.
+// Ref identifies a key. With a User it is the key of this person; with a zero User it is the key of the team, for
+// data about no person. The zero Ref is the key of the installation's operator.
 type Ref struct {
 	Team healthlab.TeamID
 	User healthlab.UserID
 }
 
-// ErrErased is a [healthlab.NotFound] error: the key was deleted, or never was in this store.
+// ErrErased says that the key was deleted, or that this store never had it. It is a [healthlab.NotFound] error.
 var ErrErased = fmt.Errorf("%w: the key of the person was deleted", healthlab.NotFound)
 
 // Options are the options of Keys. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Cached is the number of decrypted keys in memory. Default 10,000.
+	// Cached is the highest number of decrypted keys in memory. Default 10,000.
 	Cached int
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// Keys encrypts data with the keys of persons. A nil *Keys encrypts nothing: it returns the plaintext. Safe for
+// Keys encrypts data, each person's with a key of its own. A nil *Keys encrypts nothing. Keys is safe for
 // concurrent use.
 type Keys struct {
 	healthlab.Private
@@ -58,7 +59,7 @@ type Keys struct {
 	sealer healthlab.Sealer
 	opts   Options
 
-	mu     sync.Mutex // guards opened
+	mu     sync.Mutex // protects opened
 	opened map[Ref]cached
 }
 
@@ -67,21 +68,21 @@ type cached struct {
 	until time.Time
 }
 
-// key is a decrypted key: AES-256-GCM for values, HMAC-SHA-256 for digests and tokens, each under a key derived
-// from it.
+// key is the decrypted key of a person, a team or the operator. Two keys are derived from it: one for AES-256-GCM
+// encrypts values, one for HMAC-SHA-256 makes digests and tokens.
 type key struct {
 	aead cipher.AEAD
 	mac  []byte
 }
 
-// lifetime is the time for which a decrypted key stays in memory. After a deletion in another process, this
-// process can decrypt data for at most that time.
+// lifetime is the time for which a decrypted key stays in memory. If another process deletes the key, this process
+// can still decrypt data for at most that time.
 const lifetime = 5 * time.Minute
 
-// keyBytes is the length of a key.
+// keyBytes is the length of a key in bytes.
 const keyBytes = 32
 
-// New returns Keys over a store. sealer encrypts the keys themselves.
+// New returns Keys that are stored in store. sealer encrypts the keys before they are stored.
 func New(store Store, sealer healthlab.Sealer, opts *Options) *Keys {
 	k := &Keys{store: store, sealer: sealer, opened: map[Ref]cached{}}
 	if opts != nil {
@@ -96,12 +97,13 @@ func New(store Store, sealer healthlab.Sealer, opts *Options) *Keys {
 	return k
 }
 
-// format is the first byte of an encrypted value. No plaintext in a store begins with it: UTF-8 text does not,
-// and encoded samples do not.
+// format is the first byte of every encrypted value. Unencrypted values in a store never begin with it: neither
+// UTF-8 text nor encoded samples do.
 const format = 0x81
 
-// Seal encrypts plain with the key of a person, which it creates if there is none. bound identifies the row: a
-// value that is copied to another row cannot be decrypted. ErrErased if the key was deleted.
+// Seal encrypts plain with the key of ref, and creates the key if ref never had one. bound is the name of the
+// value's row and column: Open must get the same ref and bound, so a value that is copied to another row cannot be
+// decrypted. ErrErased if the key was deleted. A nil *Keys returns plain.
 func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([]byte, error) {
 	if k == nil {
 		return plain, nil
@@ -113,11 +115,11 @@ func (k *Keys) Seal(ctx context.Context, ref Ref, bound string, plain []byte) ([
 	return key.sealBox(ref, bound, plain)
 }
 
-// Sealed reports whether a stored value is encrypted.
+// Sealed reports whether a stored value is encrypted, by its first byte.
 func Sealed(data []byte) bool { return len(data) > 0 && data[0] == format }
 
-// OpenBytes is [Keys.Open] for data of any form, such as files. With a nil *Keys it returns all bytes
-// unchanged, also those that begin like an encrypted value.
+// OpenBytes is [Keys.Open] for bytes of any form, such as files. A nil *Keys returns them unchanged, even if they
+// begin like an encrypted value.
 func (k *Keys) OpenBytes(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {
 	if k == nil {
 		return box, nil
@@ -125,9 +127,9 @@ func (k *Keys) OpenBytes(ctx context.Context, ref Ref, bound string, box []byte)
 	return k.Open(ctx, ref, bound, box)
 }
 
-// Open decrypts a value; an empty value gives nothing. ErrErased if the key was deleted, Invalid if the value
-// is another row's, damaged or not encrypted. With a nil *Keys it returns plaintext, and Unavailable for an
-// encrypted value.
+// Open decrypts a value that Seal encrypted with the same ref and bound; an empty value stays empty. ErrErased if
+// the key was deleted. Invalid if the value is of another row, damaged or not encrypted. A nil *Keys returns
+// unencrypted values, and Unavailable for an encrypted one.
 func (k *Keys) Open(ctx context.Context, ref Ref, bound string, box []byte) ([]byte, error) {
 	switch {
 	case len(box) == 0:
@@ -152,8 +154,8 @@ func extra(ref Ref, bound string) []byte {
 	return append(b, bound...)
 }
 
-// Digest returns 32 bytes that are equal for equal data of one person, and reveal nothing without the key. With
-// a nil *Keys it is the SHA-256.
+// Digest returns 32 bytes that are equal for equal data of one ref, and reveal nothing about the data without its
+// key. A nil *Keys returns the SHA-256.
 func (k *Keys) Digest(ctx context.Context, ref Ref, data []byte) ([]byte, error) {
 	if k == nil {
 		sum := sha256.Sum256(data)
@@ -172,9 +174,9 @@ func (k *key) sum(data []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Tokens returns a number for each term: the same for the same term within a team, so that a
-// store finds rows by equality. It is the HMAC of the term under the team's own key, cut to
-// 64 bits. With a nil *Keys it is a hash that anyone can compute.
+// Tokens returns a number for each term, so that a store can find rows by an encrypted term. Equal terms of one
+// team have equal numbers. A number is the HMAC of the term with the team's key, cut to 64 bits. With a nil *Keys
+// it is a hash that anyone can compute.
 func (k *Keys) Tokens(ctx context.Context, team healthlab.TeamID, terms []string) ([]int64, error) {
 	out := make([]int64, 0, len(terms))
 	if len(terms) == 0 {
@@ -194,8 +196,8 @@ func (k *Keys) Tokens(ctx context.Context, team healthlab.TeamID, terms []string
 	return out, nil
 }
 
-// Load fetches the keys of many persons with one call of the Store, so that later calls of Open need none.
-// Deleted keys are skipped.
+// Load fetches and decrypts the keys of many persons with one call of the Store, so that later calls of Open need
+// no Store. It skips deleted keys.
 func (k *Keys) Load(ctx context.Context, refs []Ref) error {
 	if k == nil {
 		return nil
@@ -223,8 +225,8 @@ func (k *Keys) Load(ctx context.Context, refs []Ref) error {
 	return nil
 }
 
-// Delete removes the key of a person permanently: data that was encrypted with it cannot be decrypted, and no
-// new key is created for the person. Deleting twice is no error.
+// Delete removes a key permanently. Data that was encrypted with it can no longer be decrypted, and no new key is
+// ever created for the ref. Deleting twice is no error.
 func (k *Keys) Delete(ctx context.Context, ref Ref) error {
 	if k == nil {
 		return nil
@@ -238,7 +240,7 @@ func (k *Keys) Delete(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// EachDeleted calls do for every person whose key was deleted, until it returns an error.
+// EachDeleted calls do for every ref whose key was deleted, until do returns an error, which it returns.
 func (k *Keys) EachDeleted(ctx context.Context, do func(Ref) error) error {
 	const page = 500
 	for after := (Ref{}); ; {
@@ -258,7 +260,7 @@ func (k *Keys) EachDeleted(ctx context.Context, do func(Ref) error) error {
 	}
 }
 
-// find returns the key of a person. ErrErased if there is none.
+// find returns the decrypted key of a ref. ErrErased if the ref has no key.
 func (k *Keys) find(ctx context.Context, ref Ref) (*key, error) {
 	if key := k.remembered(ref); key != nil {
 		return key, nil
@@ -273,7 +275,8 @@ func (k *Keys) find(ctx context.Context, ref Ref) (*key, error) {
 	return k.open(ctx, found[0])
 }
 
-// ensure returns the key of a person, and creates one for a person who never had a key.
+// ensure returns the decrypted key of a ref. It creates a key if the ref never had one. ErrErased if it was
+// deleted.
 func (k *Keys) ensure(ctx context.Context, ref Ref) (*key, error) {
 	if key := k.remembered(ref); key != nil {
 		return key, nil
@@ -300,10 +303,11 @@ func (k *Keys) ensure(ctx context.Context, ref Ref) (*key, error) {
 	return k.open(ctx, kept)
 }
 
-// ofKey is additional data with which keys are encrypted, besides their Ref.
+// ofKey is authenticated together with the Ref when the Sealer encrypts a key, so no other sealed value is taken
+// for a key.
 const ofKey = "person key"
 
-// open decrypts a key and stores it in memory.
+// open decrypts a stored key and keeps it in memory for [lifetime].
 func (k *Keys) open(ctx context.Context, e Entry) (*key, error) {
 	if e.Key.KeyID == "" {
 		return nil, ErrErased
@@ -319,7 +323,7 @@ func (k *Keys) open(ctx context.Context, e Entry) (*key, error) {
 	now := k.opts.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for old, c := range k.opened { // any one makes room; an ended one does no harm
+	for old, c := range k.opened { // remove keys in random order until there is room
 		if len(k.opened) < k.opts.Cached && now.Before(c.until) {
 			break
 		}
@@ -346,7 +350,7 @@ func derive(secret []byte) (*key, error) {
 	return &key{aead, mac}, err
 }
 
-// remembered returns a decrypted key from memory; nil if it is not there.
+// remembered returns the decrypted key of a ref from memory; nil if it is not there or its lifetime has ended.
 func (k *Keys) remembered(ref Ref) *key {
 	k.mu.Lock()
 	defer k.mu.Unlock()

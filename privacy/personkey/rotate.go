@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Progress is the progress of a rotation.
+// Progress is how far a rotation (see [Keys.Rotate]) has come.
 type Progress struct {
-	// Done is the number of keys that this call has encrypted under the newer key, of the Total that needed it
-	// at the start.
+	// Done is the number of keys that this call of Rotate has encrypted under the newer key. Total is the number
+	// that needed it at the start of the call.
 	Done, Total int
 }
 
-// rotatePage is the number of keys that a rotation reads at a time.
+// rotatePage is the number of keys that Rotate reads from the store at a time.
 const rotatePage = 500
 
-// Rotate encrypts every key under the current key of the Sealer, which must still have the older ones. Readers
-// and writers continue meanwhile. After an interrupted rotation, the next call continues where it stopped.
-// progress is called after each page; it may be nil.
+// Rotate encrypts every stored key under the current key of the Sealer, which must still have the older ones. Data
+// can be read and written meanwhile. If Rotate was interrupted, the next call continues. progress is called after
+// each page of keys; it may be nil.
 func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 	probe, err := k.sealer.Seal(ctx, nil, []byte(ofKey))
 	if err != nil {
@@ -45,7 +45,7 @@ func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 		p.Done++
 		return nil
 	}
-	zero, err := k.store.Find(ctx, []Ref{{}}) // after which the pages begin
+	zero, err := k.store.Find(ctx, []Ref{{}}) // the zero Ref, which the pages below do not include
 	if err != nil {
 		return fmt.Errorf("rotate: %w", err)
 	}
@@ -76,7 +76,7 @@ func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 	}
 }
 
-// reseal encrypts a key under the current key of the sealer.
+// reseal decrypts a stored key and encrypts it under the current key of the sealer.
 func (k *Keys) reseal(ctx context.Context, e Entry) (Entry, error) {
 	bound := extra(e.Ref, ofKey)
 	secret, err := k.sealer.Open(ctx, e.Key, bound)

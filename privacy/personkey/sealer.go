@@ -7,16 +7,17 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// InstallationKeyID is the key id of values that [Keys.Sealer] encrypts. No key of the host may have it.
+// InstallationKeyID is the KeyID of values that the result of [Keys.Sealer] encrypted. The host's Sealer must not
+// have a key with this id.
 const InstallationKeyID = "healthlab.installation"
 
-// ofInstallation is the Ref of the installation's own key. It is not the zero Ref, because Rotate starts after
-// the zero Ref.
+// ofInstallation is the Ref of the installation's own key. It differs from the zero Ref, after which the pages of
+// Rotate begin.
 var ofInstallation = Ref{User: healthlab.UserID{UUID: [16]byte{15: 1}}}
 
-// Sealer returns a Sealer whose key is stored with the keys of persons, as the installation's own.
-// [Keys.Rotate] covers that key, so values outside of the store, such as links, can be decrypted after a
-// rotation too. With a nil *Keys it returns host.
+// Sealer returns a Sealer with the installation's own key, which is stored among the keys of persons. [Keys.Rotate]
+// encrypts this key anew, so values outside of the store, such as links, can still be decrypted after a rotation.
+// The Sealer of a nil *Keys is host.
 func (k *Keys) Sealer(host healthlab.Sealer) healthlab.Sealer {
 	if k == nil {
 		return host

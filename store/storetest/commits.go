@@ -36,7 +36,8 @@ func (s suite) rollback() {
 	require.Empty(s, s.read(store.Query{Key: k}), "the row that was written beside the taken value")
 }
 
-// join tests that an inner Update commits with the outer one, and fails alone.
+// join tests that an inner Update commits together with the outer one, and that a failed inner Update undoes only
+// its own writes.
 func (s suite) join() {
 	team := newTeam()
 	row := func(id string) store.Row { return store.Row{Key: key(plainTable, team, id)} }
@@ -63,7 +64,7 @@ func (s suite) join() {
 	require.Equal(s, []string{"b", "d"}, ids(s.read(all)))
 }
 
-// revisions tests that a row counts its writes, and that a write of another revision is refused.
+// revisions tests that a row's Revision counts its writes, and that a write with a wrong Revision fails.
 func (s suite) revisions() {
 	k := key(plainTable, newTeam(), "a")
 	s.put(store.Row{Key: k})
@@ -81,7 +82,7 @@ func (s suite) revisions() {
 		require.Error(s, err, name)
 	}
 	require.EqualValues(s, 4, s.read(store.Query{Key: k})[0].Revision)
-	for _, id := range []string{"a", "new"} { // one transaction writes a row again and again
+	for _, id := range []string{"a", "new"} { // one transaction puts the same row three times
 		k.ID = id
 		next := int64(0)
 		s.update(func(tx store.Tx) error {
@@ -97,7 +98,7 @@ func (s suite) revisions() {
 	}
 }
 
-// unique tests that no two rows of a team can share a unique value, by insertion or change.
+// unique tests that neither an insertion nor a change gives two rows of a team the same unique value.
 func (s suite) unique() {
 	team := newTeam()
 	row := func(team healthlab.TeamID, id, v string) store.Row {
@@ -118,7 +119,7 @@ func (s suite) unique() {
 	}
 	taken(row(team, "e", "x"))
 	taken(row(team, "b", "x"))
-	s.update(func(tx store.Tx) error { // two rows exchange their values
+	s.update(func(tx store.Tx) error { // two rows swap their unique values in one transaction
 		for id, v := range map[string]string{"a": "y", "b": "x"} {
 			old, err := get(tx, store.Query{Key: key(uniqueTable, team, id)}.Hold())
 			if err != nil {
@@ -136,11 +137,11 @@ func (s suite) unique() {
 	require.Equal(s, []string{"f"}, ids(s.read(byValue.Equal("y"))))
 }
 
-// bytes tests that ranges use byte order of ids and values, and their exact limits.
+// bytes tests that ranges order ids and index values by bytes, and that From is inclusive and To exclusive.
 func (s suite) bytes() {
 	team := newTeam()
 	sorted := []string{"\x00", "\x00\x00", "\x00\x01", "\x01", "a", "a\x00", "a\x00\xff", "a\x01", "ab", "b", "\xfe", "\xff", "\xff\xff"}
-	for i := range sorted { // inserted in another order
+	for i := range sorted { // inserted in an order that is not sorted
 		v := sorted[(i*5)%len(sorted)]
 		s.put(store.Row{Key: key(plainTable, team, v), Index: [2]string{v, v}})
 	}
@@ -186,7 +187,7 @@ func (s suite) severalRanges() {
 	s.update(func(tx store.Tx) error { check(tx.Read(qs...)); check(tx.Read(qs...)); return nil })
 }
 
-// pages tests that reading in pages during writes returns each row that stays, once.
+// pages tests that a reader of pages gets each unchanged row exactly once while other rows are written.
 func (s suite) pages() {
 	team := newTeam()
 	for i := range 60 {
@@ -276,7 +277,7 @@ func (s suite) rules() {
 	}
 }
 
-// context tests that an ended context writes nothing.
+// context tests that Update and Read fail and write nothing once their context has ended.
 func (s suite) context() {
 	k := key(plainTable, newTeam(), "a")
 	ended, cancel := context.WithCancel(s.T.Context())
@@ -296,7 +297,7 @@ func (s suite) context() {
 	require.Empty(s, s.read(store.Query{Key: k}))
 }
 
-// afterCommit tests that functions are called after a commit alone.
+// afterCommit tests that functions passed to AfterCommit are called only if the transaction commits.
 func (s suite) afterCommit() {
 	k := key(plainTable, newTeam(), "a")
 	var called []string
@@ -319,7 +320,8 @@ func (s suite) afterCommit() {
 	require.Equal(s, []string{"committed"}, called)
 }
 
-// trips tests that an update whose reads are asked at once takes two round trips, and a Read one.
+// trips tests that an Update with one Read costs two round trips (the Read and the commit), and a Read outside of a
+// transaction one.
 func (s suite) trips() {
 	if s.h.Trips == nil {
 		s.Skip("the engine has no trips")
@@ -339,7 +341,7 @@ func (s suite) trips() {
 			if _, err := tx.Read(want...); err != nil {
 				return err
 			}
-			if _, err := store.LockUser(tx, team, user); err != nil { // answered already
+			if _, err := store.LockUser(tx, team, user); err != nil { // the first Read has answered it, so it costs no trip
 				return err
 			}
 			r, err := get(tx, want[1])

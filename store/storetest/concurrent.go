@@ -20,8 +20,8 @@ const workers = 8
 
 func rounds() int { return prove.Counts(10, 20, 200) }
 
-// race calls work concurrently from as many goroutines as there are workers, each with a store of one of the
-// processes, and returns their errors.
+// race calls work concurrently from several goroutines (workers) and returns their errors. The goroutines alternate
+// between the stores of two processes, if the harness has a second one.
 func (s suite) race(work func(i int, store store.Store) error) []error {
 	errs := make([]error, workers)
 	stores := s.others()
@@ -46,8 +46,8 @@ func number(doc []byte) int {
 	return n
 }
 
-// lostUpdate tests that each concurrent change of a row sees all earlier ones, also if the first of them
-// inserts the row.
+// lostUpdate tests that no concurrent increment of a row is lost, neither of an existing row nor of one that the
+// first increment inserts.
 func (s suite) lostUpdate() {
 	for round := range rounds() {
 		k := key(plainTable, newTeam(), "count")
@@ -63,8 +63,8 @@ func (s suite) lostUpdate() {
 	}
 }
 
-// skewOverRows tests a rule about two rows (at least one must be on) while each transaction changes one of
-// them.
+// skewOverRows tests a rule about two rows (at least one must be on) while concurrent transactions each switch off
+// one of them.
 func (s suite) skewOverRows() {
 	for range rounds() {
 		team := newTeam()
@@ -93,7 +93,8 @@ func (s suite) skewOverRows() {
 	}
 }
 
-// skewOverRange tests a rule about a count: each addition holds the row that stands for the range.
+// skewOverRange tests a rule about the number of rows. Each transaction that adds a row reads one head row with the
+// lock Held.
 func (s suite) skewOverRange() {
 	const most = 3
 	for range rounds() {
@@ -157,9 +158,9 @@ func (s suite) erasure() {
 	}
 }
 
-// absentUser tests that a user can be locked without a row in the store, as with a host that stores its users
-// elsewhere. A row that is added during an erasure is deleted by it, or its transaction sees that the user is being
-// erased; a transaction that holds the user can count the rows of the user.
+// absentUser tests that a user without a row can be locked, for hosts that store their users elsewhere.
+// Transactions that hold this lock can count the user's rows. A row that is added during an erasure is deleted by
+// the erasure, or its transaction sees the mark of the erasure and adds nothing.
 func (s suite) absentUser() {
 	const most = 3
 	for range rounds() {
@@ -202,8 +203,8 @@ func (s suite) absentUser() {
 	}
 }
 
-// madeUser tests that a user is not inserted concurrently with a transaction that found none: a transaction
-// that finds the user sees all rows that were added before.
+// madeUser tests that no user is inserted while a transaction that found no user adds rows: a transaction that
+// finds the user sees all rows that were added before it.
 func (s suite) madeUser() {
 	for range rounds() {
 		team, user := newTeam(), newUser()
@@ -239,7 +240,8 @@ func (s suite) madeUser() {
 	}
 }
 
-// order tests that of two changes of a row the one with the higher revision came second, so its value is read.
+// order tests that commits have the order of their revisions: the stored value of a row is that of the change with
+// the highest Revision.
 func (s suite) order() {
 	for range rounds() {
 		team := newTeam()
@@ -264,8 +266,8 @@ func (s suite) order() {
 	}
 }
 
-// claims tests that no two claims get the same row before its lease ends, and that the longest due rows come
-// first.
+// claims tests that two workers never claim the same row before its lease ends, and that rows are claimed in the
+// order of Due.
 func (s suite) claims() {
 	team := newTeam()
 	var rows []store.Row
@@ -322,7 +324,7 @@ func (s suite) claims() {
 	}
 }
 
-// snapshot tests that all queries of a Read see the same commits.
+// snapshot tests that all queries of one Read see the same commits: no Read sees a part of a transaction.
 func (s suite) snapshot() {
 	team := newTeam()
 	a, b := key(plainTable, team, "a"), key(plainTable, team, "b")
@@ -361,8 +363,7 @@ func (s suite) snapshot() {
 	}
 }
 
-// numbers tests that a number from a counter row is not given twice, also after the row with the number was
-// deleted.
+// numbers tests that a counter row never gives a number twice, even after the row with that number was deleted.
 func (s suite) numbers() {
 	team := newTeam()
 	counter := key(plainTable, team, "counter")
@@ -384,7 +385,7 @@ func (s suite) numbers() {
 		given[n] = true
 		s.update(func(tx store.Tx) error { tx.Delete(key(plainTable, team, "item"+store.Int(int64(n)))); return nil })
 	}
-	k := key(plainTable, team, "row") // a row that is made anew begins at revision 1
+	k := key(plainTable, team, "row") // a row that is put after its deletion begins at revision 1
 	for range 3 {
 		s.put(store.Row{Key: k})
 		require.EqualValues(s, 1, s.read(store.Query{Key: k})[0].Revision)

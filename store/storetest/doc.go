@@ -26,21 +26,21 @@ import (
 // Harness is a fresh, empty store of [Tables].
 type Harness struct {
 	Store store.Store
-	// Second is the same store opened by another process; nil if only one process can open it.
+	// Second is the same database opened a second time, as by another process; nil if only one process can open it.
 	Second store.Store
-	// Trips returns the number of round trips to the database since the store was opened, commits included; nil
-	// for an engine in the same process.
+	// Trips returns the number of round trips to the database since the store was opened, commits included; nil for
+	// an engine that makes none.
 	Trips func() int
 }
 
-// Tables of the suite.
+// Names of the tables of the suite.
 const (
 	plainTable   = "plain"
 	uniqueTable  = "unique_first"
 	perUserTable = "per_user"
 )
 
-// Tables declares the tables of the suite.
+// Tables declares the tables that a store under test must have.
 func Tables() []store.Definition {
 	return []store.Definition{
 		{Name: store.UserTable, Unique: [2]bool{true}}, {Name: plainTable}, {Name: uniqueTable, Unique: [2]bool{true}},
@@ -125,7 +125,7 @@ func (s suite) read(q store.Query) []store.Row {
 	return got[0]
 }
 
-// get returns the one row of a query inside a transaction; a row without a revision if there is none.
+// get returns the row that a query finds in a transaction; a row with Revision 0 if there is none.
 func get(tx store.Tx, q store.Query) (store.Row, error) {
 	got, err := tx.Read(q)
 	if err != nil || len(got[0]) == 0 {
@@ -134,7 +134,7 @@ func get(tx store.Tx, q store.Query) (store.Row, error) {
 	return got[0][0], nil
 }
 
-// change edits the document of a row that is read as Held.
+// change replaces the document of a row by edit(document) in one transaction; it inserts a missing row.
 func change(ctx context.Context, s store.Store, k store.Key, edit func([]byte) []byte) error {
 	return s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		r, err := get(tx, store.Query{Key: k}.Hold())
@@ -151,7 +151,6 @@ func key(table string, team healthlab.TeamID, id string) store.Key {
 	return store.Key{Table: table, Team: team, ID: id}
 }
 
-// ids returns the ids of rows.
 func ids(rows []store.Row) []string {
 	out := make([]string, len(rows))
 	for i, r := range rows {

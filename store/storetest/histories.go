@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// model is the expected content of a store: rows in no order, which are found by looking at all of them.
+// model is the expected content of a store, as a slice of rows in no order. Queries scan all of it.
 type model []store.Row
 
 func (m model) clone() model { return slices.Clone(m) }
@@ -25,7 +25,7 @@ func (m model) at(k store.Key) int {
 	return slices.IndexFunc(m, func(r store.Row) bool { return r.Table == k.Table && r.Team == k.Team && r.ID == k.ID })
 }
 
-// answer returns the expected answer of a query, by the comments of store.By.
+// answer returns the rows that the store must answer a query with, as the comments of [store.By] say.
 func (m model) answer(q store.Query) []store.Row {
 	var out []store.Row
 	within := func(v string) bool { return v >= q.From && (q.To == "" || v < q.To) }
@@ -80,7 +80,7 @@ func (m model) answer(q store.Query) []store.Row {
 	return store.CopyRows(out, q.Bare)
 }
 
-// write applies a commit to the model. It returns nil if the commit must fail.
+// write returns the model after a row was put, or deleted if gone.
 func (m model) write(r store.Row, gone bool) model {
 	i := m.at(r.Key)
 	if gone {
@@ -97,7 +97,7 @@ func (m model) write(r store.Row, gone bool) model {
 	return append(m, r)
 }
 
-// taken reports whether two rows share a unique value.
+// taken reports whether two rows of one team share a unique value.
 func (m model) taken() bool {
 	seen := map[string]bool{}
 	for _, r := range m {
@@ -113,7 +113,7 @@ func (m model) taken() bool {
 	return false
 }
 
-// history is a random sequence of transactions over few teams, users and ids, so that they conflict often.
+// history makes random transactions on few teams, users and ids, so that their writes often collide.
 type history struct {
 	*rand.Rand
 	teams []healthlab.TeamID
@@ -135,7 +135,7 @@ func newHistory(seed uint64) history {
 	return h
 }
 
-// value returns a short value with bytes that are easily confused: none, zero, one and 255.
+// value returns a random string of least to least+2 bytes that engines easily confuse, such as 0, 254 and 255.
 func (h history) value(least int) string {
 	const bytes = "\x00\x01ab\xfe\xff"
 	b := make([]byte, least+h.IntN(3))
@@ -175,7 +175,8 @@ func (h history) query() store.Query {
 	return q
 }
 
-// steps makes random reads and writes in a transaction and in the model, and compares the answers.
+// steps makes random reads and writes both in a transaction and in the model, and requires equal answers. It
+// returns the changed model.
 func (h history) steps(s suite, ctx context.Context, tx store.Tx, m model) (model, error) { //nolint:revive // the context is that of the transaction
 	for range 1 + h.IntN(4) {
 		switch h.IntN(5) {
@@ -240,7 +241,8 @@ func (h history) steps(s suite, ctx context.Context, tx store.Tx, m model) (mode
 	return m, nil
 }
 
-// same compares an answer with that of the model, except revisions, which [suite.revisions] tests.
+// same requires that a store's answer equals that of the model, except for revisions, which [suite.revisions]
+// tests.
 func (s suite) same(want, got []store.Row, q store.Query) {
 	s.Helper()
 	require.Equal(s, len(want), len(got), "%+v", q)
@@ -254,7 +256,7 @@ func (s suite) same(want, got []store.Row, q store.Query) {
 	}
 }
 
-// histories compares random transactions with a model.
+// histories runs random transactions on the store and on a model, and requires equal answers.
 func (s suite) histories() {
 	for seed := range prove.Count(150, 2_000) {
 		h := newHistory(uint64(seed))

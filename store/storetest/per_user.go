@@ -16,8 +16,8 @@ func userRow(team healthlab.TeamID, user healthlab.UserID, id string) store.Row 
 	return store.Row{Key: store.Key{Table: perUserTable, Team: team, User: user, ID: store.UUID(user.UUID) + id}}
 }
 
-// perUser tests a table whose rows an engine may store on a machine per user: the answers, the refusals, and
-// that its rows commit with those of other tables.
+// perUser tests a table that is declared PerUser, whose rows an engine may store on one machine per user: the
+// answers, the refused writes, and that its rows commit together with rows of other tables.
 func (s suite) perUser() {
 	team, users := newTeam(), []healthlab.UserID{newUser(), newUser(), newUser(), newUser()}
 	for _, user := range users {
@@ -110,8 +110,8 @@ func (s suite) perUser() {
 	s.perUserRaces(team, users)
 }
 
-// perUserRaces tests concurrent updates, snapshots, transactions of several users, and an erasure on a table whose rows
-// an engine may store on a machine per user.
+// perUserRaces tests a PerUser table under concurrency: updates, snapshots, transactions of several users, and an
+// erasure.
 func (s suite) perUserRaces(team healthlab.TeamID, users []healthlab.UserID) {
 	count := func(tx store.Tx, keys ...store.Key) error {
 		queries := make([]store.Query, len(keys))
@@ -137,7 +137,7 @@ func (s suite) perUserRaces(team healthlab.TeamID, users []healthlab.UserID) {
 	for round := range rounds() {
 		beside := key(plainTable, team, fmt.Sprint("count ", round))
 		for _, err := range s.race(func(i int, st store.Store) error {
-			if i%4 == 3 { // rows of one user are of one commit
+			if i%4 == 3 { // one Read must not see a part of a commit
 				got, err := st.Read(s.T.Context(), store.Query{Key: a.Key}, store.Query{Key: b.Key})
 				if err == nil && !slices.EqualFunc(got[0], got[1], func(x, y store.Row) bool { return string(x.Doc) == string(y.Doc) }) {
 					err = fmt.Errorf("one Read saw rows of two commits")

@@ -10,16 +10,16 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// SealerHarness makes the sealers under test.
+// SealerHarness makes the sealers (encryptions of secrets) that are tested.
 type SealerHarness struct {
-	// New returns a sealer. Sealers of one harness have the same keys.
+	// New returns a sealer. All sealers that New returns have the same keys.
 	New func(t testing.TB) healthlab.Sealer
 	// Rotated returns a sealer that encrypts with a newer key and still has the key of New. Nil if the
 	// implementation does not rotate keys.
 	Rotated func(t testing.TB) healthlab.Sealer
 }
 
-// RunSealer runs the contract of [healthlab.Sealer].
+// RunSealer tests that a sealer, which encrypts secrets, keeps the contract of [healthlab.Sealer].
 func RunSealer(t *testing.T, h SealerHarness) {
 	plain, bound := []byte("a secret of an endpoint"), []byte("endpoint/1")
 	seal := func(t *testing.T, s healthlab.Sealer, plain, bound []byte) healthlab.Sealed {

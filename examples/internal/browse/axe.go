@@ -21,8 +21,8 @@ import (
 // axeVersion is the version of axe-core, the accessibility checker that npm downloads (MPL-2.0).
 const axeVersion = "axe-core@4.14.1"
 
-// LoadAxe fetches axe-core with npm, once per test program, for [Tab.Check]. Without npm the test is skipped; in CI
-// it fails.
+// LoadAxe fetches axe-core with npm, for [Tab.Check]. It fetches it once in a test program. Without npm it skips
+// the test; in CI it fails the test.
 func (b *Browser) LoadAxe() {
 	b.t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -36,7 +36,7 @@ func (b *Browser) LoadAxe() {
 	b.axes = source
 }
 
-// fetchAxe returns the source of axe-core.
+// fetchAxe returns the JavaScript source of axe-core, which npm downloads.
 var fetchAxe = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "axe")
 	if err != nil {
@@ -55,13 +55,13 @@ var fetchAxe = sync.OnceValues(func() (string, error) {
 	return string(source), err
 })
 
-// findings holds the results of axe-core for a page.
+// findings are the results of axe-core for a page: violations, and the number of passed rules.
 type findings struct {
 	Violations []violation `json:"violations"`
 	Passes     int         `json:"passes"`
 }
 
-// violation is a violation that axe-core found.
+// violation is one accessibility rule that elements of the page violate.
 type violation struct {
 	ID    string `json:"id"`
 	Help  string `json:"help"`
@@ -71,16 +71,16 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// Check fails the test if axe-core finds a violation of any of its rules on the page at the width of a phone, or if
-// the page is wider than the phone. In CI and under make prove, axe-core checks light and dark colours; otherwise
-// the calls of a tab alternate between them.
+// Check fails the test if axe-core finds an accessibility violation on the page at the width of a phone, or if the
+// page is wider than the phone. In CI and under make prove, it checks both light and dark colours; otherwise calls
+// of a tab check them in turn.
 func (tab *Tab) Check() {
 	tab.t.Helper()
 	tab.CheckWidths(phone)
 }
 
-// CheckWidths is Check for screens of other widths, in CSS pixels. In a plain run the calls of a tab alternate
-// between the widths too.
+// CheckWidths is [Tab.Check] at screens of these widths, in CSS pixels. In a plain test run, calls of a tab check
+// one combination of width and colours with axe-core, in turn.
 func (tab *Tab) CheckWidths(widths ...int64) {
 	tab.t.Helper()
 	if tab.b.axes == "" {
@@ -97,7 +97,7 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 				continue
 			}
 			tab.do("change the colours", tab.colours(dark))
-			// resultTypes "violations" makes axe-core omit the elements that passed.
+			// The option resultTypes makes axe-core omit the elements that passed.
 			found := read(tab, "check", chromedp.Evaluate[findings](
 				`axe.run({resultTypes: ["violations"]}).then(r => ({violations: r.violations, passes: r.passes.length}))`, chromedp.EvalAwaitPromise))
 			if found.Passes < 10 {
@@ -116,7 +116,7 @@ func (tab *Tab) CheckWidths(widths ...int64) {
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 
-// screen returns the screen of a width: a phone below 600 pixels, else a desktop.
+// screen returns the action that sets the width of the screen: a phone below 600 pixels, otherwise a desktop.
 func screen(width int64) step {
 	p := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: desktopHigh, DeviceScaleFactor: 1}
 	if width < 600 {
@@ -125,7 +125,7 @@ func screen(width int64) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// Picture takes one picture of the page in light colours at a width, if pictures are wanted (see [Start]).
+// Picture saves one picture of the page, in light colours at a width, if pictures are taken (see [Start]).
 func (tab *Tab) Picture(name string, width int64) {
 	tab.t.Helper()
 	if tab.b.dir == "" {
@@ -147,7 +147,7 @@ func (tab *Tab) Picture(name string, width int64) {
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 
-// String returns a description of the person in front of the tab.
+// String describes the simulated person's screen, colours, scripts and language.
 func (p Person) String() string {
 	return fmt.Sprintf("desktop=%v dark=%v script=%v %s", p.Desktop, p.Dark, !p.NoScript, p.Language)
 }

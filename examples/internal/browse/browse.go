@@ -25,19 +25,19 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is the time limit of every action of a test. It only ends a hanging test, and leaves room for the
-// checks of a page of thousands of elements on a busy machine.
+// patience is the time limit of every browser action. It only ends a hanging test; it is long enough to check a
+// page of thousands of elements on a busy machine.
 const patience = 3 * time.Minute
 
-// Browser is one Chromium. Safe for concurrent use.
+// Browser is one running Chromium. It is safe for concurrent use.
 type Browser struct {
 	t    testing.TB
-	ctx  context.Context // the context that the browser library requires
-	dir  string          // folder for pictures; empty: no pictures are taken
+	ctx  context.Context // the context of chromedp, the browser library
+	dir  string          // folder for pictures of pages; empty for none
 	axes string
 }
 
-// Start starts Chromium for a test. Pictures of pages go to the folder that the environment
+// Start starts Chromium for a test, which ends it. Pictures of pages are saved in the folder that the environment
 // variable HEALTHLABTEST_SCREENSHOTS names; without it none are taken.
 func Start(t testing.TB) *Browser {
 	t.Helper()
@@ -70,7 +70,7 @@ func Start(t testing.TB) *Browser {
 	return &Browser{t: t, ctx: ctx, dir: dir}
 }
 
-// cannot skips a test on a machine that lacks a required program, and fails it in CI.
+// cannot skips a test because this machine lacks a program; in CI it fails the test.
 func cannot(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -79,37 +79,37 @@ func cannot(t testing.TB, why string) {
 	t.Skip(why + ": nobody looks at the pages")
 }
 
-// Person is the simulated person in front of a tab. The zero value has a phone, light colours and English, and
-// allows scripts.
+// Person is a simulated person with a browser. The zero value has a phone, light colours, English, and scripts
+// allowed.
 type Person struct {
 	Desktop  bool
 	Dark     bool
 	NoScript bool
-	// Language is the accepted language of the browser, such as de.
+	// Language is the preferred language of the browser, such as de. Empty means en.
 	Language string
 }
 
-// Tab is one person's browser. Not safe for concurrent use.
+// Tab is one person's browser window, with cookies of its own. It is not safe for concurrent use.
 type Tab struct {
 	t      testing.TB
 	b      *Browser
-	ctx    context.Context // the context that the browser library requires
+	ctx    context.Context // the context of chromedp, the browser library
 	person Person
 
-	checks int // number of checks with axe-core
+	checks int // number of calls of CheckWidths
 
 	mu       sync.Mutex
 	asked    []string
 	refusals []string
 }
 
-// Widths of screens, in CSS pixels.
+// Widths and heights of screens, in CSS pixels.
 const (
 	phone, phoneHigh     = 390, 844
 	desktop, desktopHigh = 1280, 900
 )
 
-// Open opens a tab for a person. It is closed when the test ends.
+// Open opens a tab for a person. The tab is closed when the test ends.
 func (b *Browser) Open(t testing.TB, p Person) *Tab {
 	t.Helper()
 	tab := &Tab{t: t, b: b, person: p}
@@ -120,7 +120,7 @@ func (b *Browser) Open(t testing.TB, p Person) *Tab {
 	if language == "" {
 		language = "en"
 	}
-	if err := chromedp.Do(ctx); err != nil { // the browser ends with the first context that it gets
+	if err := chromedp.Do(ctx); err != nil { // the tab ends with the context of its first action
 		t.Fatalf("open a tab: %v", err)
 	}
 	tab.do("open a tab", call(network.Enable, network.EnableParams{}), call(log.Enable, cdp.Empty{}),
@@ -130,7 +130,7 @@ func (b *Browser) Open(t testing.TB, p Person) *Tab {
 	return tab
 }
 
-// step is a browser action without a result.
+// step is a browser action that returns no result.
 type step = chromedp.Action[chromedp.Void]
 
 func call[P, R any](cmd cdp.Command[P, R], params P) step {
@@ -140,7 +140,8 @@ func call[P, R any](cmd cdp.Command[P, R], params P) step {
 	})
 }
 
-// hear records requested addresses, and violations of a page's content security policy.
+// hear receives events of the browser. It records the requested addresses and the violations of a page's content
+// security policy.
 func (tab *Tab) hear(event any) {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
@@ -154,14 +155,14 @@ func (tab *Tab) hear(event any) {
 	}
 }
 
-// Asked returns the addresses that the browser has requested so far, without data: URLs.
+// Asked returns the addresses that the tab has requested so far, except data: URLs.
 func (tab *Tab) Asked() []string {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(tab.asked), func(s string) bool { return strings.HasPrefix(s, "data:") })
 }
 
-// Refusals returns the browser's messages about violations of a content security policy.
+// Refusals returns the browser's messages about violations of a page's content security policy.
 func (tab *Tab) Refusals() []string {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
@@ -186,7 +187,7 @@ func (tab *Tab) size(wide bool) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// do runs browser actions, and fails the test with the given description if one fails.
+// do runs browser actions. If one fails, it fails the test with a description of what was done.
 func (tab *Tab) do(what string, steps ...step) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -196,7 +197,7 @@ func (tab *Tab) do(what string, steps ...step) {
 	}
 }
 
-// fail ends the test with the text of the page.
+// fail ends the test with an error, and prints the text of the page.
 func (tab *Tab) fail(what string, err error) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, 5*time.Second)
@@ -206,7 +207,7 @@ func (tab *Tab) fail(what string, err error) {
 	tab.t.Fatalf("%s: %v\nat %s\n%s", what, err, at, text)
 }
 
-// Go opens an address and waits until the page is loaded.
+// Go opens an address and waits until its page is loaded.
 func (tab *Tab) Go(address string) {
 	tab.t.Helper()
 	tab.arrive("open "+address, chromedp.Navigate(address))
@@ -226,32 +227,32 @@ func target(words string) string {
 	return fmt.Sprintf(`//*[self::a or self::button][contains(normalize-space(.), %q)]`, words)
 }
 
-// Press presses a link or a button that leads to another page.
+// Press clicks the link or button with this text, and waits for the page to which it leads.
 func (tab *Tab) Press(words string) {
 	tab.t.Helper()
 	tab.arrive("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))
 }
 
-// Enter fills a field by its label.
+// Enter types a value into the field with this label.
 func (tab *Tab) Enter(label, value string) {
 	tab.t.Helper()
 	field := fmt.Sprintf(`//*[@id=//label[contains(normalize-space(.), %q)]/@for]`, label)
 	tab.do("enter "+label, chromedp.Clear(field), chromedp.SendKeys(field, value))
 }
 
-// Set replaces the value of a field, found by its label, without the events that typing causes.
+// Set replaces the value of the field with this label, without the events of typing.
 func (tab *Tab) Set(label, value string) {
 	tab.t.Helper()
 	tab.do("set "+label, chromedp.SetValue(fmt.Sprintf(`//*[@id=//label[contains(normalize-space(.), %q)]/@for]`, label), value))
 }
 
-// Choose chooses an option of a select by its label and its value.
+// Choose selects an option, by its value, in the select element with this label.
 func (tab *Tab) Choose(label, value string) {
 	tab.t.Helper()
 	tab.do("choose "+label, choice(label, value))
 }
 
-// ChooseTo chooses an option of a select that loads another page at once.
+// ChooseTo selects an option in a select element that loads another page at once, and waits for that page.
 func (tab *Tab) ChooseTo(label, value string) {
 	tab.t.Helper()
 	tab.arrive("choose "+label, choice(label, value))
@@ -261,19 +262,20 @@ func choice(label, value string) step {
 	return chromedp.SetValue(fmt.Sprintf(`//select[@id=//label[contains(normalize-space(.), %q)]/@for]`, label), value)
 }
 
-// Untick unchecks a box by its label.
+// Untick clears the checkbox with this label.
 func (tab *Tab) Untick(label string) {
 	tab.t.Helper()
 	tab.do("untick "+label, chromedp.Click(fmt.Sprintf(`//label[contains(normalize-space(.), %q)]//input`, label)))
 }
 
-// Keys sends keys to the element with the focus. They must not lead to another page; see KeysTo.
+// Keys presses keys while an element has the focus. The keys must not lead to another page; use [Tab.KeysTo] for
+// that.
 func (tab *Tab) Keys(keys string) {
 	tab.t.Helper()
 	tab.do("press keys", chromedp.KeyEvent(keys))
 }
 
-// KeysTo presses keys that lead to another page.
+// KeysTo presses keys that lead to another page, and waits until that page is loaded.
 func (tab *Tab) KeysTo(keys string) {
 	tab.t.Helper()
 	tab.arrive("press keys", chromedp.KeyEvent(keys))
@@ -286,7 +288,7 @@ func (tab *Tab) Text() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// See fails the test unless the page shows all of these texts.
+// See fails the test unless the page shows all of these texts now.
 func (tab *Tab) See(words ...string) {
 	tab.t.Helper()
 	text := tab.Text()
@@ -297,13 +299,13 @@ func (tab *Tab) See(words ...string) {
 	}
 }
 
-// Wait waits until the page shows these texts.
+// Wait waits until the page shows this text.
 func (tab *Tab) Wait(words string) {
 	tab.t.Helper()
 	tab.WaitFor(fmt.Sprintf("document.body.innerText.includes(%q)", words))
 }
 
-// Miss fails the test if the page shows any of these texts.
+// Miss fails the test if the page shows one of these texts.
 func (tab *Tab) Miss(words ...string) {
 	tab.t.Helper()
 	text := tab.Text()
@@ -314,19 +316,19 @@ func (tab *Tab) Miss(words ...string) {
 	}
 }
 
-// At returns the address of the page.
+// At returns the address (URL) of the page.
 func (tab *Tab) At() string {
 	tab.t.Helper()
 	return read(tab, "read the address", chromedp.Location())
 }
 
-// Eval evaluates a JavaScript expression.
+// Eval evaluates a JavaScript expression on the page, and returns its value as a T.
 func Eval[T any](tab *Tab, expression string) T {
 	tab.t.Helper()
 	return read(tab, "evaluate", chromedp.Evaluate[T](expression))
 }
 
-// read runs a browser action and returns its result.
+// read runs a browser action and returns its result. If the action fails, it fails the test with a description.
 func read[T any](tab *Tab, what string, action chromedp.Action[T]) T {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -338,14 +340,14 @@ func read[T any](tab *Tab, what string, action chromedp.Action[T]) T {
 	return v
 }
 
-// Back goes back in the person's history.
+// Back goes back to the previous page of the tab, and waits until that page is loaded.
 func (tab *Tab) Back() {
 	tab.t.Helper()
 	tab.arrive("go back", chromedp.NavigateBack())
 }
 
-// Shot takes four pictures of the page as it is, if pictures are wanted (see [Start]): at the widths of a phone and
-// of a desktop, in light and dark colours, each with the height of the page.
+// Shot saves four pictures of the whole page, if [Start] was told a folder for pictures: at the widths of a phone
+// and of a desktop, each in light and dark colours.
 func (tab *Tab) Shot(name string) {
 	tab.t.Helper()
 	if tab.b.dir == "" {
@@ -376,7 +378,7 @@ func (tab *Tab) Shot(name string) {
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 
-// WaitFor waits until a JavaScript expression is true, on any page.
+// WaitFor waits until a JavaScript expression is true. The page may change meanwhile.
 func (tab *Tab) WaitFor(expression string) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -384,7 +386,7 @@ func (tab *Tab) WaitFor(expression string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// An error may only mean that another page is being loaded.
+		// Ignore errors: while another page is being loaded, the evaluation fails.
 		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")")); err == nil && ok {
 			return
 		}
@@ -396,7 +398,7 @@ func (tab *Tab) WaitFor(expression string) {
 	}
 }
 
-// Touch presses a link or a button whose click a script handles.
+// Touch clicks the link or button with this text, and does not wait for another page: a script handles the click.
 func (tab *Tab) Touch(words string) {
 	tab.t.Helper()
 	tab.do("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))

@@ -2,15 +2,15 @@ package browse
 
 import "strings"
 
-// Focus is the element that has the focus.
+// Focus describes the element that has the keyboard focus.
 type Focus struct {
-	// Name is the approximate name for screen readers: the label of the element, or its text.
+	// Name is about what a screen reader says: the label of the element, or its text.
 	Name string `json:"name"`
-	// Visible reports whether the element is in the window with an outline of at least 2 pixels.
+	// Visible reports whether the element is inside the window and has an outline of at least 2 pixels.
 	Visible bool `json:"visible"`
-	// Inside reports whether an element of the page has the focus, as opposed to the document itself.
+	// Inside reports whether an element has the focus, and not the document as a whole.
 	Inside bool `json:"inside"`
-	// Again reports whether the element already had the focus since the page was opened, and then lost it.
+	// Again reports whether the element had the focus before, and another element since then.
 	Again bool   `json:"again"`
 	HTML  string `json:"html"`
 }
@@ -30,7 +30,7 @@ const readFocus = `(() => {
 	}
 })()`
 
-// Tab presses the Tab key and returns the element with the focus. It fails the test if that element is not
+// Tab presses the Tab key and returns the element that has the focus then. It fails the test if that element is not
 // visible.
 func (tab *Tab) Tab() Focus {
 	tab.t.Helper()
@@ -42,7 +42,7 @@ func (tab *Tab) Tab() Focus {
 	return f
 }
 
-// Reach presses the Tab key until an element whose name contains these words has the focus.
+// Reach presses the Tab key until an element whose name contains this text has the focus.
 func (tab *Tab) Reach(words string) {
 	tab.t.Helper()
 	var passed []string
@@ -59,7 +59,8 @@ func (tab *Tab) Reach(words string) {
 	tab.t.Fatalf("Tab does not reach %q at %s, but: %s", words, tab.At(), strings.Join(passed, " | "))
 }
 
-// Walk presses the Tab key through the whole page and returns the names of the focused elements.
+// Walk presses the Tab key until it has passed through the whole page, and returns the names of the elements that
+// had the focus.
 func (tab *Tab) Walk() (names []string) {
 	tab.t.Helper()
 	for range 2000 {

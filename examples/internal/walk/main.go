@@ -36,13 +36,13 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// module is the prefix of the names of this repository's files.
+// module is the module path with which the names of this repository's files begin in coverage data.
 const module = "github.com/healthlab-dev/healthlab/"
 
-// labTest is a test kit of examples/server/lab.json.
+// labTest is the id of a test kit in examples/server/lab.json.
 const labTest = "dfe2bc7d-9b6d-50bf-a9af-9c33cb9131f2"
 
-// apiKey is a constant key in the form of keys that the service makes.
+// apiKey is a constant API key, in the form of keys that the service makes.
 var apiKey = "sk_us_" + strings.Repeat("0", 64)
 
 func main() {
@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer) error {
 			"phone_number": "+12175550100", "email": "walk@example.org"},
 		"patient_address": {"receiver_name": "Kim Walk", "first_line": "1 Example Street", "city": "Springfield", "state": "IL",
 			"zip": "62701", "country": "US", "phone_number": "+12175550100"}}`, user, labTest)
-	if _, err := s.Deliveries.Step(ctx); err != nil { // deliver the event of the connection first
+	if _, err := s.Deliveries.Step(ctx); err != nil { // delivers the connection's event now
 		return err
 	}
 	for len(received) > 0 {
@@ -111,7 +111,8 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// build assembles a service with a user, whose events go to a receiver at url.
+// build assembles a service with one user, and an endpoint at url that receives the events. It returns the id of
+// the user.
 func build(ctx context.Context, url string) (*service.Service, string, error) {
 	lab, err := os.ReadFile("examples/server/lab.json")
 	if err != nil {
@@ -153,7 +154,7 @@ func build(ctx context.Context, url string) (*service.Service, string, error) {
 	return s, user.ID.String(), err
 }
 
-// post sends a body, and returns an error if the service refuses it.
+// post sends a request with a body to the service. An answer with an error status is an error.
 func post(ctx context.Context, s *service.Service, path, body string) error {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("content-type", "application/json")
@@ -166,7 +167,7 @@ func post(ctx context.Context, s *service.Service, path, body string) error {
 	return nil
 }
 
-// counted calls do and returns the functions of this repository that ran, each as FILE:LINE: NAME.
+// counted calls do, and returns the functions of this repository that ran meanwhile, each as FILE:LINE: NAME.
 func counted(ctx context.Context, do func() error) ([]string, error) {
 	dir, err := os.MkdirTemp("", "walk")
 	if err != nil {

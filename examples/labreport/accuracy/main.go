@@ -42,10 +42,10 @@ func main() {
 	}
 }
 
-// textKind is a PDF with a text layer. The other kinds are pictures.
+// textKind is the kind of file that is a PDF with a text layer. Files of all other kinds are pictures.
 const textKind = "text"
 
-// settings holds the flags of the command line.
+// settings has the values of the command line flags.
 type settings struct {
 	kinds  []string
 	sheets int
@@ -94,8 +94,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, s, printer, out)
 }
 
-// file draws a report as a file of a kind. read reads a file. If the reader finds no results, the data is empty and
-// there is no error.
+// file returns the report with a number as a file of a kind: a PDF, or a picture of the page.
 func file(ctx context.Context, printer *pdftext.Extractor, kind string, number int) (labreport.File, error) {
 	pdf := labreport.File{Type: "application/pdf", Data: openset.Sheets()[number].PDF()}
 	if kind == textKind {
@@ -114,7 +113,7 @@ func file(ctx context.Context, printer *pdftext.Extractor, kind string, number i
 	return m.Take(gray, rand.New(rand.NewPCG(uint64(number), uint64(m.DPI)))), nil
 }
 
-// measure reads the files and prints the tables.
+// measure makes all files, reads them, scores what was read and prints the tables.
 func measure(ctx context.Context, s settings, printer *pdftext.Extractor, out io.Writer) error {
 	reader := labreport.NewReader(nil)
 	extractors := labreport.Extractors{"application/pdf": printer}
@@ -155,7 +154,8 @@ func measure(ctx context.Context, s settings, printer *pdftext.Extractor, out io
 	return err
 }
 
-// read reads a file. A report without results has none.
+// read reads a file with the reader under test. If the reader finds no results, the data is empty and there is no
+// error.
 func read(ctx context.Context, reader *labreport.Reader, x labreport.TextExtractor, f labreport.File) (labreport.Data, error) {
 	var pages []labreport.Page
 	err := x.Extract(ctx, f, func(p labreport.Page) error {
@@ -169,7 +169,7 @@ func read(ctx context.Context, reader *labreport.Reader, x labreport.TextExtract
 	return data, nil
 }
 
-// writeSet writes each report as a file of each kind, and its expected results.
+// writeSet writes each report as a file of each kind, and its correct results as JSON.
 func writeSet(ctx context.Context, s settings, printer *pdftext.Extractor) error {
 	if err := os.MkdirAll(s.write, 0o750); err != nil {
 		return err

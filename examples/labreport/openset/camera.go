@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// span is the range from which a random parameter is drawn.
+// span is a range from which a parameter of a picture is drawn at random.
 type span struct{ from, to float64 }
 
 func (s span) draw(r *rand.Rand) float64 { return s.from + (s.to-s.from)*r.Float64() }
@@ -25,28 +25,29 @@ func (s span) sign(r *rand.Rand) float64 {
 	return s.draw(r)
 }
 
-// Medium is a way in which a sheet of paper becomes a picture, such as a scan.
+// Medium is a way to make a picture of a sheet of paper, such as a scan or a photograph.
 type Medium struct {
 	// Name is the name of the kind of file, such as "photograph".
 	Name string
-	// DPI is the resolution at which the page is drawn.
+	// DPI is the resolution of the page in dots per inch.
 	DPI int
-	// Bar is the smallest F1 score of rows with which the test of this project's reader passes.
+	// Bar is the lowest F1 score of rows that this project's reader must reach in the tests.
 	Bar float64
-	// turn is in degrees. lean and side are the fraction by which the far edge is shorter, at the top and at one
-	// side. curl is how far the middle of a line sags, as a fraction of the width.
+	// turn is the rotation in degrees. lean and side are perspective: the fraction by which the far edge is
+	// shorter, at the top and at one side. curl is how far the middle of a line sags, as a fraction of the page
+	// width.
 	turn, lean, side, curl span
 	// light is the brightness of white paper, from 0 to 1. shadow is the fraction of it that the shadow of a hand
-	// takes away, and falloff the fraction that is lost towards one side.
+	// takes away. falloff is the fraction that is lost towards one side.
 	light, shadow, falloff span
-	ink                    float64 // brightness of print, as a fraction of the paper's
-	noise, blur            span    // of the sensor: standard deviation of brightness, and radius in pixels
-	table                  span    // brightness of the table below the sheet, of the paper's; zero for a scan
-	screen                 bool    // a screenshot: tinted and ruled rows, some coloured print, cropped
+	ink                    float64 // brightness of print, as a fraction of the brightness of paper
+	noise, blur            span    // of the camera: standard deviation of brightness (0 to 255), and radius in pixels
+	table                  span    // brightness of the table under the sheet, as a fraction of paper's; zero for a scan
+	screen                 bool    // a screenshot of a web page, in place of paper: see the function screen
 	quality                int     // JPEG quality; 0 means PNG
 }
 
-// Media returns the ways of making a picture that are measured.
+// Media returns the ways to make a picture for which accuracy is measured.
 func Media() []Medium { return slices.Clone(media) }
 
 var media = []Medium{
@@ -62,8 +63,8 @@ var media = []Medium{
 	{Name: "picture of a screen", DPI: 100, Bar: 0.90, screen: true},
 }
 
-// Take draws a page as the medium would record it, as a PNG or JPEG file. An equal source of random numbers gives an
-// equal picture.
+// Take returns the picture that the medium makes of a page, as a PNG or JPEG file. It draws the parameters from r,
+// so an equal r gives an equal picture.
 func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	if m.screen {
 		return screen(page, r)
@@ -79,7 +80,7 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 		margin, warm, under = 0.09*w, 0.06, wood(m.table, r)
 	}
 	ow, oh := int(w+2*margin), int(h+2*margin)
-	// Corners of the sheet in the picture, clockwise from the top left.
+	// corners are the places of the sheet's corners in the picture, clockwise from the top left.
 	sin, cos := math.Sincos(turn)
 	var corners [4][2]float64
 	for i, c := range [4][2]float64{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}} {
@@ -118,7 +119,7 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	return labreport.File{Type: "image/png", Data: b.Bytes()}
 }
 
-// wood returns the brightness of a table at each place, with its grain.
+// wood returns the brightness of a wooden table, with its grain, as a function of the place.
 func wood(brightness span, r *rand.Rand) func(x, y float64) float64 {
 	mean, wide, slant, contrast := brightness.draw(r), span{10, 50}.draw(r), span{-0.5, 0.5}.draw(r), span{0.02, 0.12}.draw(r)
 	return func(x, y float64) float64 {
@@ -127,7 +128,7 @@ func wood(brightness span, r *rand.Rand) func(x, y float64) float64 {
 	}
 }
 
-// Colours of a web page: two alternating rows, the rule between rows, and print.
+// Colours of a web page with a table: pairs of row backgrounds, rules between rows, print, and print of warnings.
 var (
 	tints = [][2]color.RGBA{
 		{{255, 255, 255, 255}, {242, 245, 249, 255}}, {{255, 255, 255, 255}, {222, 235, 247, 255}}, {{255, 255, 255, 255}, {226, 240, 217, 255}},
@@ -138,10 +139,10 @@ var (
 	alarms = []color.RGBA{{200, 30, 30, 255}, {194, 84, 10, 255}, {176, 0, 90, 255}}
 )
 
-// screen draws a page as a browser shows a table, cropped to the print: alternating rows are tinted, with a rule
-// between them, and every few rows are printed in a warning colour.
+// screen draws a page as a screenshot of a table on a web page, cropped to the print. Rows have alternating
+// backgrounds and a rule between them; about every fifth row is in a warning colour.
 func screen(page *image.Gray, r *rand.Rand) labreport.File {
-	const ink = 160 // darker than paper and than the soft edge of a letter
+	const ink = 160 // pixels below it are print; the soft edges of letters are lighter
 	w, h := page.Rect.Dx(), page.Rect.Dy()
 	left, right := w, 0
 	printed := make([]bool, h)
@@ -153,7 +154,7 @@ func screen(page *image.Gray, r *rand.Rand) labreport.File {
 			}
 		}
 	}
-	var starts []int // position of each row of print, half a gap above it
+	var starts []int // top of each row, in the gap above its print
 	last := 0
 	for y := 1; y < h; y++ {
 		if printed[y] && !printed[y-1] {
@@ -205,7 +206,8 @@ func softened(g *image.Gray, x, y, radius float64) float64 {
 	return (2*between(g, x, y) + between(g, x-radius, y) + between(g, x+radius, y) + between(g, x, y-radius) + between(g, x, y+radius)) / 6
 }
 
-// between interpolates the brightness at a point between pixels; outside of the page it is white paper.
+// between returns the brightness of a page at a point between pixels, interpolated. Outside of the page it is 255,
+// white.
 func between(g *image.Gray, x, y float64) float64 {
 	x0, y0 := int(math.Floor(x)), int(math.Floor(y))
 	if x0 < 0 || y0 < 0 || x0+1 >= g.Rect.Dx() || y0+1 >= g.Rect.Dy() {
@@ -216,7 +218,8 @@ func between(g *image.Gray, x, y float64) float64 {
 	return (1-ay)*((1-ax)*at(x0, y0)+ax*at(x0+1, y0)) + ay*((1-ax)*at(x0, y0+1)+ax*at(x0+1, y0+1))
 }
 
-// projection returns the matrix that maps a rectangle of w by h to four corners, given clockwise from the top left.
+// projection returns the 3 by 3 matrix of the perspective that maps a rectangle of w by h to four corners, which
+// are given clockwise from the top left.
 func projection(w, h float64, c [4][2]float64) [9]float64 {
 	dx1, dx2, dx3 := c[1][0]-c[2][0], c[3][0]-c[2][0], c[0][0]-c[1][0]+c[2][0]-c[3][0]
 	dy1, dy2, dy3 := c[1][1]-c[2][1], c[3][1]-c[2][1], c[0][1]-c[1][1]+c[2][1]-c[3][1]
@@ -229,7 +232,7 @@ func projection(w, h float64, c [4][2]float64) [9]float64 {
 	}
 }
 
-// inverse returns the adjugate of a matrix, which maps in the opposite direction.
+// inverse returns the adjugate of a 3 by 3 matrix. Up to a factor, which perspective ignores, it is the inverse.
 func inverse(m [9]float64) [9]float64 {
 	return [9]float64{
 		m[4]*m[8] - m[5]*m[7], m[2]*m[7] - m[1]*m[8], m[1]*m[5] - m[2]*m[4],

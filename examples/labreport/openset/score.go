@@ -11,7 +11,7 @@ import (
 var plainLetters = strings.NewReplacer("á", "a", "à", "a", "â", "a", "ä", "a", "é", "e", "è", "e", "ê", "e", "ë", "e", "í", "i", "î", "i", "ï", "i",
 	"ó", "o", "ô", "o", "ö", "o", "ú", "u", "û", "u", "ü", "u", "ñ", "n", "ç", "c", "ß", "ss", "µ", "u", "μ", "u", "²", "2")
 
-// sameName reports whether two names have the same letters, allowing one error in six letters.
+// sameName reports whether two names of tests are equal in their letters, with at most one misread letter in six.
 func sameName(a, b string) bool {
 	only := func(s string) []rune {
 		return []rune(strings.Map(func(r rune) rune {
@@ -41,7 +41,7 @@ func sameName(a, b string) bool {
 	return row[len(y)]*6 <= len(x)
 }
 
-// unitForms maps other spellings of a unit, which a reader may publish, to the spelling of the set.
+// unitForms maps spellings of a unit that a reader may return to the spelling in the set.
 var unitForms = func() map[string]string {
 	out := map[string]string{}
 	for unit, forms := range map[string]string{
@@ -57,7 +57,7 @@ var unitForms = func() map[string]string {
 	return out
 }()
 
-// sameUnit reports whether two units mean the same, in whatever spelling.
+// sameUnit reports whether two units mean the same, even if they are spelled differently.
 func sameUnit(a, b string) bool {
 	key := func(s string) string {
 		s = plainLetters.Replace(strings.ToLower(strings.ReplaceAll(s, " ", "")))
@@ -70,29 +70,29 @@ func sameUnit(a, b string) bool {
 	return key(a) == key(b)
 }
 
-// sureFrom is the confidence from which no person checks a field.
+// sureFrom is the confidence from which a field is accepted without a check by a person.
 const sureFrom = 0.9
 
-// Score counts pages, rows and fields that were read.
+// Score counts the pages, rows and fields that a reader has read, and how many are right.
 type Score struct {
-	// Pages is the number of scored pages, Want the number of rows on them, Got the number of rows that were read,
-	// and Right the number of those whose name, value and unit are right.
+	// Pages is the number of scored pages, Want the number of rows on their sheets, Got the number of rows that the
+	// reader returned, and Right the number of those whose name, value and unit are right.
 	Pages, Want, Got, Right int
-	// Sure is the number of fields (names, values and units) with a confidence of 0.9 or more, and SureWrong the
+	// Sure is the number of fields (names, values and units) with a confidence of 0.9 or more. SureWrong is the
 	// number of those that differ from the sheet.
 	Sure, SureWrong int
-	// SureValues and SureValuesWrong count only the values among these fields.
+	// SureValues and SureValuesWrong are Sure and SureWrong for values alone.
 	SureValues, SureValuesWrong int
 	bins                        [20]bin
 }
 
-// bin counts the fields in an interval of 0.05 of confidence.
+// bin counts the fields whose confidence is in one interval, which is 0.05 wide.
 type bin struct {
 	n, right int
 	sum      float64
 }
 
-// Join adds the counts of another score.
+// Join adds the counts of another score to c.
 func (c *Score) Join(o Score) {
 	c.Pages, c.Want, c.Got, c.Right = c.Pages+o.Pages, c.Want+o.Want, c.Got+o.Got, c.Right+o.Right
 	c.Sure, c.SureWrong = c.Sure+o.Sure, c.SureWrong+o.SureWrong
@@ -106,8 +106,8 @@ func (c *Score) Join(o Score) {
 // share of read rows that are right).
 func (c *Score) F1() float64 { return 2 * float64(c.Right) / float64(max(1, c.Want+c.Got)) }
 
-// Add scores the data that a reader has read from a sheet. It returns descriptions of the rows that were not found,
-// and of the wrong fields with a confidence of 0.9 or more.
+// Add compares the data that a reader has read from a sheet with the sheet, and adds the counts to c. It returns a
+// description of each row that was not found, and of each wrong field with a confidence of 0.9 or more.
 func (c *Score) Add(s Sheet, d labreport.Data) (faults []string) {
 	c.Pages, c.Want, c.Got = c.Pages+1, c.Want+len(s.Rows), c.Got+len(d.Results)
 	used := make([]bool, len(d.Results))
@@ -157,7 +157,7 @@ func (c *Score) Add(s Sheet, d labreport.Data) (faults []string) {
 	return faults
 }
 
-// Calibration returns a Markdown table with the share of right fields for each step of confidence.
+// Calibration returns a Markdown table with the share of right fields for each interval of confidence.
 func (c *Score) Calibration() string {
 	var b strings.Builder
 	b.WriteString("| Confidence | Fields | Mean confidence | Right |\n|---|---|---|---|\n")
@@ -177,14 +177,15 @@ func unitOf(g labreport.Result) string {
 	return *g.Units
 }
 
-// field is one field that was read, and whether it agrees with the sheet.
+// field is one field that a reader returned, and whether it agrees with the sheet.
 type field struct {
 	name, text string
 	confidence float64
 	right      bool
 }
 
-// fields returns the names, values and units that were read. Those of a row that is not on the sheet are wrong.
+// fields returns the names, values and units that a reader returned. All fields of a row that is not on the sheet
+// are wrong.
 func fields(s Sheet, d labreport.Data) []field {
 	var out []field
 	for _, g := range d.Results {

@@ -21,7 +21,7 @@ import (
 //go:embed sheets.json
 var sheetsJSON []byte
 
-// Sheets returns the reports of the set. The caller must not change them.
+// Sheets returns the sheets of the set. The caller must not change them.
 func Sheets() []Sheet { return sheets() }
 
 var sheets = sync.OnceValue(func() (out []Sheet) {
@@ -31,8 +31,8 @@ var sheets = sync.OnceValue(func() (out []Sheet) {
 	return out
 })
 
-// Sheet is a report of an invented patient: its words with their places on a page of 612 by 792 points, and its
-// results.
+// Sheet is a laboratory report of an invented patient: its words with their places on a page of 612 by 792 points,
+// and the results that a reader should find.
 type Sheet struct {
 	Layout string
 	Words  []struct {
@@ -42,14 +42,15 @@ type Sheet struct {
 	Rows []struct{ Name, Value, Unit string }
 }
 
-// widths holds the widths of Helvetica's characters from the space on, in thousandths of the font size.
+// widths are the widths of the characters of the font Helvetica, beginning with the space, in thousandths of the
+// font size.
 var widths = []float64{
 	278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,
 	1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556,
 	333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 }
 
-// PDF draws the sheet in Helvetica, each word as wide as its box.
+// PDF returns the sheet as a PDF with a text layer, in Helvetica. Each word is scaled to the width of its box.
 func (s Sheet) PDF() []byte {
 	var c bytes.Buffer
 	for _, w := range s.Words {

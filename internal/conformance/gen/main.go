@@ -1,11 +1,11 @@
-// Command gen writes types that implement an interface and let tests replace single methods.
-// Broken implementations of a suite are made of them. Its arguments are type=package.Interface,
-// with the package as a path below the module:
+// Command gen writes Go types that implement an interface and let tests replace single methods.
+// Tests make implementations of them that break one promise, which a conformance suite must
+// detect. Its arguments are type=package.Interface, with the package as a path below the module:
 //
 //	//go:generate go run ../../internal/conformance/gen brokenEndpoints=webhook.Endpoints
 //
-// A method of such a type calls the field of its name if the field is set, and the embedded
-// interface if not. The file overrides_gen_test.go in the working directory has the types.
+// A method of such a type calls the function in the field of the method's name, or, if that is
+// nil, the embedded interface. gen writes overrides_gen_test.go in the working directory.
 package main
 
 import (

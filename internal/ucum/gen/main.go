@@ -57,10 +57,10 @@ func main() {
 	}
 }
 
-// generate returns the source of the table.
+// generate returns the Go source of table_gen.go for the XML of the UCUM table.
 func generate(doc []byte) ([]byte, error) {
 	var table essence
-	_, body, _ := bytes.Cut(doc, []byte("?>")) // its declaration names ASCII, which encoding/xml does not read
+	_, body, _ := bytes.Cut(doc, []byte("?>")) // skip the XML declaration: encoding/xml refuses its encoding, ASCII
 	if err := xml.Unmarshal(body, &table); err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-// RunStore runs the contract tests of [accesslog.Store]. All cases share one store without other entries, and
-// each case has teams of its own.
+// RunStore tests that s keeps the contract of [accesslog.Store]. s must be empty. All cases share s, each with
+// teams of its own.
 func RunStore(t *testing.T, s accesslog.Store) {
 	for name, run := range conformance.Sorted(accessCases) {
 		t.Run(name, func(t *testing.T) { run(accessT{t, s}) })
 	}
 }
 
-// accessT is one subtest.
+// accessT is one case of the suite and the store that it tests.
 type accessT struct {
 	*testing.T
 	store accesslog.Store
@@ -46,7 +46,7 @@ func (t accessT) add(entries ...accesslog.Entry) {
 	require.NoError(t, t.store.Append(t.Context(), entries, nil))
 }
 
-// seal seals the lines of a team, or of all teams: it adds them to the team's hash chain.
+// seal appends the stored lines of a team (zero: of all teams) to the hash chains.
 func (t accessT) seal(team healthlab.TeamID) {
 	t.Helper()
 	for {
@@ -58,7 +58,7 @@ func (t accessT) seal(team healthlab.TeamID) {
 	}
 }
 
-// append adds entries and seals them into the chain.
+// append stores entries and appends them to the hash chains of their teams.
 func (t accessT) append(entries ...accesslog.Entry) {
 	t.Helper()
 	t.add(entries...)
@@ -67,7 +67,7 @@ func (t accessT) append(entries ...accesslog.Entry) {
 	}
 }
 
-// unsealed returns the number of a team's lines that are not in the chain yet.
+// unsealed returns how many stored lines of a team are not in the hash chain yet.
 func (t accessT) unsealed(team healthlab.TeamID) int64 {
 	t.Helper()
 	of, err := t.store.Unsealed(t.Context(), team)
@@ -86,7 +86,7 @@ func (t accessT) lines(q accesslog.Query) []accesslog.Line {
 	return list
 }
 
-// chain returns all lines of a team, and requires that each has the hash of the one before.
+// chain returns all lines of a team, and fails unless each has the hash of the previous one.
 func (t accessT) chain(team healthlab.TeamID) []accesslog.Line {
 	t.Helper()
 	var v accesslog.Verifier
@@ -106,7 +106,7 @@ func (t accessT) anchors(team healthlab.TeamID) []accesslog.Anchor {
 
 var accessKey = ed25519.NewKeyFromSeed([]byte("0123456789abcdef0123456789abcdef"))
 
-// anchor signs the end of a team's chain.
+// anchor stores and returns a signed anchor of the last line of a team's chain.
 func (t accessT) anchor(team healthlab.TeamID, at time.Time) accesslog.Anchor {
 	t.Helper()
 	list := t.chain(team)
@@ -116,7 +116,7 @@ func (t accessT) anchor(team healthlab.TeamID, at time.Time) accesslog.Anchor {
 	return a
 }
 
-// unanchored returns the head (the last sealed line) of a team, if Unanchored lists it.
+// unanchored returns a team's head (last line) if the store lists it as not anchored; otherwise nil.
 func (t accessT) unanchored(team healthlab.TeamID) *accesslog.Head {
 	t.Helper()
 	list, err := t.store.Unanchored(t.Context(), 10_000)
@@ -195,7 +195,7 @@ var accessCases = map[string]func(t accessT){
 		team, other, person := conformance.NewTeam(), conformance.NewTeam(), newPersonID()
 		entry := func(n int) accesslog.Entry {
 			e := access(team, person)
-			e.At = noon.Add(-time.Duration(n) * time.Hour) // not the order of At, but that in which they are added
+			e.At = noon.Add(-time.Duration(n) * time.Hour) // lines are in the order of Append, not of At
 			e.Status = n
 			return e
 		}
@@ -349,5 +349,5 @@ var accessCases = map[string]func(t accessT){
 	},
 }
 
-// noon is the time of most calls. It is near the clock of the store.
+// noon is the time that most calls pass. It is near the store's clock.
 var noon = time.Now().UTC().Truncate(time.Second).Add(123456 * time.Microsecond)

@@ -16,16 +16,16 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
-// StoreHarness is a fresh, empty store of exports and users.
+// StoreHarness is a fresh, empty store of exports, and the store of their users.
 type StoreHarness struct {
 	Exports personexport.Store
 	Users   healthdata.Users
-	// SetClock sets the store's clock to an instant, at which it stops.
+	// SetClock sets the store's clock to an instant, where it stands still.
 	SetClock func(now time.Time)
 }
 
-// RunStore runs the contract of [personexport.Store]. newStore returns a fresh, empty store
-// and registers its own cleanup on t.
+// RunStore tests that a store keeps the contract of [personexport.Store]. newStore returns a fresh, empty store and
+// registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for name, run := range conformance.Sorted(storeCases) {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	}
 }
 
-// storeT is one subtest.
+// storeT is one case of the suite with its store.
 type storeT struct {
 	*testing.T
 	StoreHarness
@@ -44,7 +44,7 @@ type storeT struct {
 
 var began = time.Date(2026, 3, 1, 8, 0, 0, 123456000, time.UTC)
 
-// most is a limit that no case reaches by chance.
+// most is a limit of jobs of a user that no case reaches.
 const most = 100
 
 func (t storeT) newUser() (healthlab.TeamID, healthlab.UserID) {
@@ -54,7 +54,7 @@ func (t storeT) newUser() (healthlab.TeamID, healthlab.UserID) {
 	return u.Team, u.ID
 }
 
-// export returns a job in which every field is set.
+// export returns a job of a user in which every field is set.
 func export(team healthlab.TeamID, user healthlab.UserID) personexport.Job {
 	return personexport.Job{
 		ID: personexport.JobID{UUID: uuid.Must(uuid.NewV7())}, Team: team, User: user, Revision: 1, Status: personexport.InProgress,
@@ -85,7 +85,7 @@ func (t storeT) requireNoJob(team healthlab.TeamID, id personexport.JobID) {
 
 func unchanged(*personexport.Job) error { return nil }
 
-// deleteUser deletes a user without erasing the data.
+// deleteUser marks a user as deleted. The user's data is not erased.
 func (t storeT) deleteUser(team healthlab.TeamID, user healthlab.UserID) {
 	t.Helper()
 	_, err := t.Users.Update(t.Context(), team, user, func(u *healthdata.User) ([]healthlab.Event, error) {
@@ -353,7 +353,7 @@ var storeCases = map[string]func(t storeT){
 		require.Empty(t, jobs)
 		t.requireJob(other)
 
-		// The lease of the one that is in progress is kept.
+		// The erased job that was in progress is claimed only after its lease; the completed one at once.
 		left := func(j personexport.Job) personexport.Job {
 			return personexport.Job{ID: j.ID, Team: team, Revision: 3, Status: personexport.Failed, Files: j.Files, CreatedAt: began, UpdatedAt: began, DueAt: began.Add(time.Hour)}
 		}

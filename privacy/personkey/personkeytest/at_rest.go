@@ -33,8 +33,8 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// AtRestStore has the stores of personal data, as methods named like those of adapters/memory and
-// adapters/postgres.
+// AtRestStore returns the stores of personal data under test. adapters/memory and adapters/postgres have these
+// methods.
 type AtRestStore interface {
 	Users() healthdata.Users
 	Data() healthdata.Data
@@ -48,19 +48,19 @@ type AtRestStore interface {
 	LabJournal() labjournal.Store
 }
 
-// AtRestHarness is a fresh, empty store that encrypts with keys of persons, samples too.
+// AtRestHarness is a fresh, empty store that encrypts all personal data, samples included, with keys of persons.
 type AtRestHarness struct {
 	Store AtRestStore
 	// Files is nil if the store has no files.
 	Files labreport.BlobStore
 	Keys  *personkey.Keys
-	// Kept returns all stored data, as text or as bytes; bytes may be in hex or base64.
+	// Kept returns everything that is stored: as text, or as bytes, which may be written in hex or base64.
 	Kept func(t testing.TB) []byte
 }
 
-// RunAtRest tests stores that are made with [personkey.Keys]: no stored byte reveals a value of a person, and
-// without the person's key none of the person's data can be read. newStore returns a fresh, empty store and
-// registers its own cleanup on t.
+// RunAtRest tests stores that are made with [personkey.Keys]. It searches all stored bytes for personal values, and
+// requires that no data of a person can be read after the person's key was deleted. newStore returns a fresh, empty
+// store and registers its own cleanup on t.
 func RunAtRest(t *testing.T, newStore func(t testing.TB) AtRestHarness) {
 	for name, c := range conformance.Sorted(atRestCases) {
 		t.Run("AtRest/"+name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func RunAtRest(t *testing.T, newStore func(t testing.TB) AtRestHarness) {
 	}
 }
 
-// atRestT is one case: a live user in a store.
+// atRestT is one case of [RunAtRest]: a store with one live user.
 type atRestT struct {
 	*testing.T
 	AtRestHarness
@@ -102,7 +102,7 @@ type atRestT struct {
 
 var atRestNoon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// Planted values. The stored data must not contain any of them.
+// Personal values that the cases write. The stored bytes must not contain any of them.
 const (
 	markFirst   = "Quillonia"
 	markLast    = "Brackwater"
@@ -116,7 +116,7 @@ const (
 	markFile    = "document-zq-marker"
 	markEvent   = "event-zq-marker"
 	markSummary = "summary-zq-marker"
-	markSample  = "zqsample" // the bytes of a value of 8 bytes
+	markSample  = "zqsample" // 8 bytes, for a sample value of 8 bytes
 )
 
 var atRestMarks = []string{
@@ -124,8 +124,8 @@ var atRestMarks = []string{
 	markSample,
 }
 
-// requireNoMarks fails if the stored data has a planted value: in any case, as text, in hex or in base64. Its
-// error contains no value.
+// requireNoMarks fails if the stored data has one of the values that the cases wrote: in any letter case, as text,
+// hex, base64 or plain digest. Its error contains no value.
 func requireNoMarks(t testing.TB, kept []byte) {
 	t.Helper()
 	low := bytes.ToLower(kept)
@@ -135,9 +135,9 @@ func requireNoMarks(t testing.TB, kept []byte) {
 			sum := sha256.Sum256([]byte(form))
 			require.False(t, bytes.Contains(kept, sum[:]), "value %d is kept as a digest without a key", i)
 			require.False(t, bytes.Contains(low, []byte(hex.EncodeToString([]byte(form)))), "value %d is kept in hex", i)
-			for shift := range 3 { // where a value begins within a group of three bytes
+			for shift := range 3 { // base64 encodes three bytes at a time, so the text depends on where the value begins
 				text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat(" ", shift) + form))
-				text = text[(shift*8+5)/6 : len(text)-2] // without what depends on its neighbours
+				text = text[(shift*8+5)/6 : len(text)-2] // without the letters that depend on adjacent bytes
 				require.False(t, bytes.Contains(kept, []byte(text)), "value %d is kept in base64", i)
 			}
 		}
@@ -186,7 +186,7 @@ func plantBirthDate(t atRestT) {
 	t.ok(err)
 }
 
-// readBirthDate is NotFound if the user has no birth date.
+// readBirthDate reads the user's birth date from the store. NotFound if there is none.
 func readBirthDate(t atRestT) error {
 	u, err := t.Store.Users().Get(t.Context(), t.team, t.user)
 	if err == nil && u.FallbackBirthDate == nil {
@@ -390,11 +390,12 @@ func readRecord(t atRestT) error {
 
 var atRestSeries = healthdata.SeriesKey{Resource: "note", Provider: "manual", SourceType: "app"}
 
-// atRestSamples is the number of samples that plantSamples writes at a time: enough numbers for each way in
-// which a store may keep samples.
+// atRestSamples are the numbers of samples that plantSamples writes, one write after another. They differ so that
+// each form in which a store may keep samples occurs.
 var atRestSamples = []int{1, 1, 2000, 1, 30, 1}
 
-// atRestNumbers is a series without texts. Texts are encrypted whether or not samples are.
+// atRestNumbers is a series whose samples have no text. Texts of samples are always encrypted, so only such a
+// series shows whether samples are.
 var atRestNumbers = healthdata.SeriesKey{Resource: "heartrate", Provider: atRestSeries.Provider, SourceType: atRestSeries.SourceType}
 
 func plantSamples(t atRestT) {

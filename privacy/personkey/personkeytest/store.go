@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// RunStore runs the contract of [personkey.Store]. newStore returns a fresh, empty store and
+// RunStore tests that a store keeps the contract of [personkey.Store]. newStore returns a fresh, empty store and
 // registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) personkey.Store) {
 	for name, run := range conformance.Sorted(personKeyCases) {
@@ -46,7 +46,7 @@ func findKeys(t *testing.T, s personkey.Store, refs ...personkey.Ref) []personke
 	slices.SortFunc(found, func(a, b personkey.Entry) int { return bytes.Compare(a.User.UUID[:], b.User.UUID[:]) })
 	for i := range found {
 		if len(found[i].Key.Box) == 0 {
-			found[i].Key.Box = nil // empty and none are the same
+			found[i].Key.Box = nil // an empty Box and a nil one mean the same
 		}
 	}
 	return found
