@@ -129,9 +129,9 @@ func (s *Preferences) Change(ctx context.Context, team healthlab.TeamID, edits [
 	return list, nil
 }
 
-// SortPriorities sorts preferences in the order in which a store returns them. Invalid if two have the same
+// sortPriorities sorts preferences in the order in which a store returns them. Invalid if two have the same
 // provider and data.
-func SortPriorities(list []Priority) error {
+func sortPriorities(list []Priority) error {
 	slices.SortFunc(list, func(a, b Priority) int {
 		return cmp.Or(cmp.Compare(a.Data, b.Data), cmp.Compare(a.Provider, b.Provider))
 	})

@@ -75,7 +75,7 @@ func (p priorityRows) UpdatePriorities(ctx context.Context, team healthlab.TeamI
 				return err
 			}
 		}
-		if err := SortPriorities(list); err != nil || slices.Equal(list, old) {
+		if err := sortPriorities(list); err != nil || slices.Equal(list, old) {
 			return err
 		}
 		e.Value.List = slices.Clone(list)

@@ -298,7 +298,7 @@ func (w *seriesWrite) write(tx store.Tx, change *series.Change) error {
 
 // Remove implements [Data].
 func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (n int, err error) {
-	if err := CheckRemoval(&r); err != nil {
+	if err := checkRemoval(&r); err != nil {
 		return 0, err
 	}
 	err = d.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -334,7 +334,7 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 				return err
 			}
 			told = append(told, originTold{key: s.Key, before: before})
-			change, gone, err := series.Remove(w.old, w.pending(), s.Times, s.Of, s.Span)
+			change, gone, err := series.Remove(w.old, w.pending(), s.Times, s.selects, s.Span)
 			if err != nil {
 				return fmt.Errorf("series %d: %w", i, err)
 			}

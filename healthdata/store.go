@@ -383,8 +383,8 @@ type SampleRemoval struct {
 	Span series.Span
 }
 
-// Of reports whether the removal includes a sample with these attributes.
-func (r *SampleRemoval) Of(a *series.Attrs) bool {
+// selects reports whether the removal includes a sample with these attributes.
+func (r *SampleRemoval) selects(a *series.Attrs) bool {
 	return (r.App == "" || r.App == a.App) && (r.Device == uuid.Nil || r.Device == a.Device)
 }
 
@@ -474,7 +474,7 @@ func CheckBatches(batches []SampleBatch) error {
 			}
 			seen[b.Key] = true
 		}
-		if !b.Key.Storable() {
+		if !b.Key.storable() {
 			p.Add("text", "text is UTF-8 without NUL", i, "key")
 		}
 		switch {
@@ -489,8 +489,8 @@ func CheckBatches(batches []SampleBatch) error {
 	return p.Err()
 }
 
-// Storable reports whether the texts of a key can be stored. No store has a series with another key.
-func (k *SeriesKey) Storable() bool {
+// storable reports whether the texts of a key can be stored. No store has a series with another key.
+func (k *SeriesKey) storable() bool {
 	return healthlab.CheckText(k.Resource, k.Provider, string(k.SourceType), k.Part, k.Origin.App) == nil
 }
 
@@ -500,9 +500,9 @@ func unstorable(r series.Run) bool {
 		a.DeliveryMode, a.DeliveryForm, a.BolusPurpose, a.Text, a.Tags) != nil
 }
 
-// CheckRemoval returns [healthlab.Invalid] if Remove must refuse r. A valid removal has distinct series,
+// checkRemoval returns [healthlab.Invalid] if Remove must refuse r. A valid removal has distinct series,
 // ascending times and text that [healthlab.CheckText] accepts. Stores call it before they write.
-func CheckRemoval(r *Removal) error {
+func checkRemoval(r *Removal) error {
 	var p healthlab.Problems
 	seen := make(map[SeriesKey]bool, len(r.Samples))
 	for i := range r.Samples {
@@ -511,7 +511,7 @@ func CheckRemoval(r *Removal) error {
 			p.Add("key", "must not come twice", "samples", i, "key")
 		}
 		seen[s.Key] = true
-		if !s.Key.Storable() {
+		if !s.Key.storable() {
 			p.Add("text", "text is UTF-8 without NUL", "samples", i, "key")
 		}
 		for k := 1; k < len(s.Times); k++ {

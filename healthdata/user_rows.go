@@ -163,8 +163,8 @@ var lockTable = store.Table[lockRow]{Name: "user_lock", Clear: true, Row: func(l
 	return store.Row{Key: store.Key{Team: l.Team, ID: l.ID}}
 }}
 
-// holdLock locks a lock row, and inserts it if it does not exist.
-func holdLock(tx store.Tx, l lockRow) error {
+// insertLocked locks a lock row, and inserts it if it does not exist.
+func insertLocked(tx store.Tx, l lockRow) error {
 	e, err := lockTable.Get(tx, lockTable.Row(&l).Key, store.Held)
 	if err != nil || e != nil {
 		return err
@@ -172,8 +172,8 @@ func holdLock(tx store.Tx, l lockRow) error {
 	return lockTable.Insert(tx, &l) // if two insert at once, one fails and runs again
 }
 
-func holdAccount(tx store.Tx, digest accountDigest) error {
-	return holdLock(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
+func lockAccount(tx store.Tx, digest accountDigest) error {
+	return insertLocked(tx, lockRow{ID: fmt.Sprintf("account %x", digest[:2])})
 }
 
 // UserTables declares the tables of [NewUsers].
@@ -346,7 +346,7 @@ func putConnections(tx store.Tx, was, now *User) error {
 	before, after := accounts(was), accounts(now)
 	for provider, a := range after {
 		if before[provider].Account != a.Account {
-			if err := holdAccount(tx, a.Account); err != nil {
+			if err := lockAccount(tx, a.Account); err != nil {
 				return err
 			}
 		}
@@ -411,7 +411,7 @@ func accounts(u *User) map[string]accountRow {
 // Deregistered, by id. Until the transaction ends, no other user can connect the account.
 func (r *UserRows) WithAccount(tx store.Tx, provider, account string) ([]UserRef, error) {
 	id := digestAccount(provider, account)
-	if err := holdAccount(tx, id); err != nil {
+	if err := lockAccount(tx, id); err != nil {
 		return nil, err
 	}
 	return r.UsersOfAccount(tx, provider, account)

@@ -68,7 +68,7 @@ func checkLimit(tx store.Tx, team healthlab.TeamID, limit int) error {
 	if limit <= 0 {
 		return nil
 	}
-	if err := holdLock(tx, lockRow{Team: team, ID: "limit"}); err != nil {
+	if err := insertLocked(tx, lockRow{Team: team, ID: "limit"}); err != nil {
 		return err
 	}
 	q := store.LiveUsers(team)

@@ -443,7 +443,7 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 // printsRange reports whether a text ends in a range: "Women: 13 - 150".
 func (d *document) printsRange(tokens []token) bool {
 	for k := range tokens {
-		if b, ok := d.g.bounds(toPointAll(textOf(tokens[k:]), d.g.decimals)); ok && b.Any() {
+		if b, ok := d.g.bounds(toPointAll(textOf(tokens[k:]), d.g.decimals)); ok && b.any() {
 			return true
 		}
 	}

@@ -17,8 +17,8 @@ type Bounds struct {
 	LowOpen, HighOpen bool
 }
 
-// Any reports whether the range has at least one end.
-func (b Bounds) Any() bool { return b.Low != nil || b.High != nil }
+// any reports whether the range has at least one end.
+func (b Bounds) any() bool { return b.Low != nil || b.High != nil }
 
 // ParseBounds reads a printed reference range. Its commas are decimal if one of its numbers shows it (3,5 - 5,1), and
 // group thousands otherwise (1,000 - 4,800): see [refrange.ParseBeside].
@@ -146,7 +146,7 @@ func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretati
 	above, below := RangeFlags(t, value, b)
 	out := above != nil && *above || below != nil && *below
 	switch {
-	case printed == Critical && doubledMark(flag) && t == Numeric && b.Any() && !out:
+	case printed == Critical && doubledMark(flag) && t == Numeric && b.any() && !out:
 		return Unclear // the flag contradicts the range, or fills an empty cell
 	case printed == Critical:
 		return Critical
@@ -154,7 +154,7 @@ func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretati
 		return Abnormal
 	case printed == Normal:
 		return Normal
-	case t == Numeric && b.Any():
+	case t == Numeric && b.any():
 		return Normal
 	case t == RangeValue && above != nil && below != nil, t == RangeValue && b.Low == nil && above != nil, t == RangeValue && b.High == nil && below != nil:
 		// the value is inside all bounds

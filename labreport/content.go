@@ -343,7 +343,7 @@ func (s *search) rangeContent(text string, n int) float64 {
 		if strings.HasPrefix(t, "(") || strings.HasPrefix(t, "[") || refrange.WithoutLabel(t) != t {
 			v++
 		}
-		if !b.Any() {
+		if !b.any() {
 			v -= 1.5
 		}
 		return v

@@ -26,7 +26,7 @@ func withPoint(value string, b Bounds, reference string) (string, bool) {
 		return mark + "0." + digits[1:], true
 	}
 	v, ok := number(digits)
-	if !ok || v == 0 || !b.Any() || len(digits) < 2 {
+	if !ok || v == 0 || !b.any() || len(digits) < 2 {
 		return "", false
 	}
 	above := b.High != nil && v > *b.High

@@ -9,9 +9,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Sniff returns the media type of a file by its first bytes: application/pdf, image/jpeg or image/png; empty for
+// sniff returns the media type of a file by its first bytes: application/pdf, image/jpeg or image/png; empty for
 // other files. The header of a PDF may be anywhere in the first 1,024 bytes.
-func Sniff(data []byte) string {
+func sniff(data []byte) string {
 	switch {
 	case bytes.HasPrefix(data, []byte{0xff, 0xd8, 0xff}):
 		return "image/jpeg"

@@ -221,8 +221,8 @@ func (j *Job) Published() PublishedJob {
 	return p
 }
 
-// Corrected reports whether the job's review has corrections.
-func (j *Job) Corrected() bool { return j.Review != nil && len(j.Review.Corrections) > 0 }
+// corrected reports whether the job's review has corrections.
+func (j *Job) corrected() bool { return j.Review != nil && len(j.Review.Corrections) > 0 }
 
 // move applies a trigger to the job.
 func (j *Job) move(on Trigger, at time.Time) error {

@@ -278,7 +278,7 @@ func (r rowStore) List(ctx context.Context, q Query) ([]Job, error) {
 
 func (q *Query) fits(j *Job) bool {
 	return (q.User.IsZero() || j.User == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, j.Status)) &&
-		(!q.Corrected || j.Corrected())
+		(!q.Corrected || j.corrected())
 }
 
 func (r rowStore) Claim(ctx context.Context, n int, lease time.Duration) ([]Job, error) {

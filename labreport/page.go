@@ -23,8 +23,8 @@ type Box struct {
 	Height float64 `json:"height"`
 }
 
-// Union returns the smallest box that contains both. An empty box is ignored.
-func (b Box) Union(c Box) Box {
+// union returns the smallest box that contains both. An empty box is ignored.
+func (b Box) union(c Box) Box {
 	if b == (Box{}) {
 		return c
 	}

@@ -75,7 +75,7 @@ func (r *Reader) Readability(p Page) float64 {
 		if row.unit.UCUM != "" {
 			score += 0.5
 		}
-		if row.bounds.Any() || row.reference != "" {
+		if row.bounds.any() || row.reference != "" {
 			score += 0.5
 		}
 		score += confOf(row.p.find(rValue)) * 0.5

@@ -29,7 +29,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		r.flag = ""
 	}
 	r.unit, _ = ucum.Parse(r.unitText)
-	d.settleUnit(&r)
+	d.chooseUnit(&r)
 	if d.g.image {
 		r.name = withDigits(r.name, d.termsOf(&r))
 	}
@@ -81,7 +81,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 func (d *document) nameAndUnit(r *row) {
 	r.nameToks, r.unitToks = r.p.find(rName), r.p.find(rUnit)
 	if first := r.nameToks[0].text; len(r.nameToks) > 1 && strings.IndexByte("([", first[0]) >= 0 {
-		if b, ok := d.g.bounds(toPointAll(first, d.g.decimals)); ok && b.Any() {
+		if b, ok := d.g.bounds(toPointAll(first, d.g.decimals)); ok && b.any() {
 			r.nameToks = r.nameToks[1:] // the first token is the range of the row beside this one
 		}
 	}
@@ -98,9 +98,9 @@ func (d *document) nameAndUnit(r *row) {
 	}
 }
 
-// settleUnit decides the unit among those of the analyte. On a picture it resolves similar letters. A unit that
+// chooseUnit decides the unit among those of the analyte. On a picture it resolves similar letters. A unit that
 // the analyte does not have is kept and marked as doubtful.
-func (d *document) settleUnit(r *row) {
+func (d *document) chooseUnit(r *row) {
 	if r.unitText == "" {
 		d.unitInName(r)
 	}
@@ -220,7 +220,7 @@ func (d *document) termsOf(r *row) []*loinc.Term {
 // limits sets a range from two columns, one for each end.
 func (d *document) limits(r *row) {
 	low, high := r.p.find(rLow), r.p.find(rHigh)
-	if len(low)+len(high) == 0 || r.bounds.Any() {
+	if len(low)+len(high) == 0 || r.bounds.any() {
 		return
 	}
 	read := func(t []token) *float64 {
@@ -271,9 +271,9 @@ func (d *document) refuse() FailureReason {
 		if sh == spanShape {
 			spans++
 		}
-		if r.known > 0.8 && (r.unit.UCUM == "" || d.measuredIn(r)) && (r.unit.UCUM != "" || r.bounds.Any() || sh == wordShape || sh == titerShape || sh == gradeShape) {
+		if r.known > 0.8 && (r.unit.UCUM == "" || d.measuredIn(r)) && (r.unit.UCUM != "" || r.bounds.any() || sh == wordShape || sh == titerShape || sh == gradeShape) {
 			strong++
-			if r.unit.UCUM != "" && r.bounds.Any() {
+			if r.unit.UCUM != "" && r.bounds.any() {
 				full++
 			}
 		}
@@ -525,7 +525,7 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	default:
 		value = 0.7
 	}
-	if sh := valueShape(r.value, d.g.decimals); d.pages[r.p.line.page].Image && r.bounds.Any() && sh != number1 && sh != spanShape {
+	if sh := valueShape(r.value, d.g.decimals); d.pages[r.p.line.page].Image && r.bounds.any() && sh != number1 && sh != spanShape {
 		value = 0.3 // a word in place of a number is a misreading
 	}
 	if reAmbiguous.MatchString(strings.ReplaceAll(r.value, " ", "")) && (d.g.decimals == Undecided || d.bothMarks) {
@@ -534,10 +534,10 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	if !known {
 		value -= 0.1
 	}
-	if r.unit.UCUM == "" && !r.bounds.Any() && *res.Type == Numeric && !d.unitless(r.name) {
+	if r.unit.UCUM == "" && !r.bounds.any() && *res.Type == Numeric && !d.unitless(r.name) {
 		value = min(value, 0.85)
 	}
-	if r.unit.UCUM == "" && !r.bounds.Any() && r.reference == "" && !r.inTable {
+	if r.unit.UCUM == "" && !r.bounds.any() && r.reference == "" && !r.inTable {
 		value -= 0.1
 	}
 	value -= r.doubt
@@ -550,7 +550,7 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 // rangeConfidence returns the confidence of a range.
 func rangeConfidence(r *row, res *Result) float64 {
 	ref := 0.96
-	if !r.bounds.Any() {
+	if !r.bounds.any() {
 		ref = 0.9
 		if _, ok := wordKind(r.reference); !ok {
 			ref = 0.75
@@ -566,7 +566,7 @@ func rangeConfidence(r *row, res *Result) float64 {
 // misread.
 func contradicts(r *row, res *Result) bool {
 	m, ok := flagMeaning(r.flag)
-	if !ok || !r.bounds.Any() {
+	if !ok || !r.bounds.any() {
 		return false
 	}
 	above, below := res.IsAboveMaxRange, res.IsBelowMinRange

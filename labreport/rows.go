@@ -150,7 +150,7 @@ func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decima
 	}
 	res.IsAboveMaxRange, res.IsBelowMinRange = RangeFlags(typ, value, bounds)
 	expected := raw.Range
-	if bounds.Any() {
+	if bounds.any() {
 		expected = ""
 	}
 	res.Interpretation = ptr(Interpret(typ, value, raw.Flag, expected, bounds))

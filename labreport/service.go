@@ -337,7 +337,7 @@ func CheckFiles(files []File) ([]File, error) {
 	}
 	out := make([]File, len(files))
 	for i, f := range files {
-		out[i] = File{Type: Sniff(f.Data), Data: f.Data}
+		out[i] = File{Type: sniff(f.Data), Data: f.Data}
 		if out[i].Type == "" || f.Type != "" && !slices.Contains(declarable, f.Type) {
 			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType, "a file is a PDF, a JPEG or a PNG")
 		}

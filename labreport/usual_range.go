@@ -95,7 +95,7 @@ func (d *document) usual(r *row) (Bounds, bool) {
 
 // rangeOf returns the printed range of a row and its text. A row on which none was read has the published one.
 func (d *document) rangeOf(r *row) (b Bounds, text string) {
-	if r.bounds.Any() {
+	if r.bounds.any() {
 		return r.bounds, toPointAll(r.reference, d.g.decimals)
 	}
 	b, _ = d.usual(r)
@@ -154,7 +154,7 @@ func sizeOf(printed, usual Bounds) (rangeSize, int) {
 
 // misplaced compares the printed range of a row on a picture with the published one of the analyte.
 func (d *document) misplaced(r *row) (rangeSize, int) {
-	if !d.pages[r.p.line.page].Image || !r.bounds.Any() || valueShape(r.value, d.g.decimals) != number1 {
+	if !d.pages[r.p.line.page].Image || !r.bounds.any() || valueShape(r.value, d.g.decimals) != number1 {
 		return usualSize, 0
 	}
 	usual, ok := d.usual(r)

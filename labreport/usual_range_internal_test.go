@@ -17,7 +17,7 @@ func TestUsualRange_detectsRangesOfAnotherMagnitude(t *testing.T) {
 	for key, list := range usualRanges() {
 		for _, u := range list {
 			ranges++
-			require.True(t, u.Any(), key)
+			require.True(t, u.any(), key)
 			require.True(t, u.Low == nil || u.High == nil || *u.Low < *u.High, key)
 			times := func(k float64) Bounds {
 				var b Bounds

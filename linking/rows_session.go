@@ -70,8 +70,8 @@ func (r *Rows) Session(ctx context.Context, team healthlab.TeamID, id SessionID)
 	return e.Value, nil
 }
 
-// holdSession reads and locks a session.
-func holdSession(tx store.Tx, team healthlab.TeamID, id SessionID) (*store.Entry[Session], error) {
+// lockSession reads and locks a session.
+func lockSession(tx store.Tx, team healthlab.TeamID, id SessionID) (*store.Entry[Session], error) {
 	e, err := sessionTable.Get(tx, sessionKey(team, id), store.Held)
 	if err == nil && e == nil {
 		err = errNoSession
@@ -96,7 +96,7 @@ func putSession(tx store.Tx, e *store.Entry[Session], next Session) (Session, er
 func (r *Rows) UpdateSession(ctx context.Context, team healthlab.TeamID, id SessionID, change func(*Session) error) (Session, error) {
 	var out Session
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, err := holdSession(tx, team, id)
+		e, err := lockSession(tx, team, id)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (r *Rows) UpdateSession(ctx context.Context, team healthlab.TeamID, id Sess
 func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 	var out Session
 	err := r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		e, err := holdSession(tx, c.Team, c.Session)
+		e, err := lockSession(tx, c.Team, c.Session)
 		if err != nil {
 			return err
 		}

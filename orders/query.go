@@ -124,22 +124,22 @@ func allLowLevels() []LowLevel {
 // Match reports whether an order of the query's team matches. It defines the filters; a Store may find the same
 // orders in another way.
 func (q *Query) Match(o *Order) bool {
-	if !q.MatchClear(o) {
+	if !q.matchClear(o) {
 		return false
 	}
-	found := SearchTerms(o)
-	return terms.HaveAll(found, q.Terms()) && (q.MatchID(o) || terms.HaveOne(found, q.SearchTerms()))
+	found := searchTerms(o)
+	return terms.HaveAll(found, q.terms()) && (q.matchID(o) || terms.HaveOne(found, q.searchTerms()))
 }
 
-// MatchID reports whether Search is the id of the order or of its user.
-func (q *Query) MatchID(o *Order) bool {
+// matchID reports whether Search is the id of the order or of its user.
+func (q *Query) matchID(o *Order) bool {
 	id, err := uuid.Parse(q.Search)
 	return err == nil && len(q.Search) == 36 && (id == o.ID.UUID || id == o.UserID.UUID)
 }
 
-// MatchClear is Match without PatientName, Recipient and Search, because a Store may encrypt the fields that
+// matchClear is Match without PatientName, Recipient and Search, because a Store may encrypt the fields that
 // they compare.
-func (q *Query) MatchClear(o *Order) bool {
+func (q *Query) matchClear(o *Order) bool {
 	switch {
 	case o.TeamID != q.Team,
 		!q.CreatedFrom.IsZero() && o.CreatedAt.Before(q.CreatedFrom),
@@ -212,8 +212,8 @@ func UpdatedTo(text string) (time.Time, error) {
 	return t.Add(time.Microsecond), nil
 }
 
-// CheckSorted returns an error if a list of n orders is too long to be sorted by the patient's name.
-func (q *Query) CheckSorted(n int) error {
+// checkSorted returns an error if a list of n orders is too long to be sorted by the patient's name.
+func (q *Query) checkSorted(n int) error {
 	if q.Sort != SortPatientName || n <= MaxSortedByName {
 		return nil
 	}
@@ -226,8 +226,8 @@ func (q *Query) CheckSorted(n int) error {
 // that encrypts names must decrypt those of all matches.
 const MaxSortedByName = 5000
 
-// SearchTerms returns the search terms of an order, without duplicates.
-func SearchTerms(o *Order) []string {
+// searchTerms returns the search terms of an order, without duplicates.
+func searchTerms(o *Order) []string {
 	var born string
 	if o.PatientDetails != nil {
 		born = o.PatientDetails.DOB.String()
@@ -235,9 +235,9 @@ func SearchTerms(o *Order) []string {
 	return slices.Concat(terms.Of(terms.Patient, o.PatientDetails.Name()), terms.Of(terms.Recipient, o.Recipient()), terms.Born(born))
 }
 
-// Terms returns the search terms of PatientName and Recipient: a matching order has all of them. Empty if the
+// terms returns the search terms of PatientName and Recipient: a matching order has all of them. Empty if the
 // query has neither.
-func (q *Query) Terms() []string {
+func (q *Query) terms() []string {
 	var out []string
 	if q.PatientName != "" {
 		out = terms.Wanted(terms.Patient, q.PatientName)
@@ -248,9 +248,9 @@ func (q *Query) Terms() []string {
 	return out
 }
 
-// SearchTerms returns lists of search terms: an order that matches Search by a name or the birth date has all
+// searchTerms returns lists of search terms: an order that matches Search by a name or the birth date has all
 // terms of at least one list. Empty if the query has no Search.
-func (q *Query) SearchTerms() [][]string {
+func (q *Query) searchTerms() [][]string {
 	if q.Search == "" {
 		return nil
 	}

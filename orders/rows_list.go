@@ -75,7 +75,7 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 		found = append(found, l)
 	})
 	if err == nil {
-		err = q.CheckSorted(len(found))
+		err = q.checkSorted(len(found))
 	}
 	if err != nil {
 		return Page{}, err

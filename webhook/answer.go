@@ -142,6 +142,6 @@ func secretive(name string) bool {
 		return false
 	}
 	name = strings.ToLower(name)
-	return SensitiveHeader(name) || slices.Contains([]string{"location", "content-location", "link", "refresh"}, name) ||
+	return sensitiveHeader(name) || slices.Contains([]string{"location", "content-location", "link", "refresh"}, name) ||
 		slices.ContainsFunc([]string{"cookie", "auth", "key", "session", "signature"}, func(part string) bool { return strings.Contains(name, part) })
 }

@@ -28,8 +28,8 @@ type Bodies interface {
 // was deleted.
 const RuleBodyDeleted = "EVENT_BODY_DELETED"
 
-// BodyDeleted returns the error of a replay of a message whose body was deleted.
-func BodyDeleted() error {
+// bodyDeleted returns the error of a replay of a message whose body was deleted.
+func bodyDeleted() error {
 	return &healthlab.RuleError{Kind: healthlab.Precondition, Type: RuleBodyDeleted,
 		Msg: "the body of the event was deleted after the time that the team keeps bodies; read the data by the API"}
 }

@@ -70,8 +70,8 @@ type SealedSecret struct {
 	ExpiresAt time.Time // zero for the newest secret
 }
 
-// Active reports whether the secret signs at this instant.
-func (s SealedSecret) Active(at time.Time) bool {
+// active reports whether the secret signs at this instant.
+func (s SealedSecret) active(at time.Time) bool {
 	return s.ExpiresAt.IsZero() || at.Before(s.ExpiresAt)
 }
 
@@ -81,13 +81,13 @@ type SealedHeader struct {
 	Sealed healthlab.Sealed
 }
 
-// Wants reports whether the endpoint receives the event: it is enabled, of the same team, its filter has the
+// wants reports whether the endpoint receives the event: it is enabled, of the same team, its filter has the
 // type, and the event is not about the endpoint itself (its key is not the endpoint's id).
-func (e *Endpoint) Wants(ev healthlab.Event) bool {
+func (e *Endpoint) wants(ev healthlab.Event) bool {
 	return !e.Disabled && e.Matches(ev)
 }
 
-// Matches is like Wants, but ignores whether the endpoint is enabled.
+// Matches is like wants, but ignores whether the endpoint is enabled.
 func (e *Endpoint) Matches(ev healthlab.Event) bool {
 	return e.Team == ev.Team && ev.Key != e.ID.String() &&
 		(e.FilterTypes == nil || slices.Contains(e.FilterTypes, ev.Type))

@@ -56,11 +56,11 @@ func (h Health) Fail(at time.Time) (Health, bool) {
 	if at.After(h.LastFailedAt) {
 		h.LastFailedAt = at
 	}
-	return h, h.ShouldDisable(at)
+	return h, h.shouldDisable(at)
 }
 
-// ShouldDisable reports whether the endpoint has failed long enough to be disabled.
-func (h Health) ShouldDisable(at time.Time) bool {
+// shouldDisable reports whether the endpoint has failed long enough to be disabled.
+func (h Health) shouldDisable(at time.Time) bool {
 	return !h.ArmedAt.IsZero() && at.Sub(h.ArmedAt) >= disableAfter
 }
 

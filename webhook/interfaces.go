@@ -41,8 +41,8 @@ type Outbox interface {
 // connection, after which the outcome is unknown; every method may then be called again.
 type Deliveries interface {
 	// Route takes at most max written events, oldest first, and adds a delivery of each to the lane (LaneOf) of
-	// every endpoint that wants it (Endpoint.Wants), at the position that Place returns. modes holds the mode
-	// of each type; see ModeOf. It takes nothing if there are no events, or if another process is routing.
+	// every endpoint that is enabled and subscribes to its type, at the position that Place returns. modes holds the mode
+	// of each type; a type without one is ordered. It takes nothing if there are no events, or if another process is routing.
 	// Events of one key are routed in the order of their Seq, in any process. A delivery that Place replaces,
 	// or an event that Place drops, is logged as Cancelled with the reason superseded.
 	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (Routed, error)

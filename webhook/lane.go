@@ -41,8 +41,8 @@ func SupersedeKey(e healthlab.Event, mode healthlab.Mode) string {
 	return e.Key
 }
 
-// ModeOf returns the mode of a type. A type that modes does not have is Ordered, the strictest mode.
-func ModeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
+// modeOf returns the mode of a type. A type that modes does not have is Ordered, the strictest mode.
+func modeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
 	if m, ok := modes[eventType]; ok {
 		return m
 	}

@@ -23,7 +23,7 @@ func (s *Store) Replay(ctx context.Context, r Replay) (Replayed, error) {
 	err := s.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		done = Replayed{}
 		q := newQueue(tx, s.events.retention)
-		got, err := q.holdRouter(store.Held, endpointRows.One(endpointKey(r.Team, r.Endpoint), store.Shared))
+		got, err := q.lockRouter(store.Held, endpointRows.One(endpointKey(r.Team, r.Endpoint), store.Shared))
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 	if !routed[e] {
 		return 0, fmt.Errorf("replay: %w: the message was never sent", healthlab.Precondition)
 	}
-	mode := ModeOf(r.Modes, e.Type)
+	mode := modeOf(r.Modes, e.Type)
 	again, err := q.againWith(to, e, mode)
 	switch {
 	case err != nil:
@@ -82,7 +82,7 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 		return 0, fmt.Errorf("replay: %w: the newer message %s replaces this one",
 			healthlab.Precondition, MessageID(again[len(again)-1].ID))
 	case emptied(again):
-		return 0, BodyDeleted()
+		return 0, bodyDeleted()
 	}
 	if err := q.loadUnfinished(again, []EndpointID{to.ID}); err != nil {
 		return 0, err
@@ -241,7 +241,7 @@ func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
 		if !routed[e] || ended[e] {
 			continue
 		}
-		n, err := q.recoverLost(to, e, ModeOf(r.Modes, e.Type))
+		n, err := q.recoverLost(to, e, modeOf(r.Modes, e.Type))
 		if err != nil {
 			return Replayed{}, err
 		}

@@ -61,9 +61,9 @@ func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (R
 	to := map[EndpointID]bool{}
 	for _, e := range arrivals {
 		for i := range endpoints[e.Team] {
-			if t := &endpoints[e.Team][i].Value; t.Wants(e.Event) {
+			if t := &endpoints[e.Team][i].Value; t.wants(e.Event) {
 				to[t.ID] = true
-				if err := q.enqueue(t, e.eventRow, ModeOf(modes, e.Type), TriggerEvent); err != nil {
+				if err := q.enqueue(t, e.eventRow, modeOf(modes, e.Type), TriggerEvent); err != nil {
 					return Routed{}, err
 				}
 			}
@@ -72,9 +72,9 @@ func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (R
 	return Routed{Events: len(arrivals), Endpoints: slices.Collect(maps.Keys(to))}, q.flush()
 }
 
-// holdRouter locks the row that counts deliveries. With the lock Skip, q.ids is nil if another transaction has
+// lockRouter locks the row that counts deliveries. With the lock Skip, q.ids is nil if another transaction has
 // it.
-func (q *queue) holdRouter(lock store.Lock, also ...store.Query) ([][]store.Row, error) {
+func (q *queue) lockRouter(lock store.Lock, also ...store.Query) ([][]store.Row, error) {
 	read := append([]store.Query{routerRows.One(routerKey, store.Plain), routerRows.One(routerKey, lock)}, also...)
 	got, err := q.tx.Read(read...)
 	if err != nil {
@@ -96,7 +96,7 @@ func (q *queue) holdRouter(lock store.Lock, also ...store.Query) ([][]store.Row,
 // transaction routes. A key to which a transaction appends is skipped.
 func (q *queue) unroutedKeys(most int) ([]*store.Entry[keyRow], error) {
 	due := store.Query{Key: keyRows.Key(store.Key{}), By: store.ByDue, Until: q.now, Limit: most, Lock: store.Skip}
-	got, err := q.holdRouter(store.Skip, due)
+	got, err := q.lockRouter(store.Skip, due)
 	if err != nil || q.ids == nil {
 		return nil, err
 	}
@@ -224,8 +224,8 @@ func (q *queue) loadLanes(arrivals []arrival, endpoints map[healthlab.TeamID][]*
 	var places []lanePlace
 	for _, e := range arrivals {
 		for _, to := range endpoints[e.Team] {
-			if to.Value.Wants(e.Event) {
-				mode := ModeOf(modes, e.Type)
+			if to.Value.wants(e.Event) {
+				mode := modeOf(modes, e.Type)
 				p := placeOf(&to.Value, &e.Event, mode)
 				places = append(places, p)
 				wishes = append(wishes, wish{p, SupersedeKey(e.Event, mode)})

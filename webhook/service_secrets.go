@@ -85,7 +85,7 @@ func rotate(secrets []SealedSecret, fresh SealedSecret, grace time.Duration) []S
 		if old.ExpiresAt.IsZero() {
 			old.ExpiresAt = at.Add(grace)
 		}
-		if old.Active(at) && len(out) < maxSecrets {
+		if old.active(at) && len(out) < maxSecrets {
 			out = append(out, old)
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Service) Headers(ctx context.Context, team healthlab.TeamID, id Endpoin
 	}
 	out := Headers{Values: map[string]string{}, Sensitive: []string{}}
 	for _, h := range e.Headers {
-		if SensitiveHeader(h.Name) {
+		if sensitiveHeader(h.Name) {
 			out.Sensitive = append(out.Sensitive, h.Name)
 			continue
 		}

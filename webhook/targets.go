@@ -269,7 +269,7 @@ func (ts *targets) keep(o *opened) {
 func (o *opened) active(at time.Time) []Secret {
 	out := make([]Secret, 0, len(o.secrets))
 	for i := range o.secrets {
-		if s := &o.secrets[i]; s.sealed.Active(at) {
+		if s := &o.secrets[i]; s.sealed.active(at) {
 			out = append(out, s.secret)
 		}
 	}
@@ -363,7 +363,7 @@ func (ts *targets) disableFailing(ctx context.Context, now time.Time) error {
 	for _, e := range failing {
 		event, disabled := ts.opts.NewID(), false
 		_, err := ts.endpoints.Update(ctx, e.Team, e.ID, func(e *Endpoint) ([]healthlab.Event, error) {
-			if disabled = !e.Disabled && e.Health.ShouldDisable(now); !disabled {
+			if disabled = !e.Disabled && e.Health.shouldDisable(now); !disabled {
 				return nil, nil
 			}
 			return []healthlab.Event{e.disable(DisabledFailing, now, event)}, nil

@@ -355,7 +355,7 @@ func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 			d.Ticks = append(d.Ticks, tick{At: y(float64(i)), Label: text})
 		}
 	} else {
-		low, high = widen(p.reach(low, high))
+		low, high = widen(p.withReferences(low, high))
 		ticks := numberTicks(low, high)
 		low, high = min(low, ticks[0]), max(high, ticks[len(ticks)-1])
 		scale(low, high)
@@ -461,8 +461,8 @@ func (l *line) spread() band {
 	return b
 }
 
-// reach returns the scale of a panel, extended so that it includes the reference ranges.
-func (p *panel) reach(low, high float64) (float64, float64) {
+// withReferences returns the scale of a panel, extended so that it includes the reference ranges.
+func (p *panel) withReferences(low, high float64) (float64, float64) {
 	least, bounded := low, false
 	for _, r := range p.ranges {
 		for _, bound := range []*float64{r.low, r.high} {

@@ -95,9 +95,8 @@ func (e *Store) queueEach(rows []*store.Write, queue func(t *table, s *statement
 	}
 }
 
-// wasChanged checks a plain update of one row, which reports a changed revision by a count of 0.
 func wasChanged(tag pgconn.CommandTag) error {
-	if tag.RowsAffected() != 1 {
+	if tag.RowsAffected() != 1 { // another transaction changed the revision
 		return store.ErrStale
 	}
 	return nil

@@ -55,7 +55,7 @@ func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler
 			case len(found) == 0:
 				http.Error(w, "no user of the team is connected to this provider with that name", http.StatusNotFound)
 			default:
-				c.WithdrawFor(name, found...)
+				c.withdrawFor(name, found...)
 				w.WriteHeader(http.StatusNoContent)
 			}
 		}

@@ -159,9 +159,9 @@ func (c *Connector) Withdraw(name string) {
 	}
 }
 
-// WithdrawFor withdraws the consent of an account for some users, until a person signs in again. Other users of the
+// withdrawFor withdraws the consent of an account for some users, until a person signs in again. Other users of the
 // account are not affected.
-func (c *Connector) WithdrawFor(name string, users ...healthlab.UserID) {
+func (c *Connector) withdrawFor(name string, users ...healthlab.UserID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, u := range users {

@@ -178,7 +178,7 @@ func (d *day) workout() []healthdata.Summary {
 		AverageHR: ptr(int64(math.Round(mean(bpm)))), MaxHR: ptr(int64(slices.Max(bpm))), Calories: ptr(round(active, 0)),
 		Sport: healthdata.SportOf(t.sport), MovingTime: ptr(int64(length / time.Second)), HRZones: healthdata.HeartRateZones(bpm, seconds, 220-d.age),
 	}
-	w.ExternalID = WorkoutID(d.user, d.date).String()
+	w.ExternalID = workoutID(d.user, d.date).String()
 	if t.speed > 0 {
 		w.Distance, w.AverageSpeed = ptr(round(t.speed*length.Seconds(), 0)), ptr(round(t.speed, 2))
 	}

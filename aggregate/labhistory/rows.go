@@ -8,9 +8,9 @@ import (
 )
 
 // Rows returns the rows of the table lab_result, for aggregate.Options.LabResults. Errors as of
-// [Service.All].
+// [Service.allHistories].
 func (s *Service) Rows(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
-	all, err := s.All(ctx, team, user)
+	all, err := s.allHistories(ctx, team, user)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthla
 	if err != nil {
 		return Page{}, fmt.Errorf("list laboratory results: %w", err)
 	}
-	all, err := s.All(ctx, team, user)
+	all, err := s.allHistories(ctx, team, user)
 	if err != nil {
 		return Page{}, err
 	}
@@ -132,9 +132,9 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthla
 	return page, nil
 }
 
-// All returns all results of a person, in the order of [Page]. NotFound if the team has no such
+// allHistories returns all results of a person, in the order of [Page]. NotFound if the team has no such
 // user.
-func (s *Service) All(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Result, error) {
+func (s *Service) allHistories(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Result, error) {
 	ok, err := s.users.HasUser(ctx, team, user)
 	if err == nil && !ok {
 		err = fmt.Errorf("user %s %w", user, healthlab.NotFound)

@@ -57,7 +57,7 @@ var mayImport = forSuites(map[string][]string{
 	"healthdata/series":             {".", "store", "internal/fsm", "internal/work"},
 	"healthdata/internal/check":     {".", "store"},
 	"healthdata":                    {".", "store", "internal/fsm", "internal/nearest", "internal/work", "internal/ucum", "healthdata/series", "healthdata/internal/check"},
-	"healthdata/organisation":       {".", "store", "healthdata/internal/check"},
+	"healthdata/organisation":       {".", "store", "internal/work", "healthdata/internal/check"},
 	"healthdata/teamsettings":       {".", "store", "internal/nearest", "healthdata", "healthdata/internal/check"},
 	"healthdata/tables":             {".", "store", "healthdata", "healthdata/internal/check"},
 	"linking":                       {".", "store", "internal/nearest", "internal/fsm", "internal/work", "healthdata", "healthdata/series"},

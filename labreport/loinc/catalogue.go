@@ -222,8 +222,8 @@ func (t *Table) Find(name string) ([]Found, error) {
 	return out, nil
 }
 
-// Known returns how well the name matches exactly, in a folded form. It is fast, for many parts of a line.
-func (t *Table) Known(name string) float64 {
+// has returns how well the name matches exactly, in a folded form. It is fast, for many parts of a line.
+func (t *Table) has(name string) float64 {
 	found := map[int]float64{}
 	t.exact(found, name, 1)
 	best := 0.0

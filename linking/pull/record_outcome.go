@@ -78,7 +78,7 @@ func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error 
 	if errors.As(cause, &hint) {
 		wait = min(hint.RetryAfter(), maxBlock)
 	}
-	s.failures.Log(ctx, s.opts.Log, s.now(), t.Provider+" "+string(class), "pull failed", cause, "task", t.Key, "trace", t.Trace(), "class", string(class))
+	s.failures.Log(ctx, s.opts.Log, s.now(), t.Provider+" "+string(class), "pull failed", cause, "task", t.Key, "trace", t.trace(), "class", string(class))
 	now, tried := s.now(), t
 	if tried.fail(class, wait, now, &s.opts) && over == nil && t.Kind == History { // logged before it is stored, because the process may stop between
 		if err := s.releaseFollowers(ctx, &t); err != nil {
@@ -106,7 +106,7 @@ func (t *Task) count(items []linking.PullItem) (n int) {
 
 // logRefused logs refused items with the first reason. A page without a stored item is a failure.
 func (s *Service) logRefused(ctx context.Context, t *Task, bad []RefusedItem, all bool) {
-	attrs := []any{"task", t.Key, "trace", t.Trace(), "items", len(bad)}
+	attrs := []any{"task", t.Key, "trace", t.trace(), "items", len(bad)}
 	if why := bad[0].Reasons; len(why) > 0 {
 		attrs = append(attrs, "reason", why[0].Field+": "+why[0].Message)
 	}

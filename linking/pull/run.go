@@ -178,7 +178,7 @@ func (s *Service) pull(ctx context.Context, j job) error {
 	}
 	page, err := s.ask(ctx, s.puller(c), linking.PullRequest{
 		Secret: access.Secret, User: t.User, ExternalUserID: c.ExternalUserID, Resource: t.Resource, With: with,
-		From: from, To: to, Zone: u.Location(), Cursor: t.Cursor, Trace: t.Trace(),
+		From: from, To: to, Zone: u.Location(), Cursor: t.Cursor, Trace: t.trace(),
 	})
 	if err != nil {
 		return s.recordRefusal(ctx, t, c, access, err)

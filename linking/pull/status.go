@@ -190,7 +190,7 @@ func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
 			x.Error = &why
 		}
 		if p == nil || p.Class == classCloud {
-			trace := t.Trace()
+			trace := t.trace()
 			x.Trace = &trace
 		}
 		out.Pulled[t.Resource] = x

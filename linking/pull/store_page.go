@@ -78,7 +78,7 @@ func (s *Service) storePage(ctx context.Context, t Task, followers []Task, c *he
 		return done, nil
 	})
 	if err == nil && fetched && begun.Kind == History {
-		s.opts.Log.InfoContext(ctx, "history fetched", "task", begun.Key, "trace", begun.Trace())
+		s.opts.Log.InfoContext(ctx, "history fetched", "task", begun.Key, "trace", begun.trace())
 	}
 	s.Wake()
 	return err

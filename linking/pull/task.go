@@ -141,9 +141,9 @@ type DayCount struct {
 // StoredDays is the number of days of [DayCount] that are kept.
 const StoredDays = 14
 
-// Trace names the run in logs and traces: a trace-id of W3C Trace Context, 32 hexadecimal digits. A history has
+// trace names the run in logs and traces: a trace-id of W3C Trace Context, 32 hexadecimal digits. A history has
 // one id from its scheduling to its end; new data has one id for each fetch. All processes compute the same id.
-func (t *Task) Trace() string {
+func (t *Task) trace() string {
 	at := t.ScheduledAt
 	if t.Kind == News {
 		at = t.StartedAt

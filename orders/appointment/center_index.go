@@ -27,7 +27,7 @@ type atlasLab struct {
 // NewCenterIndex checks centers and returns an index of them. Invalid lists every problem: missing fields,
 // duplicate codes, positions that are not on earth, unknown time zones.
 func NewCenterIndex(centers []Center) (*CenterIndex, error) {
-	if err := CheckCenters(centers); err != nil {
+	if err := checkCenters(centers); err != nil {
 		return nil, err
 	}
 	a := &CenterIndex{labs: map[int]*atlasLab{}}
@@ -47,9 +47,9 @@ func NewCenterIndex(centers []Center) (*CenterIndex, error) {
 	return a, nil
 }
 
-// CheckCenters returns Invalid with every problem of the centers, by their position in the list.
+// checkCenters returns Invalid with every problem of the centers, by their position in the list.
 // Implementations of [Centers] that store centers call it.
-func CheckCenters(centers []Center) error {
+func checkCenters(centers []Center) error {
 	var p healthlab.Problems
 	type code struct {
 		lab  int
@@ -125,9 +125,9 @@ func (a *CenterIndex) CentersNear(_ context.Context, q CenterQuery) (CentersNear
 	}
 	var hits []hit
 	x, y, z := q.Near.Vector()
-	most := Chord(q.Miles)
+	most := chord(q.Miles)
 	offers := map[PSCCapability]bool{}
-	for _, cell := range CellsWithin(q.Near, q.Miles) {
+	for _, cell := range cellsWithin(q.Near, q.Miles) {
 		for _, i := range l.cells[cell] {
 			p := &l.points[i]
 			if d := chord2(p[0]-x, p[1]-y, p[2]-z); d <= most && l.centers[i].has(q.Capabilities) {
@@ -146,12 +146,12 @@ func (a *CenterIndex) CentersNear(_ context.Context, q CenterQuery) (CentersNear
 	for c := range offers {
 		out.Capabilities = append(out.Capabilities, c)
 	}
-	SortCapabilities(out.Capabilities)
+	sortCapabilities(out.Capabilities)
 	return out, nil
 }
 
-// SortCapabilities sorts capabilities in the order of [PSCCapabilities]; others follow by name.
-func SortCapabilities(list []PSCCapability) {
+// sortCapabilities sorts capabilities in the order of [PSCCapabilities]; others follow by name.
+func sortCapabilities(list []PSCCapability) {
 	rank := func(c PSCCapability) int {
 		if i := slices.Index(PSCCapabilities(), c); i >= 0 {
 			return i

@@ -42,7 +42,7 @@ func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 const earthMiles = 6371.0088 / 1.609344
 
 // Vector returns the position as a point on a sphere of radius 1. The farther two places are apart, the longer
-// the straight line between their points ([Chord]), so indexes can compare distances without trigonometry.
+// the straight line between their points ([chord]), so indexes can compare distances without trigonometry.
 func (l LngLat) Vector() (x, y, z float64) {
 	lng, lat := l.Lng*math.Pi/180, l.Lat*math.Pi/180
 	return math.Cos(lat) * math.Cos(lng), math.Cos(lat) * math.Sin(lng), math.Sin(lat)
@@ -56,9 +56,9 @@ func (l LngLat) Miles(to LngLat) float64 {
 	return 2 * earthMiles * math.Asin(min(1, math.Sqrt(chord2(x-u, y-v, z-w))/2))
 }
 
-// Chord returns the squared length of the straight line between two places, on a sphere of radius 1, from their
+// chord returns the squared length of the straight line between two places, on a sphere of radius 1, from their
 // distance along the earth's surface in statute miles.
-func Chord(miles float64) float64 {
+func chord(miles float64) float64 {
 	c := 2 * math.Sin(min(max(miles, 0)/earthMiles, math.Pi)/2)
 	return c * c
 }
@@ -80,9 +80,9 @@ func (l LngLat) Cell() int {
 	return lat*360 + lng
 }
 
-// CellsWithin returns every grid cell that has a place within a distance in miles, and perhaps some more cells,
+// cellsWithin returns every grid cell that has a place within a distance in miles, and perhaps some more cells,
 // ascending.
-func CellsWithin(l LngLat, miles float64) []int {
+func cellsWithin(l LngLat, miles float64) []int {
 	degrees := max(miles, 0)/earthMiles*180/math.Pi + 1e-9 // a margin for rounding errors
 	// The north pole is in the cells just south of it.
 	south, north := min(int(math.Floor(max(l.Lat-degrees, -90))), 89), min(int(math.Floor(min(l.Lat+degrees, 90))), 89)

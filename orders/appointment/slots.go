@@ -318,7 +318,7 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	case len(req.SiteCodes) == 0 && req.Zip == "":
 		return rules.Broken(PlaceMissing, "site_codes or zip_code is required")
 	case len(req.SiteCodes) == 0 && req.NoRadius:
-		return rules.Broken(PlaceMissing, "radius must be left out if zip_code is not given")
+		return rules.Broken(PlaceMissing, "radius must be 10, 20, 25, 50 or 100, or be left out, if zip_code is given")
 	case len(req.SiteCodes) > maxSites:
 		return rules.Broken(TooManySites, "site_codes: must have at most 3 codes")
 	case provider.PatientManaged && !settings.PatientManagedPSC:

@@ -85,18 +85,18 @@ type LabTestPage struct {
 	Next string
 }
 
-// Normal checks the query and returns it with its defaults set, so that every Source applies the same defaults.
+// normalized checks the query and returns it with its defaults set, so that every Source applies the same defaults.
 // Invalid lists every problem.
-func (q MarkerQuery) Normal() (MarkerQuery, error) {
+func (q MarkerQuery) normalized() (MarkerQuery, error) {
 	var p healthlab.Problems
 	CheckPage(&p, &q.Page, &q.Size)
 	q.Name = strings.TrimSpace(q.Name)
 	return q, p.Err()
 }
 
-// Normal checks the query and returns it with its defaults set, so that every Source applies the same defaults.
+// normalized checks the query and returns it with its defaults set, so that every Source applies the same defaults.
 // Invalid lists every problem.
-func (q LabTestQuery) Normal() (LabTestQuery, error) {
+func (q LabTestQuery) normalized() (LabTestQuery, error) {
 	var p healthlab.Problems
 	if q.Generation == "" {
 		q.Generation = GeneratedManual

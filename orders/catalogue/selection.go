@@ -50,7 +50,7 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 	}
 	if len(found) == 1 && len(added) == 0 {
 		found[0].Markers = slices.Clone(found[0].Markers)
-		tellMarkersApart(found[0].Markers)
+		numberEqualMarkers(found[0].Markers)
 		return Chosen{found[0], method}, nil
 	}
 	return Chosen{BuildLabTest(found, added, lab, method, id), method}, nil
@@ -215,19 +215,19 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	return method, nil
 }
 
-// tellMarkersApart appends numbers to the names of markers with the same name.
-func tellMarkersApart(markers []Marker) {
+// numberEqualMarkers appends numbers to the names of markers with the same name.
+func numberEqualMarkers(markers []Marker) {
 	var names []string
 	for _, m := range markers {
 		names = append(names, m.Name)
 	}
-	for i, name := range tellApart(names) {
+	for i, name := range numberEqualNames(names) {
 		markers[i].Name = name
 	}
 }
 
-// tellApart adds numbers to names that occur before: Glucose, Glucose (2).
-func tellApart(names []string) []string {
+// numberEqualNames adds numbers to names that occur before: Glucose, Glucose (2).
+func numberEqualNames(names []string) []string {
 	out := make([]string, 0, len(names))
 	for i, name := range names {
 		for n := 2; slices.Contains(out, name) || name != names[i] && slices.Contains(names, name); n++ {
@@ -271,8 +271,8 @@ func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMe
 		}
 	}
 	slices.SortFunc(t.Markers, func(a, b Marker) int { return cmp.Compare(a.ID, b.ID) })
-	t.Name = strings.Join(tellApart(names), " + ")
-	tellMarkersApart(t.Markers)
+	t.Name = strings.Join(numberEqualNames(names), " + ")
+	numberEqualMarkers(t.Markers)
 	t.CommonTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.CommonTATDays })
 	t.WorstCaseTATDays = SlowestTurnaround(t.Markers, func(m Marker) *int { return m.WorstCaseTATDays })
 	return t

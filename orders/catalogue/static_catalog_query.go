@@ -52,7 +52,7 @@ type searchableMarker struct {
 
 // FindMarkers implements [Source].
 func (b *StaticCatalog) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPage, error) {
-	q, err := q.Normal()
+	q, err := q.normalized()
 	if err != nil {
 		return MarkerPage{}, err
 	}
@@ -123,7 +123,7 @@ func cut[T any](s []T, page, size int) []T {
 // FindLabTests implements [Source]. A test's position in the catalogue stands for its times of creation and
 // change.
 func (b *StaticCatalog) FindLabTests(_ context.Context, q LabTestQuery) (LabTestPage, error) {
-	q, err := q.Normal()
+	q, err := q.normalized()
 	if err != nil {
 		return LabTestPage{}, err
 	}

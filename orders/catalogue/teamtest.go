@@ -414,7 +414,7 @@ func (s teamCatalogue) LabTests(ctx context.Context, team healthlab.TeamID, ids 
 
 // FindLabTests implements [Source]. Tests of the catalogue count as older than those that teams made.
 func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error) {
-	q, err := q.Normal()
+	q, err := q.normalized()
 	if err != nil {
 		return LabTestPage{}, err
 	}

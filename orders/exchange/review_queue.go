@@ -68,7 +68,7 @@ func (v Reviews) List(ctx context.Context, q ResultQuery) (UnmatchedPage, error)
 	if err != nil {
 		return UnmatchedPage{}, err
 	}
-	if q, err = q.Normal(); err != nil {
+	if q, err = q.normalized(); err != nil {
 		return UnmatchedPage{}, err
 	}
 	q.Escalated = true // without results for operations that the team has not passed on itself
@@ -215,7 +215,7 @@ func (s *Service) Operations() Operations { return Operations{s} }
 // ignored. Errors as [Reviews.List].
 func (d Operations) Waiting(ctx context.Context, q ResultQuery) (UnmatchedPage, error) {
 	q.Status, q.Escalated = MatchPendingOps, false
-	q, err := q.Normal()
+	q, err := q.normalized()
 	if err != nil {
 		return UnmatchedPage{}, err
 	}

@@ -92,7 +92,7 @@ func (v reviewRows) Result(ctx context.Context, team healthlab.TeamID, id RawRes
 
 // Results implements [ReviewStore].
 func (v reviewRows) Results(ctx context.Context, q ResultQuery) (ResultPage, error) {
-	q, err := q.Normal()
+	q, err := q.normalized()
 	if err != nil {
 		return ResultPage{}, err
 	}

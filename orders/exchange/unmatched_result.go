@@ -277,8 +277,8 @@ func (r *RawResult) Owner() healthlab.UserID {
 	return r.Subject
 }
 
-// Normal checks the query and sets its defaults. Invalid lists every problem.
-func (q ResultQuery) Normal() (ResultQuery, error) {
+// normalized checks the query and sets its defaults. Invalid lists every problem.
+func (q ResultQuery) normalized() (ResultQuery, error) {
 	var p healthlab.Problems
 	if q.Limit == 0 {
 		q.Limit = catalogue.DefaultPageSize
@@ -301,11 +301,11 @@ func (q ResultQuery) Normal() (ResultQuery, error) {
 
 // Match reports whether a result matches the query.
 func (q *ResultQuery) Match(r *RawResult) bool {
-	return q.MatchClear(r) && terms.HaveOne(r.SearchTerms(), q.SearchTerms())
+	return q.matchClear(r) && terms.HaveOne(r.searchTerms(), q.searchTerms())
 }
 
-// MatchClear is Match without Search, because a store may encrypt the fields that Search compares.
-func (q *ResultQuery) MatchClear(r *RawResult) bool {
+// matchClear is Match without Search, because a store may encrypt the fields that Search compares.
+func (q *ResultQuery) matchClear(r *RawResult) bool {
 	at := r.CreatedAt
 	switch {
 	case r.Team != q.Team,
@@ -321,30 +321,30 @@ func (q *ResultQuery) MatchClear(r *RawResult) bool {
 	return true
 }
 
-// SearchTerms returns the search terms of a result, without duplicates.
-func (r *RawResult) SearchTerms() []string {
-	return slices.Concat(terms.Of(terms.Patient, r.ReportedName()), terms.Born(r.ReportedDOB()))
+// searchTerms returns the search terms of a result, without duplicates.
+func (r *RawResult) searchTerms() []string {
+	return slices.Concat(terms.Of(terms.Patient, r.reportedName()), terms.Born(r.reportedDOB()))
 }
 
-// SearchTerms returns lists of search terms, as [orders.Query.SearchTerms] does: a result that matches Search
+// searchTerms returns lists of search terms, as [orders.Query.searchTerms] does: a result that matches Search
 // has all terms of at least one list.
-func (q *ResultQuery) SearchTerms() [][]string {
+func (q *ResultQuery) searchTerms() [][]string {
 	if q.Search == "" {
 		return nil
 	}
 	return [][]string{terms.Wanted(terms.Patient, q.Search), {terms.BirthDate + q.Search}}
 }
 
-// ReportedName returns the reported first and last name after [healthlab.FoldText]; empty if there is none.
-func (r *RawResult) ReportedName() string {
+// reportedName returns the reported first and last name after [healthlab.FoldText]; empty if there is none.
+func (r *RawResult) reportedName() string {
 	if r.Patient == nil {
 		return ""
 	}
 	return healthlab.FoldText(rules.Join(r.Patient.FirstName, r.Patient.LastName))
 }
 
-// ReportedDOB returns the reported birth date as YYYY-MM-DD; empty if there is none.
-func (r *RawResult) ReportedDOB() string {
+// reportedDOB returns the reported birth date as YYYY-MM-DD; empty if there is none.
+func (r *RawResult) reportedDOB() string {
 	if r.Patient == nil || r.Patient.DOB == nil {
 		return ""
 	}

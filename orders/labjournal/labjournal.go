@@ -26,7 +26,7 @@ import (
 // All methods are safe for concurrent use, by any number of processes, and atomic. A call returns after its
 // writes are durable, because the laboratory then gets its acknowledgement and does not repeat the message. If
 // the context has ended before a call, the call writes nothing and returns its error. Arguments and results are
-// copies. Names that [CheckNames] refuses are [healthlab.Invalid].
+// copies. Names that [checkNames] refuses are [healthlab.Invalid].
 //
 // healthdata.Users.Erase removes records of the user with their deliveries, and messages about the user. The
 // data of a user who is deleted and not erased is returned: orders.Service hides the order.
@@ -43,7 +43,7 @@ type Store interface {
 	// false.
 	//
 	// The raw message is stored with the first record of the numbers, or while it waits for review (see
-	// [Owner]); otherwise only its key is stored. The delivery that Resolves names leaves the review;
+	// [ownerOf]); otherwise only its key is stored. The delivery that Resolves names leaves the review;
 	// [healthlab.NotFound] if it was not under review.
 	Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (bool, error)
 
@@ -121,9 +121,9 @@ type Entry struct {
 	Message
 }
 
-// Owner returns the record that a delivery is stored with: that of the first number with a record; nil if there
+// ownerOf returns the record that a delivery is stored with: that of the first number with a record; nil if there
 // is none or if the delivery waits for review.
-func Owner(records map[string]*Record, numbers []string, review string) *Record {
+func ownerOf(records map[string]*Record, numbers []string, review string) *Record {
 	if review != "" {
 		return nil
 	}
@@ -135,9 +135,9 @@ func Owner(records map[string]*Record, numbers []string, review string) *Record 
 	return nil
 }
 
-// CheckNames returns [healthlab.Invalid] if name, the number of a record or the key of a delivery, is empty, or
+// checkNames returns [healthlab.Invalid] if name, the number of a record or the key of a delivery, is empty, or
 // if a store cannot store one of the texts. Stores call it before they write.
-func CheckNames(lab, name string, numbers ...string) error {
+func checkNames(lab, name string, numbers ...string) error {
 	if name == "" {
 		return fmt.Errorf("%w: a delivery must have a number and a key", healthlab.Invalid)
 	}

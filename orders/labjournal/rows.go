@@ -170,7 +170,7 @@ func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID
 
 // Open implements [Store].
 func (v rows) Open(ctx context.Context, lab string, r Record) (out Record, err error) {
-	if err := CheckNames(lab, r.Number); err != nil {
+	if err := checkNames(lab, r.Number); err != nil {
 		return Record{}, err
 	}
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -213,7 +213,7 @@ func recordOf(tx store.Tx, lab, number string, lock store.Lock) (*store.Entry[re
 
 // Record implements [Store].
 func (v rows) Record(ctx context.Context, lab, number string) (Record, error) {
-	if err := CheckNames(lab, number); err != nil {
+	if err := checkNames(lab, number); err != nil {
 		return Record{}, err
 	}
 	owner, err := recordOwners.LookOne(ctx, v.s, recordOwners.Key(store.Key{ID: digest(lab, number)}))
@@ -235,7 +235,7 @@ func (v rows) Record(ctx context.Context, lab, number string) (Record, error) {
 
 // Take implements [Store].
 func (v rows) Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (fresh bool, err error) {
-	if err := CheckNames(lab, d.Key, numbers...); err != nil {
+	if err := checkNames(lab, d.Key, numbers...); err != nil {
 		return false, err
 	}
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -331,7 +331,7 @@ func (t *taking) take(d Delivery, numbers []string, change Change) error {
 	t.head.Place++
 	kept := deliveryRow{Lab: t.lab, Team: d.Team, Place: t.head.Place, Delivery: d}
 	kept.Delivery.Place, kept.Delivery.At, kept.Delivery.Review, kept.Delivery.Resolves = t.head.Place, healthlab.At(d.At).Time, out.Review, 0
-	if owner := Owner(found, numbers, out.Review); owner != nil {
+	if owner := ownerOf(found, numbers, out.Review); owner != nil {
 		r := stored[owner.Number].Value
 		kept.Number, kept.Team, kept.User = r.Number, r.Team, r.User
 	} else if out.Review == "" {
@@ -371,7 +371,7 @@ func (t *taking) addDelivery(d *deliveryRow) error {
 
 // Deliveries implements [Store].
 func (v rows) Deliveries(ctx context.Context, lab, number string) ([]Delivery, error) {
-	if err := CheckNames(lab, number); err != nil {
+	if err := checkNames(lab, number); err != nil {
 		return nil, err
 	}
 	id := digest(lab, number)

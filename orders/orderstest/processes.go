@@ -240,15 +240,15 @@ func RunConcurrentCreates(t *testing.T, newProcesses func(t testing.TB) []Proces
 	var wait sync.WaitGroup
 	answers, errs := make([]map[string]int, len(processes)), make([]error, len(processes))
 	for i, p := range processes {
-		wait.Go(func() { answers[i], errs[i] = CreateOnce(t.Context(), p, team, callers/len(processes)) })
+		wait.Go(func() { answers[i], errs[i] = createOnce(t.Context(), p, team, callers/len(processes)) })
 	}
 	wait.Wait()
 	require.NoError(t, errors.Join(errs...))
-	RequireCreatedOnce(t, processes[0].Orders, team, callers, answers...)
+	requireCreatedOnce(t, processes[0].Orders, team, callers, answers...)
 }
 
-// RequireCreatedOnce checks the results of CreateOnce: all callers have the answer for the one order.
-func RequireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, callers int, answers ...map[string]int) {
+// requireCreatedOnce checks the results of createOnce: all callers have the answer for the one order.
+func requireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, callers int, answers ...map[string]int) {
 	t.Helper()
 	all := map[string]int{}
 	for _, some := range answers {
@@ -267,9 +267,9 @@ func RequireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, cal
 	}
 }
 
-// CreateOnce sends concurrent requests with one idempotency key through a process, retries each as long as its
+// createOnce sends concurrent requests with one idempotency key through a process, retries each as long as its
 // error allows, and returns how often each answer came.
-func CreateOnce(ctx context.Context, p Process, team healthlab.TeamID, callers int) (map[string]int, error) {
+func createOnce(ctx context.Context, p Process, team healthlab.TeamID, callers int) (map[string]int, error) {
 	w, err := newWalker(team, p)
 	if err != nil {
 		return nil, err

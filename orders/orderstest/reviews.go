@@ -88,8 +88,8 @@ func reviewEvent(r exchange.RawResult, what string) healthlab.Event {
 	return healthlab.Event{ID: conformance.Named(r.Team.String() + r.ID.String() + what), Type: "labtest.match_review." + what, Team: r.Team, Key: r.ID.String(), At: noon, Data: []byte(`{"n":1}`)}
 }
 
-// told returns the number of events about the result named 1.
-func (h ReviewsHarness) told(t *testing.T, team string) int {
+// reviewEvents returns the number of events about the result named 1.
+func (h ReviewsHarness) reviewEvents(t *testing.T, team string) int {
 	t.Helper()
 	n := 0
 	for _, what := range []string{"created", "updated"} {
@@ -149,7 +149,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		want := rawResult("a", "1", noon)
 		want.Revision = 1
 		require.Equal(t, want, got)
-		require.Equal(t, 1, h.told(t, "a"))
+		require.Equal(t, 1, h.reviewEvents(t, "a"))
 		*got.Patient.FirstName = "changed"
 		again, err := h.Reviews.Result(t.Context(), want.Team, want.ID)
 		require.NoError(t, err)
@@ -163,7 +163,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		kept, err := h.Reviews.Result(t.Context(), other.Team, other.ID)
 		require.NoError(t, err)
 		require.Equal(t, "nothing matches", kept.Reason)
-		require.Equal(t, 1, h.told(t, "a"), "and nothing is told")
+		require.Equal(t, 1, h.reviewEvents(t, "a"), "and nothing is told")
 		h.held(t, rawResult("b", "1", noon)) // another team may have a result with the same id
 	},
 	"Insert/OfNobody": func(t *testing.T, h ReviewsHarness) {
@@ -172,7 +172,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), r, []healthlab.Event{reviewEvent(r, "created")}), healthlab.NotFound)
 		_, err := h.Reviews.Result(t.Context(), r.Team, r.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		require.Zero(t, h.told(t, "a"))
+		require.Zero(t, h.reviewEvents(t, "a"))
 		r.Subject = healthlab.UserID{}
 		h.held(t, r) // a result of an unknown person
 		r = rawResult("a", "2", noon)
@@ -207,7 +207,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		require.Equal(t, got, kept)
 		require.Equal(t, "no", *kept.Note)
-		require.Equal(t, 2, h.told(t, "a"))
+		require.Equal(t, 2, h.reviewEvents(t, "a"))
 	},
 	"Update/ErrorWritesNothing": func(t *testing.T, h ReviewsHarness) {
 		before := h.held(t, rawResult("a", "1", noon))
@@ -220,7 +220,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		kept, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("1"))
 		require.NoError(t, err)
 		require.Equal(t, before, kept)
-		require.Equal(t, 1, h.told(t, "a"))
+		require.Equal(t, 1, h.reviewEvents(t, "a"))
 	},
 	"Update/NoLostUpdates": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
@@ -375,7 +375,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		require.NotNil(t, kept.Results)
 		require.Equal(t, o.Revision+1, kept.Revision)
-		require.Equal(t, 2, h.told(t, "a"))
+		require.Equal(t, 2, h.reviewEvents(t, "a"))
 	},
 	"Assign/NewOrder": func(t *testing.T, h ReviewsHarness) {
 		h.held(t, rawResult("a", "1", noon))
@@ -451,7 +451,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		before := h.held(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
 		no := errors.New("no")
-		told := h.told(t, "a")
+		told := h.reviewEvents(t, "a")
 		for name, change := range conformance.Sorted(map[string]exchange.AssignChange{
 			"refused": func(item *exchange.RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 				_, _ = accepted(item, was, made)
@@ -480,7 +480,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 				require.Equal(t, o.Revision, old.Revision)
 				_, err = h.Orders.Get(t.Context(), made.TeamID, made.ID)
 				require.ErrorIs(t, err, healthlab.NotFound)
-				require.Equal(t, told, h.told(t, "a"))
+				require.Equal(t, told, h.reviewEvents(t, "a"))
 			})
 		}
 	},

@@ -130,7 +130,7 @@ func ReadRegistry(r io.Reader) (*Registry, error) {
 	d.DisallowUnknownFields()
 	var c RegistryContents
 	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%w: registry: must be JSON of the form of RegistryData", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: registry: must be JSON of the form of RegistryContents", healthlab.Invalid)
 	}
 	return NewRegistry(c)
 }

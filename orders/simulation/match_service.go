@@ -52,7 +52,7 @@ type MatchTests struct {
 // NewMatchTests returns MatchTests over the orders of an exchange. Both arguments are required.
 func NewMatchTests(of *exchange.Service, store MatchTestStore, opts *MatchTestOptions) (*MatchTests, error) {
 	if of == nil || store == nil {
-		return nil, fmt.Errorf("%w: simulation.New: an exchange and a store are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: simulation.NewMatchTests: an exchange and a store are required", healthlab.Invalid)
 	}
 	s := &MatchTests{orders: of.Orders(), labs: of, store: store}
 	if opts != nil {

@@ -110,8 +110,8 @@ type PublishedJob struct {
 	DownloadPath *string `json:"download_path"`
 }
 
-// Published returns the job as the HTTP API returns it.
-func (j *Job) Published() PublishedJob {
+// published returns the job as the HTTP API returns it.
+func (j *Job) published() PublishedJob {
 	p := PublishedJob{ID: j.ID, UserID: j.User, Status: j.Status, FilesDone: j.Next, Bytes: j.packed(), CreatedAt: healthlab.At(j.CreatedAt)}
 	if j.Files != nil {
 		total := len(j.Files)

@@ -33,10 +33,10 @@ func jobKey(team healthlab.TeamID, id JobID) store.Key {
 }
 
 func (r rowStore) Insert(ctx context.Context, j Job, most int) error {
-	if err := CheckJob(&j); err != nil {
+	if err := checkJob(&j); err != nil {
 		return err
 	}
-	j, err := j.Normal()
+	j, err := j.normalized()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (r rowStore) Update(ctx context.Context, team healthlab.TeamID, id JobID, c
 // putJob replaces the stored job e by next, with the next Revision, and returns next as it is stored.
 func putJob(tx store.Tx, e *store.Entry[Job], next Job) (Job, error) {
 	next.Revision = e.Revision + 1
-	next, err := next.Normal()
+	next, err := next.normalized()
 	if err != nil {
 		return Job{}, err
 	}

@@ -136,7 +136,7 @@ func (s *Service) Start(ctx context.Context, team healthlab.TeamID, user healthl
 	case s.wake <- struct{}{}:
 	default:
 	}
-	return j.Published(), nil
+	return j.published(), nil
 }
 
 // Get returns the state of a user's export. It returns the RuleErrors [RuleUserNotFound] and [RuleExportNotFound]
@@ -146,7 +146,7 @@ func (s *Service) Get(ctx context.Context, team healthlab.TeamID, user healthlab
 	if err != nil {
 		return PublishedJob{}, fmt.Errorf("read export: %w", err)
 	}
-	return j.Published(), nil
+	return j.published(), nil
 }
 
 // List returns the exports of a user, oldest first. It returns the RuleError [RuleUserNotFound] (NotFound).
@@ -161,7 +161,7 @@ func (s *Service) List(ctx context.Context, team healthlab.TeamID, user healthla
 	out := []PublishedJob{}
 	for i := range jobs {
 		if !s.expired(&jobs[i]) {
-			out = append(out, jobs[i].Published())
+			out = append(out, jobs[i].published())
 		}
 	}
 	return out, nil

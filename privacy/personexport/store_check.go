@@ -7,18 +7,18 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// CheckJob returns [healthlab.Invalid] if a job has no id, team or user. Every [Store] calls it before it inserts a
+// checkJob returns [healthlab.Invalid] if a job has no id, team or user. Every [Store] calls it before it inserts a
 // job.
-func CheckJob(j *Job) error {
+func checkJob(j *Job) error {
 	if j.Team.IsZero() || j.ID == (JobID{}) || j.User.IsZero() {
 		return fmt.Errorf("%w: export: the id, the team and the user must be set", healthlab.Invalid)
 	}
 	return nil
 }
 
-// Normal returns a deep copy of a job as a [Store] must store it: with times in UTC to the microsecond. It returns
+// normalized returns a deep copy of a job as a [Store] must store it: with times in UTC to the microsecond. It returns
 // [healthlab.Invalid] if [healthlab.CheckText] refuses the status or the name of a file.
-func (j *Job) Normal() (Job, error) {
+func (j *Job) normalized() (Job, error) {
 	out := j.Clone()
 	out.CreatedAt, out.UpdatedAt = healthlab.At(j.CreatedAt).Time, healthlab.At(j.UpdatedAt).Time
 	out.CompletedAt, out.ExpiresAt = healthlab.At(j.CompletedAt).Time, healthlab.At(j.ExpiresAt).Time

@@ -79,7 +79,7 @@ func mirrored(op string) string {
 func Settle(f Filter, known func(slot int) (text string, null, ok bool)) (rest Filter, answer Tri) {
 	switch f := f.(type) {
 	case And, Or:
-		return settlePair(f, known)
+		return simplifyPair(f, known)
 	case Not:
 		rest, a := Settle(f.Of, known)
 		if rest != nil {
@@ -109,13 +109,13 @@ func Settle(f Filter, known func(slot int) (text string, null, ok bool)) (rest F
 		}
 	case Compare:
 		if f.Class == ClassText {
-			return settleText(f, known)
+			return simplifyText(f, known)
 		}
 	}
 	return f, 0
 }
 
-func settlePair(f Filter, known func(int) (string, bool, bool)) (Filter, Tri) {
+func simplifyPair(f Filter, known func(int) (string, bool, bool)) (Filter, Tri) {
 	and, isAnd := f.(And)
 	left, right := and.Left, and.Right
 	ends := IsFalse // the answer of one side that decides the result
@@ -154,7 +154,7 @@ type constant Tri
 
 func (c constant) Eval(_ *Batch, out []Tri) { fillTri(out, Tri(c)) }
 
-func settleText(f Compare, known func(int) (string, bool, bool)) (Filter, Tri) {
+func simplifyText(f Compare, known func(int) (string, bool, bool)) (Filter, Tri) {
 	var texts [2]string
 	for i, v := range [...]Operand{f.Left, f.Right} {
 		texts[i] = v.Text

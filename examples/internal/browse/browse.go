@@ -113,7 +113,7 @@ const (
 func (b *Browser) Open(t testing.TB, p Person) *Tab {
 	t.Helper()
 	tab := &Tab{t: t, b: b, person: p}
-	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.hear))
+	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.record))
 	t.Cleanup(end)
 	tab.ctx = ctx
 	language := p.Language
@@ -140,9 +140,9 @@ func call[P, R any](cmd cdp.Command[P, R], params P) step {
 	})
 }
 
-// hear receives events of the browser. It records the requested addresses and the violations of a page's content
+// record receives events of the browser. It records the requested addresses and the violations of a page's content
 // security policy.
-func (tab *Tab) hear(event any) {
+func (tab *Tab) record(event any) {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	switch e := event.(type) {

@@ -92,7 +92,7 @@ func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
 		require.NoError(t, err)
 		w.people = append(w.people, u.ID)
 		for k := range 80 { // the history is thirty days long
-			w.cloud.hold(u.ID, noon.Add(-time.Duration(k)*9*time.Hour), noon, float64(50+w.dice.IntN(50)))
+			w.cloud.addReading(u.ID, noon.Add(-time.Duration(k)*9*time.Hour), noon, float64(50+w.dice.IntN(50)))
 		}
 	}
 	return w
@@ -128,7 +128,7 @@ func (w *crashWorld) live() {
 func (w *crashWorld) happen() {
 	user := w.people[w.dice.IntN(len(w.people))]
 	at := w.now.Add(-time.Duration(w.dice.IntN(600)) * time.Minute)
-	w.cloud.hold(user, at, at.Add(time.Duration(w.dice.IntN(36))*time.Hour), float64(50+w.dice.IntN(50)))
+	w.cloud.addReading(user, at, at.Add(time.Duration(w.dice.IntN(36))*time.Hour), float64(50+w.dice.IntN(50)))
 	if w.dice.IntN(2) == 0 {
 		held := w.cloud.held[user]
 		held[len(held)-1-w.dice.IntN(2)].value += 3
@@ -164,8 +164,8 @@ type crashCloud struct {
 	requests int
 }
 
-// hold adds a reading, unless the provider has one of that time.
-func (c *crashCloud) hold(user healthlab.UserID, at, visible time.Time, value float64) {
+// addReading adds a reading, unless the provider has one of that time.
+func (c *crashCloud) addReading(user healthlab.UserID, at, visible time.Time, value float64) {
 	for _, r := range c.held[user] {
 		if r.at.Equal(at) {
 			return
@@ -238,8 +238,8 @@ func (m *mortalPulls) write(do func() error) error {
 	return errDied
 }
 
-// tell counts the events about the end of a history.
-func (m *mortalPulls) tell(events []healthlab.Event) {
+// countHistoryEvents counts the events about the end of a history.
+func (m *mortalPulls) countHistoryEvents(events []healthlab.Event) {
 	for _, e := range events {
 		if e.Type == "historical.data.heartrate.created" {
 			m.told[e.User]++
@@ -270,7 +270,7 @@ func (m *mortalPulls) Update(ctx context.Context, key pull.Key, change func(*pul
 			return events, err
 		})
 		if err == nil {
-			m.tell(told)
+			m.countHistoryEvents(told)
 		}
 		out = t
 		return err

@@ -398,15 +398,15 @@ func googleSleep(n *Night, span googleSpan, point googlePoint) object {
 		parts = append(parts, part)
 	}
 	for _, stage := range []byte("1234") {
-		summary = append(summary, object{"type": googleStages[stage], "minutes": strconv.FormatInt(n.Seconds(stage)/60, 10), "count": "3"})
+		summary = append(summary, object{"type": googleStages[stage], "minutes": strconv.FormatInt(n.seconds(stage)/60, 10), "count": "3"})
 		if stage != '4' {
-			asleep += n.Seconds(stage)
+			asleep += n.seconds(stage)
 		}
 	}
 	doc := point("WATCH", "sleep", object{
 		"interval": span(n.Start, n.End), "type": "STAGES", "stages": parts, "metadata": object{"processed": true, "stagesStatus": "SUCCEEDED"},
 		"summary": object{
-			"minutesAsleep": strconv.FormatInt(asleep/60, 10), "minutesAwake": strconv.FormatInt(n.Seconds('4')/60, 10), "minutesToFallAsleep": "10",
+			"minutesAsleep": strconv.FormatInt(asleep/60, 10), "minutesAwake": strconv.FormatInt(n.seconds('4')/60, 10), "minutesToFallAsleep": "10",
 			"stagesSummary": summary,
 		},
 	})

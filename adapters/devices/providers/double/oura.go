@@ -202,8 +202,8 @@ func ouraSleeps(p *Person) (out []object) {
 		}
 		doc := object{
 			"id": n.ID, "day": p.date(n.End), "bedtime_start": p.local(n.Start), "bedtime_end": p.local(n.End), "type": "long_sleep", "period": 0,
-			"time_in_bed": int(n.End.Sub(n.Start) / time.Second), "awake_time": n.Seconds('4'), "light_sleep_duration": n.Seconds('2'),
-			"rem_sleep_duration": n.Seconds('3'), "deep_sleep_duration": n.Seconds('1'), "latency": 600, "efficiency": n.Efficiency,
+			"time_in_bed": int(n.End.Sub(n.Start) / time.Second), "awake_time": n.seconds('4'), "light_sleep_duration": n.seconds('2'),
+			"rem_sleep_duration": n.seconds('3'), "deep_sleep_duration": n.seconds('1'), "latency": 600, "efficiency": n.Efficiency,
 			"average_heart_rate": float64(n.RestingHR) + 4, "lowest_heart_rate": n.RestingHR, "average_hrv": n.AverageHRV, "average_breath": n.RespiratoryRate,
 			"heart_rate": series(n.HR), "hrv": series(n.HRV), "sleep_phase_5_min": n.Stages,
 			"readiness": object{"score": n.Recovery, "temperature_deviation": n.TemperatureDelta},

@@ -40,8 +40,8 @@ type Night struct {
 	AverageHRV                                               float64
 }
 
-// Seconds returns how many seconds a stage lasted.
-func (n *Night) Seconds(stage byte) int64 {
+// seconds returns how many seconds a stage lasted.
+func (n *Night) seconds(stage byte) int64 {
 	total := int64(0)
 	for i := range len(n.Stages) {
 		if n.Stages[i] == stage {
@@ -149,7 +149,7 @@ func (p *Person) night(r *rand.Rand, midnight time.Time, rest float64, id string
 	}
 	n.Stages = string(stages)
 	n.End = n.Start.Add(time.Duration(len(stages)) * 5 * time.Minute)
-	n.Efficiency = int(100 * (int64(300*len(stages)) - n.Seconds('4')) / int64(300*len(stages)))
+	n.Efficiency = int(100 * (int64(300*len(stages)) - n.seconds('4')) / int64(300*len(stages)))
 	for range stages {
 		hr, hrv := round(rest+r.Float64()*9, 0), max(round(n.AverageHRV+r.NormFloat64()*9, 0), 8)
 		n.HR, n.HRV = append(n.HR, &hr), append(n.HRV, &hrv)

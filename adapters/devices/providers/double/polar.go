@@ -316,8 +316,8 @@ func polarSleep(p *Person, n *Night) object {
 	}
 	return object{
 		"date": p.date(n.End), "sleep_start_time": p.local(n.Start), "sleep_end_time": p.local(n.End), "device_id": "1111AAAA", "continuity": 3.1,
-		"light_sleep": n.Seconds('2'), "deep_sleep": n.Seconds('1'), "rem_sleep": n.Seconds('3'), "unrecognized_sleep_stage": 0, "sleep_score": n.Score,
-		"total_interruption_duration": n.Seconds('4'), "hypnogram": hypnogram, "heart_rate_samples": rates,
+		"light_sleep": n.seconds('2'), "deep_sleep": n.seconds('1'), "rem_sleep": n.seconds('3'), "unrecognized_sleep_stage": 0, "sleep_score": n.Score,
+		"total_interruption_duration": n.seconds('4'), "hypnogram": hypnogram, "heart_rate_samples": rates,
 	}
 }
 

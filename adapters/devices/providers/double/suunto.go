@@ -93,7 +93,7 @@ func milliRange(q url.Values, from, to string) (start, end time.Time, err error)
 func suuntoSleep(p *Person, n *Night) object {
 	return object{
 		"BedtimeStart": p.local(n.Start), "BedtimeEnd": p.local(n.End), "Duration": n.End.Sub(n.Start).Seconds(),
-		"DeepSleepDuration": float64(n.Seconds('1')), "LightSleepDuration": float64(n.Seconds('2')), "REMSleepDuration": float64(n.Seconds('3')),
+		"DeepSleepDuration": float64(n.seconds('1')), "LightSleepDuration": float64(n.seconds('2')), "REMSleepDuration": float64(n.seconds('3')),
 		"HRAvg": n.RestingHR + 4, "HRMin": n.RestingHR, "AvgHRV": n.AverageHRV, "MaxSpO2": 0.99, "SleepQualityScore": n.Score, "IsNap": false,
 		"SleepId": n.Number, "SleepOnsetLatencyDuration": 600.0,
 	}

@@ -116,9 +116,9 @@ func whoopSleep(p *Person, n *Night) object {
 		"timezone_offset": offsetText(p.Offset), "nap": false, "score_state": "SCORED",
 		"score": object{
 			"stage_summary": object{
-				"total_in_bed_time_milli": n.End.Sub(n.Start).Milliseconds(), "total_awake_time_milli": n.Seconds('4') * 1000,
-				"total_no_data_time_milli": 0, "total_light_sleep_time_milli": n.Seconds('2') * 1000,
-				"total_slow_wave_sleep_time_milli": n.Seconds('1') * 1000, "total_rem_sleep_time_milli": n.Seconds('3') * 1000,
+				"total_in_bed_time_milli": n.End.Sub(n.Start).Milliseconds(), "total_awake_time_milli": n.seconds('4') * 1000,
+				"total_no_data_time_milli": 0, "total_light_sleep_time_milli": n.seconds('2') * 1000,
+				"total_slow_wave_sleep_time_milli": n.seconds('1') * 1000, "total_rem_sleep_time_milli": n.seconds('3') * 1000,
 			},
 			"respiratory_rate": n.RespiratoryRate, "sleep_performance_percentage": n.Score, "sleep_efficiency_percentage": n.Efficiency,
 		},
@@ -174,8 +174,8 @@ func (p *Person) date(at time.Time) string {
 // night adds the expected values of a night that are the same for all providers.
 func (t Truth) night(p *Person, n *Night) {
 	for name, v := range map[string]float64{
-		"end": float64(n.End.Unix()), "offset": float64(p.Offset), "awake": float64(n.Seconds('4')), "light": float64(n.Seconds('2')),
-		"rem": float64(n.Seconds('3')), "deep": float64(n.Seconds('1')), "recovery": float64(n.Recovery), "hrv": n.AverageHRV, "breath": n.RespiratoryRate,
+		"end": float64(n.End.Unix()), "offset": float64(p.Offset), "awake": float64(n.seconds('4')), "light": float64(n.seconds('2')),
+		"rem": float64(n.seconds('3')), "deep": float64(n.seconds('1')), "recovery": float64(n.Recovery), "hrv": n.AverageHRV, "breath": n.RespiratoryRate,
 	} {
 		t.put("sleep", stamp(n.Start)+"."+name, v)
 	}

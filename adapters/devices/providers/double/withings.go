@@ -379,8 +379,8 @@ func withingsNights(p *Person) (out []object) {
 			"id": n.Number, "timezone": withingsZone, "model": 16, "model_id": 93, "hash_deviceid": "watch", "startdate": n.Start.Unix(),
 			"enddate": n.End.Unix(), "date": p.date(n.End), "created": n.End.Unix(), "modified": n.End.Unix(), "completed": true,
 			"data": object{
-				"total_timeinbed": n.End.Sub(n.Start) / time.Second, "lightsleepduration": n.Seconds('2'), "deepsleepduration": n.Seconds('1'),
-				"remsleepduration": n.Seconds('3'), "wakeupduration": n.Seconds('4'), "sleep_latency": 600, "sleep_efficiency": float64(n.Efficiency) / 100,
+				"total_timeinbed": n.End.Sub(n.Start) / time.Second, "lightsleepduration": n.seconds('2'), "deepsleepduration": n.seconds('1'),
+				"remsleepduration": n.seconds('3'), "wakeupduration": n.seconds('4'), "sleep_latency": 600, "sleep_efficiency": float64(n.Efficiency) / 100,
 				"sleep_score": n.Score, "hr_average": n.RestingHR + 4, "hr_min": n.RestingHR, "rr_average": n.RespiratoryRate, "snoring": 120,
 			},
 		})

@@ -218,9 +218,8 @@ func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	return true
 }
 
-// hasPlus reports whether a time at offset 0 has a + before the name of a zone. The other ways to write that offset say
-// nothing about the local time: Z, UTC, GMT, -00:00 (RFC 3339, section 4.3).
 func hasPlus(text []byte) bool {
+	// The other ways to write the offset 0 say nothing about the local time: Z, UTC, GMT, -00:00 (RFC 3339, section 4.3).
 	clock, _, _ := bytes.Cut(text, []byte("["))
 	return bytes.IndexByte(clock, '+') >= 0
 }

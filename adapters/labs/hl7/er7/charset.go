@@ -32,9 +32,9 @@ var charmaps = map[Charset]*charmap.Charmap{
 
 var re8859 = regexp.MustCompile(`^(?:ISO)?[ /_-]*8859[ /_-]*(\d{1,2})$`)
 
-// CharsetOf returns the character set for a name in a header, in the standard's spelling or another common one.
+// charsetOf returns the character set for a name in a header, in the standard's spelling or another common one.
 // UTF-16 is returned as UTF-8, because [Parse] has already decoded it.
-func CharsetOf(name string) (Charset, bool) {
+func charsetOf(name string) (Charset, bool) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	switch name {
 	case "ASCII", "ISO IR6", "US-ASCII":

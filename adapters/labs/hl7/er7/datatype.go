@@ -7,7 +7,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// Authority is an HD: the assigning authority of an identifier.
+// authority is an HD: the assigning authority of an identifier.
 type Authority struct{ Namespace, ID, Type string }
 
 // Entity is an EI: an identifier of a thing, such as an order.
@@ -21,8 +21,8 @@ func (p Part) Entity() Entity {
 	return Entity{p.Component(1).Text(), Authority{p.Component(2).Text(), p.Component(3).Text(), p.Component(4).Text()}}
 }
 
-// Authority reads an HD from a field, or from the subcomponents of a component.
-func (p Part) Authority() Authority {
+// authority reads an HD from a field, or from the subcomponents of a component.
+func (p Part) authority() Authority {
 	at := p.Component
 	if p.level >= component {
 		at = p.Subcomponent
@@ -40,7 +40,7 @@ type Identifier struct {
 
 // Identifier reads a CX.
 func (p Part) Identifier() Identifier {
-	return Identifier{p.Component(1).Text(), p.Component(4).Authority(), p.Component(5).Text()}
+	return Identifier{p.Component(1).Text(), p.Component(4).authority(), p.Component(5).Text()}
 }
 
 // Code is a code with its text and code system.
@@ -155,7 +155,7 @@ type Person struct {
 func (p Part) Person() Person {
 	n := p.name(2)
 	n.Type = p.Component(10).Text()
-	return Person{p.Component(1).Text(), n, p.Component(9).Authority()}
+	return Person{p.Component(1).Text(), n, p.Component(9).authority()}
 }
 
 // Address is an XAD: a postal address.

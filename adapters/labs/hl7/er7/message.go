@@ -104,7 +104,7 @@ func message(lines []line, first int, opts Options) (*Message, []line, error) {
 		m.segs[i] = Segment{raw: l.text, end: l.end, number: i + 1, syn: m.syn}
 	}
 	if declared := m.segs[0].Field(18).Repetition(1).Component(1); !declared.Empty() {
-		cs, ok := CharsetOf(declared.raw)
+		cs, ok := charsetOf(declared.raw)
 		if !ok {
 			return nil, lines[n:], &SyntaxError{Segment: "MSH", Number: first, Field: 18, Problem: "the character set is not one of those that can be read"}
 		}
