@@ -383,7 +383,6 @@ type SampleRemoval struct {
 	Span series.Span
 }
 
-// selects reports whether the removal includes a sample with these attributes.
 func (r *SampleRemoval) selects(a *series.Attrs) bool {
 	return (r.App == "" || r.App == a.App) && (r.Device == uuid.Nil || r.Device == a.Device)
 }
@@ -489,7 +488,6 @@ func CheckBatches(batches []SampleBatch) error {
 	return p.Err()
 }
 
-// storable reports whether the texts of a key can be stored. No store has a series with another key.
 func (k *SeriesKey) storable() bool {
 	return healthlab.CheckText(k.Resource, k.Provider, string(k.SourceType), k.Part, k.Origin.App) == nil
 }

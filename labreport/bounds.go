@@ -17,7 +17,6 @@ type Bounds struct {
 	LowOpen, HighOpen bool
 }
 
-// any reports whether the range has at least one end.
 func (b Bounds) any() bool { return b.Low != nil || b.High != nil }
 
 // ParseBounds reads a printed reference range. Its commas are decimal if one of its numbers shows it (3,5 - 5,1), and

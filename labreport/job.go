@@ -221,7 +221,6 @@ func (j *Job) Published() PublishedJob {
 	return p
 }
 
-// corrected reports whether the job's review has corrections.
 func (j *Job) corrected() bool { return j.Review != nil && len(j.Review.Corrections) > 0 }
 
 // move applies a trigger to the job.

@@ -131,7 +131,6 @@ func (q *Query) Match(o *Order) bool {
 	return terms.HaveAll(found, q.terms()) && (q.matchID(o) || terms.HaveOne(found, q.searchTerms()))
 }
 
-// matchID reports whether Search is the id of the order or of its user.
 func (q *Query) matchID(o *Order) bool {
 	id, err := uuid.Parse(q.Search)
 	return err == nil && len(q.Search) == 36 && (id == o.ID.UUID || id == o.UserID.UUID)
@@ -248,9 +247,8 @@ func (q *Query) terms() []string {
 	return out
 }
 
-// searchTerms returns lists of search terms: an order that matches Search by a name or the birth date has all
-// terms of at least one list. Empty if the query has no Search.
 func (q *Query) searchTerms() [][]string {
+	// An order that matches has all terms of at least one list.
 	if q.Search == "" {
 		return nil
 	}

@@ -28,7 +28,6 @@ type Bodies interface {
 // was deleted.
 const RuleBodyDeleted = "EVENT_BODY_DELETED"
 
-// bodyDeleted returns the error of a replay of a message whose body was deleted.
 func bodyDeleted() error {
 	return &healthlab.RuleError{Kind: healthlab.Precondition, Type: RuleBodyDeleted,
 		Msg: "the body of the event was deleted after the time that the team keeps bodies; read the data by the API"}

@@ -70,7 +70,6 @@ type SealedSecret struct {
 	ExpiresAt time.Time // zero for the newest secret
 }
 
-// active reports whether the secret signs at this instant.
 func (s SealedSecret) active(at time.Time) bool {
 	return s.ExpiresAt.IsZero() || at.Before(s.ExpiresAt)
 }
@@ -81,8 +80,6 @@ type SealedHeader struct {
 	Sealed healthlab.Sealed
 }
 
-// wants reports whether the endpoint receives the event: it is enabled, of the same team, its filter has the
-// type, and the event is not about the endpoint itself (its key is not the endpoint's id).
 func (e *Endpoint) wants(ev healthlab.Event) bool {
 	return !e.Disabled && e.Matches(ev)
 }

@@ -31,7 +31,6 @@ func refusedHeader(name string) bool {
 		slices.ContainsFunc(refusedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// sensitiveHeader reports whether the name of a header suggests a credential, so that its value is not shown.
 func sensitiveHeader(name string) bool {
 	name = strings.ToLower(name)
 	return name == "authorization" || name == "cookie" || name == "x-api-key" ||

@@ -59,7 +59,6 @@ func (h Health) Fail(at time.Time) (Health, bool) {
 	return h, h.shouldDisable(at)
 }
 
-// shouldDisable reports whether the endpoint has failed long enough to be disabled.
 func (h Health) shouldDisable(at time.Time) bool {
 	return !h.ArmedAt.IsZero() && at.Sub(h.ArmedAt) >= disableAfter
 }

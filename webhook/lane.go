@@ -41,12 +41,11 @@ func SupersedeKey(e healthlab.Event, mode healthlab.Mode) string {
 	return e.Key
 }
 
-// modeOf returns the mode of a type. A type that modes does not have is Ordered, the strictest mode.
 func modeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
 	if m, ok := modes[eventType]; ok {
 		return m
 	}
-	return healthlab.Ordered
+	return healthlab.Ordered // the strictest mode
 }
 
 // LaneEntry has the fields of an unfinished delivery that [Place] needs.

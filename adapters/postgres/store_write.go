@@ -111,14 +111,14 @@ func (t *table) wasInserted(rows pgx.BatchResults) error {
 	return err
 }
 
-// columns returns the columns of a row and the revision that it had.
 func columns(w *store.Write) []any {
 	return []any{
 		[16]byte(w.Team.UUID), []byte(w.ID), userColumn(w), dueColumn(w), indexColumnOf(w.Index[0]), indexColumnOf(w.Index[1]), w.Revision, w.Doc, w.Was,
 	}
 }
 
-// columnsOfMany returns an array for each column of rows and for the revisions that they had.
+// columnsOfMany returns an array for each column of rows, as columns does for one: the last has the revisions that the
+// rows had.
 func columnsOfMany(rows []*store.Write) []any {
 	n := len(rows)
 	teams, ids, users, due := make([][16]byte, n), make([][]byte, n), make([]*[16]byte, n), make([]*time.Time, n)

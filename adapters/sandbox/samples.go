@@ -14,8 +14,6 @@ import (
 // workoutSpace is the UUID namespace of the ids of invented workouts.
 var workoutSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:sandbox:workout"))
 
-// workoutID names the workout of a user's day. It is the external id of the workout,
-// and the workout id of its samples until they are stored (see [Day.Samples]).
 func workoutID(user healthlab.UserID, date healthlab.Date) uuid.UUID {
 	return uuid.NewSHA1(workoutSpace, append(user.UUID[:], date.String()...))
 }

@@ -43,7 +43,7 @@ func (b *Batch[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	b.mu.Unlock()
 	select {
 	case b.turn <- struct{}{}:
-		go func() { //nolint:contextcheck // other callers wait for the run, too, so that it goes on when this one leaves
+		go func() { // other callers wait for the run, too, so that it goes on when this one leaves
 			b.runUnlessDone(g)
 			<-b.turn
 		}()

@@ -56,9 +56,8 @@ func (l LngLat) Miles(to LngLat) float64 {
 	return 2 * earthMiles * math.Asin(min(1, math.Sqrt(chord2(x-u, y-v, z-w))/2))
 }
 
-// chord returns the squared length of the straight line between two places, on a sphere of radius 1, from their
-// distance along the earth's surface in statute miles.
 func chord(miles float64) float64 {
+	// The squared length of a straight line through a sphere of radius 1, for a distance in miles along its surface.
 	c := 2 * math.Sin(min(max(miles, 0)/earthMiles, math.Pi)/2)
 	return c * c
 }

@@ -85,8 +85,6 @@ type LabTestPage struct {
 	Next string
 }
 
-// normalized checks the query and returns it with its defaults set, so that every Source applies the same defaults.
-// Invalid lists every problem.
 func (q MarkerQuery) normalized() (MarkerQuery, error) {
 	var p healthlab.Problems
 	CheckPage(&p, &q.Page, &q.Size)

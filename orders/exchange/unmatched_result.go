@@ -321,21 +321,18 @@ func (q *ResultQuery) matchClear(r *RawResult) bool {
 	return true
 }
 
-// searchTerms returns the search terms of a result, without duplicates.
 func (r *RawResult) searchTerms() []string {
 	return slices.Concat(terms.Of(terms.Patient, r.reportedName()), terms.Born(r.reportedDOB()))
 }
 
-// searchTerms returns lists of search terms, as [orders.Query.searchTerms] does: a result that matches Search
-// has all terms of at least one list.
 func (q *ResultQuery) searchTerms() [][]string {
+	// A result that matches has all terms of at least one list.
 	if q.Search == "" {
 		return nil
 	}
 	return [][]string{terms.Wanted(terms.Patient, q.Search), {terms.BirthDate + q.Search}}
 }
 
-// reportedName returns the reported first and last name after [healthlab.FoldText]; empty if there is none.
 func (r *RawResult) reportedName() string {
 	if r.Patient == nil {
 		return ""
@@ -343,7 +340,6 @@ func (r *RawResult) reportedName() string {
 	return healthlab.FoldText(rules.Join(r.Patient.FirstName, r.Patient.LastName))
 }
 
-// reportedDOB returns the reported birth date as YYYY-MM-DD; empty if there is none.
 func (r *RawResult) reportedDOB() string {
 	if r.Patient == nil || r.Patient.DOB == nil {
 		return ""

@@ -135,8 +135,6 @@ func ownerOf(records map[string]*Record, numbers []string, review string) *Recor
 	return nil
 }
 
-// checkNames returns [healthlab.Invalid] if name, the number of a record or the key of a delivery, is empty, or
-// if a store cannot store one of the texts. Stores call it before they write.
 func checkNames(lab, name string, numbers ...string) error {
 	if name == "" {
 		return fmt.Errorf("%w: a delivery must have a number and a key", healthlab.Invalid)

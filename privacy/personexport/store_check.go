@@ -7,8 +7,6 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// checkJob returns [healthlab.Invalid] if a job has no id, team or user. Every [Store] calls it before it inserts a
-// job.
 func checkJob(j *Job) error {
 	if j.Team.IsZero() || j.ID == (JobID{}) || j.User.IsZero() {
 		return fmt.Errorf("%w: export: the id, the team and the user must be set", healthlab.Invalid)
