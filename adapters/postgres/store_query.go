@@ -119,10 +119,11 @@ func ofOneValue(q *store.Query) bool {
 // queueValues adds a statement that answers queries for single values of one column.
 func (t *table) queueValues(b *pgx.Batch, q []store.Query, these []int, how reading, out [][]store.Row) {
 	first := &q[these[0]]
-	column, valueIn := "id", func(r *store.Row) string { return r.ID }
+	column, order, valueIn := "id", "id", func(r *store.Row) string { return r.ID }
 	if first.By != store.ByKey {
 		n := int(first.By - store.ByFirst)
 		column, valueIn = indexColumn(n), func(r *store.Row) string { return r.Index[n] }
+		order = column + ", id"
 	}
 	values, at := make([][]byte, len(these)), map[string][]int{}
 	for n, i := range these {
@@ -136,7 +137,7 @@ func (t *table) queueValues(b *pgx.Batch, q []store.Query, these []int, how read
 	if t.def.PerUser {
 		sql, args = sql+" and user_id = $3", append(args, [16]byte(first.User.UUID))
 	}
-	sql += " order by " + column + ", id"
+	sql += " order by " + order
 	if how.locked {
 		sql += lockClause(first.Lock)
 	}

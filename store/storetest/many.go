@@ -16,7 +16,7 @@ import (
 // manyRows returns n rows of each table: with and without a user, an index value and a due time. Several rows of the
 // plain table have the same index values.
 func manyRows(team healthlab.TeamID, user healthlab.UserID, n int) []store.Row {
-	out := []store.Row{{Key: store.UserKey(team, user)}}
+	out := []store.Row{{Key: store.UserKey(team, user), Doc: []byte{0}}}
 	for i := range n {
 		plain := store.Row{Key: key(plainTable, team, fmt.Sprintf("p%02d", i)), Doc: bytes.Repeat([]byte{byte(i)}, 1+i%3)}
 		if i%2 == 0 {
