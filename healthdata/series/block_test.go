@@ -12,9 +12,8 @@ import (
 )
 
 func TestBuilder_keepsTheLatestSampleOfEachTime(t *testing.T) {
-	var b series.Builder
 	rapid.Check(t, func(t *rapid.T) {
-		b.Reset()
+		var b series.Builder
 		m := model{}
 		for _, s := range drawSamples(80).Draw(t, "samples") {
 			b.Add(s)
@@ -74,16 +73,7 @@ func TestValidate_refusesEachBrokenRule(t *testing.T) {
 	}
 }
 
-func TestEncode_refusesMoreThanMaxLenAndSegmentsSplitsIt(t *testing.T) {
-	long := heartRate(newYear, second, series.MaxLen+1)
-	_, err := series.NewChunk(long)
+func TestEncode_refusesMoreThanMaxLen(t *testing.T) {
+	_, err := series.NewChunk(heartRate(newYear, second, series.MaxLen+1))
 	require.ErrorIs(t, err, healthlab.Invalid)
-	segments, err := series.Segments(long)
-	require.NoError(t, err)
-	require.Len(t, segments, 2)
-	var s series.Scanner
-	var got series.Block
-	_, err = s.Read(&got, nil, segments, always, 1<<30)
-	require.NoError(t, err)
-	requireSame(t, samplesOf(long), samplesOf(&got))
 }
