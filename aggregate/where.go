@@ -8,30 +8,6 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 )
 
-// Condition is a parsed condition of Query.Where.
-type Condition struct{ root condition.Cond }
-
-// ParseWhere parses a condition, without checking that its columns exist. The error is healthlab.Invalid with
-// code where_syntax; its context has the offset, in bytes.
-func ParseWhere(text string) (Condition, error) {
-	c, fault := condition.Parse(text)
-	if fault != nil {
-		var r reader
-		r.Problems = append(r.Problems, fault.Problem(nil))
-		return Condition{}, r.Problems.Err()
-	}
-	return Condition{c}, nil
-}
-
-// String returns the condition with no more parentheses than necessary. Parsing the text gives an equal
-// condition.
-func (c Condition) String() string {
-	if c.root == nil {
-		return ""
-	}
-	return condition.Spell(c.root)
-}
-
 // names resolves a name in a condition to a column: its number among the columns that the plan reads, and its type.
 type names func(o condition.Operand) (slot int, typ Type, fault *condition.Fault)
 

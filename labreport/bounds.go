@@ -19,13 +19,6 @@ type Bounds struct {
 
 func (b Bounds) any() bool { return b.Low != nil || b.High != nil }
 
-// ParseBounds reads a printed reference range. Its commas are decimal if one of its numbers shows it (3,5 - 5,1), and
-// group thousands otherwise (1,000 - 4,800): see [refrange.ParseBeside].
-func ParseBounds(s string) Bounds {
-	r, _ := refrange.ParseBeside(s, "")
-	return boundsOf(r)
-}
-
 func parseBounds(s string) (b Bounds, isRange bool) {
 	r, ok := refrange.Parse(s)
 	return boundsOf(r), ok

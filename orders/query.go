@@ -183,34 +183,6 @@ func (q *Query) Less(a, b *Order) bool {
 	return c < 0 == (q.Direction == catalogue.Ascending)
 }
 
-// From parses the lower limit of a list: a date-time, or a day, which means its first instant in UTC.
-func From(text string) (time.Time, error) {
-	if d, err := healthlab.ParseDate(text); err == nil {
-		return d.At(time.UTC), nil
-	}
-	t, err := healthlab.ParseTime(text)
-	return t.Time, err
-}
-
-// CreatedTo parses the upper limit of creation times, and returns it as an exclusive one: the given date-time,
-// or the whole given day, is included.
-func CreatedTo(text string) (time.Time, error) {
-	if d, err := healthlab.ParseDate(text); err == nil {
-		return d.AddDays(1).At(time.UTC), nil
-	}
-	return UpdatedTo(text)
-}
-
-// UpdatedTo parses the upper limit of times of change, and returns it as an exclusive one: the given date-time,
-// or the first instant of the given day, is included.
-func UpdatedTo(text string) (time.Time, error) {
-	t, err := From(text)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return t.Add(time.Microsecond), nil
-}
-
 // checkSorted returns an error if a list of n orders is too long to be sorted by the patient's name.
 func (q *Query) checkSorted(n int) error {
 	if q.Sort != SortPatientName || n <= MaxSortedByName {

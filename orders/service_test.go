@@ -425,32 +425,6 @@ func TestList_returnsOrdersAndTheirTransaction(t *testing.T) {
 	requireRule(t, err, orders.TransactionNotFound, healthlab.NotFound)
 }
 
-func TestListBounds_readDatesAndTimes(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		read func(string) (time.Time, error)
-		text string
-		want time.Time
-	}{
-		{"day from", orders.From, "2026-03-02", noon.Add(-12 * time.Hour)},
-		{"instant from", orders.From, "2026-03-02T13:00:00+01:00", noon},
-		{"no offset is UTC", orders.From, "2026-03-02T12:00:00", noon},
-		{"a day is included to its end", orders.CreatedTo, "2026-03-02", noon.Add(12 * time.Hour)},
-		{"an instant is included", orders.CreatedTo, "2026-03-02T12:00:00Z", noon.Add(time.Microsecond)},
-		{"of a day, its first instant only", orders.UpdatedTo, "2026-03-02", noon.Add(-12*time.Hour + time.Microsecond)},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, err := tc.read(tc.text)
-			require.NoError(t, err)
-			require.True(t, tc.want.Equal(got), got)
-		})
-	}
-	for _, read := range []func(string) (time.Time, error){orders.From, orders.CreatedTo, orders.UpdatedTo} {
-		_, err := read("yesterday")
-		require.ErrorIs(t, err, healthlab.Invalid)
-	}
-}
-
 func TestSimulate_walksToTheFinalStatus(t *testing.T) {
 	for _, tc := range []struct {
 		test, final, want string

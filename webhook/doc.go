@@ -18,7 +18,7 @@
 //   - Nothing is lost. An event is written in the same commit as the change that it describes; it is
 //     delivered, or ends as failed or cancelled with a reason that people can read.
 //   - At least once. After a crash a message may arrive twice, with the same webhook-id and the same bytes, because
-//     [Render] makes the body once and the store keeps it.
+//     [Envelope.Render] makes the body once and the store keeps it.
 //   - In order per key, as far as a sender can. While a delivery of a key is unfinished, the next one of that key to
 //     that endpoint is not started. What a newer event does to an unsent one is its [healthlab.Mode]; [Place] states
 //     the rule. Receivers keep the latest version that they received.

@@ -22,11 +22,6 @@ type Envelope struct {
 	Sequence bool
 }
 
-// Render returns the body of the message about e with the default [Envelope].
-func Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
-	return Envelope{}.Render(e, clientUserID)
-}
-
 // Render returns the body of the message about e: one JSON object with event_type,
 // data, team_id, user_id and client_user_id. The bytes of e.Data go in as they are.
 // clientUserID is the customer's own reference to the user; nil, or an event about

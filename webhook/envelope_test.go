@@ -74,11 +74,11 @@ func TestRender_refusesIncompleteEvents(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := good
 			c.change(&e)
-			_, err := webhook.Render(e, nil)
+			_, err := webhook.Envelope{}.Render(e, nil)
 			require.ErrorIs(t, err, healthlab.Invalid)
 		})
 	}
-	_, err := webhook.Render(good, nil)
+	_, err := webhook.Envelope{}.Render(good, nil)
 	require.NoError(t, err)
 }
 

@@ -144,7 +144,7 @@ func (t usersT) measure(u healthdata.User) healthdata.Record {
 	samples.Append(series.Sample{Time: noon.UnixMicro(), Value: 60})
 	require.NoError(t, t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{{
 		Key:     healthdata.SeriesKey{Resource: "heartrate", Provider: "acme_band", SourceType: healthdata.SourceWatch},
-		Samples: &samples, Span: series.SpanFor(time.Minute),
+		Samples: &samples, Span: series.PerMinute,
 	}}, nil))
 	return r
 }

@@ -13,9 +13,6 @@ type Change struct {
 	Outcome Outcome
 }
 
-// Empty reports whether the change writes nothing.
-func (c *Change) Empty() bool { return len(c.Put) == 0 && len(c.Drop) == 0 }
-
 // Apply merges the samples of in into a series. old are the affected chunks of its body, ascending by Start and without
 // overlap. pending are the affected segments, which were appended and not merged yet, in order of arrival. [Reach]
 // returns which ones are affected. A pending sample replaces one of old with the same time, and one of in replaces
@@ -41,72 +38,10 @@ func Apply(old []Chunk, pending []Segment, in *Block, span Span) (Change, error)
 	return c, nil
 }
 
-// Fold is [Apply] without new samples: it merges the pending segments into the chunks of the series.
-func Fold(old []Chunk, pending []Segment, span Span) (Change, error) {
-	return Apply(old, pending, nil, span)
-}
-
-// Delete removes the samples from r.From (inclusive) to r.To (exclusive), and merges the pending segments into the
-// chunks of the series. Arguments and errors are those of [Apply]; call [Reach] with r as want. The store must write
-// the change and delete the merged segments.
-func Delete(old []Chunk, pending []Segment, r Range, span Span) (Change, error) {
-	var w writer
-	if err := w.open(old, pending); err != nil {
-		return Change{}, err
-	}
-	outside := func(t []int64) func(int) bool {
-		return func(i int) bool { return t[i] < r.From || t[i] >= r.To }
-	}
-	var kept Block
-	w.log.Keep(&kept, outside(w.log.Time))
-	w.log = kept
-	var trimmed []Chunk
-	for i := range old {
-		c := &old[i]
-		if !c.Overlaps(r.From, r.To) {
-			trimmed = append(trimmed, *c)
-			continue
-		}
-		if c.Start >= r.From && c.Stop < r.To {
-			continue
-		}
-		if err := c.Decode(&w.old); err != nil {
-			return Change{}, err
-		}
-		var rest Block
-		w.old.Keep(&rest, outside(w.old.Time))
-		var err error
-		if trimmed, err = w.cut(trimmed, &rest, span); err != nil {
-			return Change{}, err
-		}
-	}
-	body, _, err := w.rebuild(trimmed, &Block{}, span)
-	if err != nil {
-		return Change{}, err
-	}
-	return changes(old, body), nil
-}
-
-// Compare returns the outcome of merging in, without computing new chunks. A store that only appends a segment uses it
-// to report which samples are new. old are the chunks and pending the segments that overlap in, with their data. The
-// errors are those of [Apply].
-func Compare(old []Chunk, pending []Segment, in *Block) (Outcome, error) {
-	if err := in.Validate(); err != nil {
-		return Outcome{}, err
-	}
-	w := writer{dry: true}
-	if err := w.open(old, pending); err != nil {
-		return Outcome{}, err
-	}
-	_, o, err := w.rebuild(old, in, PerSecond) // the span does not matter, because nothing is cut
-	return o, err
-}
-
 // writer has the buffers for computing a change.
 type writer struct {
 	log                Block // the pending segments, merged
 	old, folded, fresh Block
-	dry                bool // compute only the outcome
 }
 
 func (w *writer) open(old []Chunk, pending []Segment) error {
@@ -197,10 +132,7 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 			now = &w.fresh
 		}
 		o.add(&merged)
-		switch {
-		case w.dry:
-			continue
-		case target >= 0 && folded.Idle() && merged.Idle():
+		if target >= 0 && folded.Idle() && merged.Idle() {
 			body = append(body, old[target])
 			continue
 		}

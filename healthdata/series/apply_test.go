@@ -1,10 +1,8 @@
 package series_test
 
 import (
-	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -105,6 +103,20 @@ func (s *chunkStore) apply(t require.TestingT, in *series.Block, span series.Spa
 	})
 }
 
+func (s *chunkStore) append(t require.TestingT, in *series.Block) {
+	if in.Len() > 0 {
+		s.log = append(s.log, chunkOf(t, in))
+	}
+}
+
+func (s *chunkStore) remove(t require.TestingT, times []int64, which func(*series.Attrs) bool, span series.Span) (c series.Change, gone []series.Gone) {
+	c = s.change(t, span.Points(times), span, func(old []series.Chunk, pending []series.Segment) (c series.Change, err error) {
+		c, gone, err = series.Remove(old, pending, times, which, span)
+		return c, err
+	})
+	return c, gone
+}
+
 // A store that only appends, loads and replaces holds the same samples as a map,
 // whatever happens in which order, and reports the same outcomes.
 func TestSeries_randomChangesKeepWhatAMapKeeps(t *testing.T) {
@@ -117,20 +129,17 @@ func TestSeries_randomChangesKeepWhatAMapKeeps(t *testing.T) {
 			in := blockOf(drawSamples(30).Draw(t, "batch")...)
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
 			case 0, 1:
-				want := m.merge(in)
-				got, err := series.Compare(s.body, s.log, in)
-				require.NoError(t, err)
-				requireOutcome(t, want, got)
-				segments, err := series.Segments(in)
-				require.NoError(t, err)
-				s.log = append(s.log, segments...)
+				m.merge(in)
+				s.append(t, in)
 			case 2, 3:
 				want := m.merge(in)
 				requireOutcome(t, want, s.apply(t, in, span).Outcome)
-				require.True(t, ptr(s.apply(t, in, span)).Empty(), "sending the same again writes nothing")
+				again := s.apply(t, in, span)
+				require.Empty(t, again.Put, "sending the same again writes nothing")
+				require.Empty(t, again.Drop, "sending the same again writes nothing")
 			case 4:
 				s.change(t, nil, span, func(old []series.Chunk, pending []series.Segment) (series.Change, error) {
-					return series.Fold(old, pending, span)
+					return series.Apply(old, pending, nil, span)
 				})
 				require.Empty(t, s.log)
 			case 6:
@@ -149,30 +158,23 @@ func TestSeries_randomChangesKeepWhatAMapKeeps(t *testing.T) {
 				if rapid.Bool().Draw(t, "those") {
 					which = func(a *series.Attrs) bool { return a.Offset == 0 }
 				}
-				want, got := 0, 0
+				want := 0
 				for _, at := range times {
 					if s, there := m[at]; there && (which == nil || which(&s.Attrs)) {
 						delete(m, at)
 						want++
 					}
 				}
-				s.change(t, span.Points(times), span, func(old []series.Chunk, pending []series.Segment) (c series.Change, err error) {
-					var gone []series.Gone
-					c, gone, err = series.Remove(old, pending, times, which, span)
-					got = len(gone)
-					return c, err
-				})
-				require.Equal(t, want, got)
+				_, gone := s.remove(t, times, which, span)
+				require.Len(t, gone, want)
 			case 5:
-				r := series.Range{From: drawTime(t), To: drawTime(t)}
-				s.change(t, []series.Range{r}, span, func(old []series.Chunk, pending []series.Segment) (series.Change, error) {
-					return series.Delete(old, pending, r, span)
-				})
-				for k := range m {
-					if k >= r.From && k < r.To {
-						delete(m, k)
-					}
+				var times []int64
+				for _, sample := range m.samples(series.Range{From: drawTime(t), To: drawTime(t)}) {
+					times = append(times, sample.Time)
+					delete(m, sample.Time)
 				}
+				_, gone := s.remove(t, times, nil, span)
+				require.Len(t, gone, len(times))
 			}
 		}
 		r := always
@@ -271,35 +273,28 @@ func TestApply_refusesUnsortedOverlappingOrDamagedInput(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 	damaged := good
 	damaged.Data = good.Data[:len(good.Data)-1]
-	_, err = series.Fold(nil, []series.Segment{damaged}, 0)
+	_, err = series.Apply(nil, []series.Segment{damaged}, nil, 0)
 	require.ErrorIs(t, err, series.ErrCorrupt)
 	_, err = series.Apply([]series.Chunk{damaged}, nil, heartRate(newYear, minute, 10), 0)
 	require.ErrorIs(t, err, series.ErrCorrupt)
 }
 
-func TestDelete_ofAllTimeLeavesNoChunk(t *testing.T) {
+func TestRemove_ofAllSamplesLeavesNoChunk(t *testing.T) {
 	var s chunkStore
-	s.apply(t, heartRate(newYear, minute, 20_000), series.PerMinute)
-	s.log = append(s.log, chunkOf(t, heartRate(newYear+30*day, minute, 10)))
-	r := series.Range{From: math.MinInt64, To: math.MaxInt64}
-	c := s.change(t, []series.Range{r}, series.PerMinute, func(old []series.Chunk, pending []series.Segment) (series.Change, error) {
-		return series.Delete(old, pending, r, series.PerMinute)
-	})
+	stored, pending := heartRate(newYear, minute, 20_000), heartRate(newYear+30*day, minute, 10)
+	s.apply(t, stored, series.PerMinute)
+	s.append(t, pending)
+	times := slices.Concat(stored.Time, pending.Time)
+	slices.Sort(times)
+	times = slices.Compact(times)
+	c, gone := s.remove(t, times, nil, series.PerMinute)
+	require.Len(t, gone, len(times))
 	require.Empty(t, c.Put)
 	require.Empty(t, s.body)
 	require.Empty(t, s.log)
 }
 
-func TestSpanFor_choosesTheGridByTheInterval(t *testing.T) {
-	for every, want := range map[time.Duration]series.Span{
-		time.Second:      series.PerSecond,
-		15 * time.Second: series.PerTenSeconds,
-		time.Minute:      series.PerMinute,
-		5 * time.Minute:  series.PerFiveMinutes,
-		24 * time.Hour:   series.Sparse,
-	} {
-		require.Equal(t, want, series.SpanFor(every), every)
-	}
+func TestCell_startsAtAMultipleOfItsLength(t *testing.T) {
 	r := series.PerMinute.Cell(newYear + hour)
 	require.Equal(t, 4*day, r.To-r.From)
 	require.Zero(t, r.From%(4*day))

@@ -102,6 +102,12 @@ func BenchmarkMerge(b *testing.B) {
 	})
 }
 
+func newReducer(t require.TestingT, r series.Reduction) *series.Reducer {
+	red, err := series.NewReducer(r)
+	require.NoError(t, err)
+	return red
+}
+
 func plainSum(v []float64) (sum float64) {
 	for _, x := range v {
 		sum += x
@@ -141,12 +147,11 @@ func BenchmarkAggregate(b *testing.B) {
 		name string
 		step int64
 	}{{"day", day}, {"hour", hour}, {"minute", minute}} {
-		red, err := series.NewReducer(series.Reduction{Edges: edges(bucket.step)})
-		require.NoError(b, err)
+		r := series.Reduction{Edges: edges(bucket.step)}
 		b.Run(fmt.Sprintf("%s/columns", bucket.name), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				red.Reset()
+				red := newReducer(b, r)
 				for _, block := range blocks {
 					red.Block(block)
 				}
@@ -156,7 +161,7 @@ func BenchmarkAggregate(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/chunks", bucket.name), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				red.Reset()
+				red := newReducer(b, r)
 				for i := range chunks {
 					if err := red.Chunk(&chunks[i]); err != nil {
 						b.Fatal(err)
@@ -166,11 +171,9 @@ func BenchmarkAggregate(b *testing.B) {
 			perSample(b, len(plain))
 		})
 	}
-	filter, err := series.NewReducer(series.Reduction{Edges: edges(hour), Filter: true, AtLeast: 60, AtMost: 70})
-	require.NoError(b, err)
 	b.Run("hour/chunks filtered", func(b *testing.B) {
 		for b.Loop() {
-			filter.Reset()
+			filter := newReducer(b, series.Reduction{Edges: edges(hour), Filter: true, AtLeast: 60, AtMost: 70})
 			for i := range chunks {
 				if err := filter.Chunk(&chunks[i]); err != nil {
 					b.Fatal(err)
@@ -192,10 +195,8 @@ func BenchmarkAggregate(b *testing.B) {
 		for e[len(e)-1] < first {
 			e = append(e, e[len(e)-1]+minute)
 		}
-		red, err := series.NewReducer(series.Reduction{Edges: e})
-		require.NoError(b, err)
 		for b.Loop() {
-			red.Reset()
+			red := newReducer(b, series.Reduction{Edges: e})
 			for i := range sparse {
 				if err := red.Chunk(&sparse[i]); err != nil {
 					b.Fatal(err)

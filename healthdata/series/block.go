@@ -139,13 +139,6 @@ func (b *Block) Search(t int64) int {
 	return sort.Search(len(b.Time), func(i int) bool { return b.Time[i] >= t })
 }
 
-// Slice returns the samples from (inclusive) to (exclusive). The columns are shared
-// with b; the runs are a copy.
-func (b *Block) Slice(from, to int64) Block {
-	i := b.Search(from)
-	return b.Part(i, max(i, b.Search(to)))
-}
-
 // Part returns the samples of the positions i (inclusive) to j (exclusive). The
 // columns are shared with b; the runs are a copy.
 func (b *Block) Part(i, j int) Block { return b.part(i, j, nil) }

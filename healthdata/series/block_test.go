@@ -12,9 +12,8 @@ import (
 )
 
 func TestBuilder_keepsTheLatestSampleOfEachTime(t *testing.T) {
-	var b series.Builder
 	rapid.Check(t, func(t *rapid.T) {
-		b.Reset()
+		var b series.Builder
 		m := model{}
 		for _, s := range drawSamples(80).Draw(t, "samples") {
 			b.Add(s)
@@ -27,7 +26,8 @@ func TestBuilder_keepsTheLatestSampleOfEachTime(t *testing.T) {
 			requireSame(t, samplesOf(block)[i:i+1], []series.Sample{block.At(i)})
 		}
 		from, to := drawTime(t), drawTime(t)
-		part := block.Slice(from, to)
+		i := block.Search(from)
+		part := block.Part(i, max(i, block.Search(to)))
 		require.NoError(t, part.Validate())
 		requireSame(t, m.samples(series.Range{From: from, To: to}), samplesOf(&part))
 		var odd series.Block
@@ -74,16 +74,7 @@ func TestValidate_refusesEachBrokenRule(t *testing.T) {
 	}
 }
 
-func TestEncode_refusesMoreThanMaxLenAndSegmentsSplitsIt(t *testing.T) {
-	long := heartRate(newYear, second, series.MaxLen+1)
-	_, err := series.NewChunk(long)
+func TestEncode_refusesMoreThanMaxLen(t *testing.T) {
+	_, err := series.NewChunk(heartRate(newYear, second, series.MaxLen+1))
 	require.ErrorIs(t, err, healthlab.Invalid)
-	segments, err := series.Segments(long)
-	require.NoError(t, err)
-	require.Len(t, segments, 2)
-	var s series.Scanner
-	var got series.Block
-	_, err = s.Read(&got, nil, segments, always, 1<<30)
-	require.NoError(t, err)
-	requireSame(t, samplesOf(long), samplesOf(&got))
 }

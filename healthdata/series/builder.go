@@ -22,14 +22,8 @@ func (b *Builder) Add(s Sample) {
 // Len returns the number of added samples, including those with equal times.
 func (b *Builder) Len() int { return b.raw.Len() }
 
-// Reset removes all samples and keeps the memory. The block that [Builder.Block] returned is then invalid.
-func (b *Builder) Reset() {
-	b.raw.Reset()
-	b.unsorted = false
-}
-
 // Block returns the samples in ascending order of time. The block belongs to the builder and is valid until the
-// next call of Add or Reset. Values are not checked here; [Block.Validate] and [NewChunk] do that.
+// next call of Add. Values are not checked here; [Block.Validate] and [NewChunk] do that.
 func (b *Builder) Block() *Block {
 	if !b.unsorted {
 		return &b.raw

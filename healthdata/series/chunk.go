@@ -96,25 +96,6 @@ func NewChunk(b *Block) (Chunk, error) {
 	return c, nil
 }
 
-// Segments encodes b as segments of a log: one, or several if b is longer than [MaxLen]. An empty block has
-// none.
-func Segments(b *Block) ([]Segment, error) {
-	var out []Segment
-	for i := 0; i < b.Len(); i += MaxLen {
-		p := b
-		if b.Len() > MaxLen {
-			part := b.Part(i, min(i+MaxLen, b.Len()))
-			p = &part
-		}
-		c, err := NewChunk(p)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	return out, nil
-}
-
 // Decode decodes a chunk as [Decode] does. It also returns [ErrCorrupt] if the header does not match the data,
 // or if there is no data.
 func (c *Chunk) Decode(dst *Block) error {

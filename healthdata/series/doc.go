@@ -14,8 +14,8 @@
 //   - [Chunk]: an encoded block with its [Header]. A stored series has a body, which is a list of chunks
 //     that do not overlap, and a short log of pending chunks (segments), which were appended and not merged
 //     into the body yet.
-//   - [Apply]: what a store must put and drop when new samples arrive; [Fold] and
-//     [Delete] likewise for other changes.
+//   - [Apply]: what a store must put and drop when new samples arrive; [Remove] likewise for
+//     removed samples.
 //   - [Scanner]: reads chunks and pending segments as one series, in time order.
 //   - [HourScanner]: the local hours that have samples, without their values.
 //   - [Reducer]: count, sum, min, max, first and last per bucket of time, without
@@ -26,7 +26,7 @@
 // A store keeps bytes and headers and has three things to do, all per series:
 //
 //   - append a segment: write [NewChunk] of a small batch to the log, in order of
-//     arrival; for a very small batch, put [NewPiece] before the earlier pieces of the log;
+//     arrival;
 //   - load: the pending segments, and the chunks that overlap a list of ranges;
 //   - replace under a lock: call [Reach] to learn which segments and ranges are affected, load
 //     them, call [Apply], delete the chunks in Change.Drop and the affected segments, and write
@@ -42,4 +42,4 @@ package series
 // Files in the order of reading: each uses those before it.
 //
 //	sum.go attrs.go block.go format.go total.go attrcode.go builder.go cursor.go encode.go decode.go chunk.go
-//	span.go latest.go merge.go apply.go scan.go remove.go tail.go reduce.go hours.go
+//	span.go latest.go merge.go apply.go scan.go remove.go reduce.go hours.go

@@ -31,31 +31,34 @@ func Example() {
 	again.Add(beat(1, 60))
 	again.Add(beat(2, 66))
 	again.Add(beat(3, 60))
-	outcome, _ := series.Compare(body, nil, again.Block())
-	fmt.Println("sent again:", outcome.Same, "same,", outcome.Changed, "changed")
-	log, _ := series.Segments(again.Block())
+	segment, _ := series.NewChunk(again.Block())
+	log := []series.Segment{segment}
 
-	// Reads and sums see body and log as one.
+	// A scanner reads body and log as one.
 	eight := seven.Add(time.Hour).UnixMicro() // 08:00 on the wearer's clock
 	hour := time.Hour.Microseconds()
 	hours, _ := series.NewReducer(series.Reduction{Edges: []int64{eight, eight + hour, eight + 2*hour}, Local: true})
-	if err := hours.Series(body, log); err != nil {
-		fmt.Println(err)
+	var scan series.Scanner
+	for block, err := range scan.Blocks(body, log, series.Range{From: series.MinTime, To: series.MaxTime + 1}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		hours.Block(block)
 	}
 	for i, h := range hours.Buckets() {
 		fmt.Printf("%02d:00 %d samples, mean %.1f, highest %.0f\n", 8+i, h.N, h.Mean(), h.Max)
 	}
 
-	// Later the log is folded in, and the same again would change nothing.
-	fold, _ := series.Fold(body, log, series.PerMinute)
-	change, _ = series.Apply(fold.Put, nil, again.Block(), series.PerMinute)
-	fmt.Println("nothing to write:", change.Empty())
+	// Later the log is merged into the body with new samples, and the same again would change nothing.
+	change, _ = series.Apply(body, log, again.Block(), series.PerMinute)
+	same, _ := series.Apply(change.Put, nil, again.Block(), series.PerMinute)
+	fmt.Println("sent again:", same.Outcome.Same, "same,", len(same.Put), "chunks to write")
 	// Output:
 	// stored: 120 new samples in 1 chunk of 161 bytes
-	// sent again: 2 same, 1 changed
 	// 08:00 60 samples, mean 60.1, highest 66
 	// 09:00 60 samples, mean 80.0, highest 80
-	// nothing to write: true
+	// sent again: 3 same, 0 chunks to write
 }
 
 // A page of samples, and where the next page begins.

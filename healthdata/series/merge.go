@@ -65,18 +65,11 @@ func (o *Outcome) note(s State, n int) {
 	}
 }
 
-// Merge fills dst with the samples of old and of in. If both have a sample at one time, that of in is used. Two
-// samples are the same if their values (bit for bit), ends and attributes are equal. dst must be neither old nor
-// in; its memory is reused. Both blocks must be valid.
+// merge fills dst with the samples of old and of in, and o with the outcome. If both have a sample at one time, that of
+// in is used. Two samples are the same if their values (bit for bit), ends and attributes are equal. dst must be neither
+// old nor in; its memory is reused. Both blocks must be valid.
 //
 // The result does not depend on how samples are split into batches.
-func Merge(dst, old, in *Block) Outcome {
-	var o Outcome
-	o.States = make([]State, 0, in.Len())
-	merge(dst, old, in, &o)
-	return o
-}
-
 func merge(dst, old, in *Block, o *Outcome) {
 	dst.Reset()
 	dst.grow(old.Len() + in.Len())

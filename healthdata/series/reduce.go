@@ -95,12 +95,10 @@ type Reducer struct {
 	r       Reduction
 	accs    []Acc
 	bucket  int // the bucket of the last search, where the next one starts
-	scan    Scanner
 	times   []int64
 	values  []float64
 	scratch Block
 	layout  layout
-	visit   func(bucket int, values []float64)
 }
 
 // NewReducer returns a reducer with empty buckets. The error is Invalid: fewer than two edges, edges that do not
@@ -125,70 +123,11 @@ func NewReducer(r Reduction) (*Reducer, error) {
 // are added.
 func (r *Reducer) Buckets() []Acc { return r.accs }
 
-// Reset empties all buckets.
-func (r *Reducer) Reset() {
-	clear(r.accs)
-	r.bucket = 0
-}
-
-// Range returns the instants that can be in a bucket: from the first to the last edge, and a day on either side
-// if the edges are local. A store need not load other samples.
-func (r *Reducer) Range() Range {
-	e := r.r.Edges
-	if r.r.Local {
-		return Range{e[0] - dayMicros, e[len(e)-1] + dayMicros}
-	}
-	return Range{e[0], e[len(e)-1]}
-}
-
-// NeedsData reports whether [Reducer.Chunk] must decode the chunk. If not, its Data may be nil. For a series with
-// pending segments use [Reducer.Missing].
+// NeedsData reports whether [Reducer.Chunk] must decode the chunk. If not, its Data may be nil. A chunk that a pending
+// segment overlaps must be read with a [Scanner] and added with [Reducer.Block].
 func (r *Reducer) NeedsData(h *Header) bool {
 	_, answered := r.headerSuffices(h)
 	return !answered
-}
-
-// Missing returns the positions of the chunks without Data that [Reducer.Series] must decode, ascending. A caller with
-// only headers loads these chunks. Without pending segments those are the chunks for which NeedsData returns true.
-func (r *Reducer) Missing(chunks []Chunk, pending []Segment) []int {
-	var out []int
-	all := r.Range()
-	for i := range chunks {
-		h := &chunks[i].Header
-		if chunks[i].Data != nil || !h.Overlaps(all.From, all.To) {
-			continue
-		}
-		if r.NeedsData(h) || slices.ContainsFunc(pending, func(s Segment) bool { return s.Overlaps(h.Start, h.Stop+1) }) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// Series adds the samples of a series: its chunks and its pending segments. Arguments and errors are those of
-// [Scanner.Blocks].
-func (r *Reducer) Series(chunks []Chunk, pending []Segment) error {
-	var failed error
-	err := r.scan.walk(chunks, pending, r.Range(), func(c *Chunk) bool {
-		failed = r.Chunk(c)
-		return failed == nil
-	}, func(b *Block) bool {
-		r.Block(b)
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	return failed
-}
-
-// Walk calls visit with the values of a series, bucket by bucket, for aggregates that need each value, such as a
-// median. The values of one call are in order of time. A bucket may be visited several times. The values are valid
-// until visit returns. Every chunk that overlaps [Reducer.Range] needs its data.
-func (r *Reducer) Walk(chunks []Chunk, pending []Segment, visit func(bucket int, values []float64)) error {
-	r.visit = visit
-	defer func() { r.visit = nil }()
-	return r.Series(chunks, pending)
 }
 
 // Chunk adds one chunk. The error is [ErrCorrupt].
@@ -278,7 +217,7 @@ func (r *Reducer) headerSuffices(h *Header) (bucket int, ok bool) {
 	switch {
 	case stop < e[0], start >= e[len(e)-1]:
 		return -1, true
-	case r.r.Second, r.visit != nil:
+	case r.r.Second:
 		return -1, false
 	case r.r.Filter && (h.Max < r.r.AtLeast || h.Min > r.r.AtMost):
 		return -1, true
@@ -331,7 +270,7 @@ func (r *Reducer) column(l *layout) (column, error) {
 	if r.r.Second {
 		ints = &l.seconds // without second values they are zero
 	}
-	if ints.scale != rawScale && !r.r.Filter && r.visit == nil {
+	if ints.scale != rawScale && !r.r.Filter {
 		return column{ints: ints}, nil
 	}
 	r.values = grown(r.values, l.n, l.n)
@@ -393,8 +332,6 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		run = j - i
 		switch {
 		case run == 0:
-		case r.visit != nil:
-			r.visit(b, c.floats[i:j])
 		case run == 1 && whole:
 			r.accs[b].one(k.at(i)+shift, c.at(i))
 		default:

@@ -101,6 +101,31 @@ func drawEdges(t *rapid.T) []int64 {
 	return edges
 }
 
+// reduce adds a series to a reducer in order of time. A chunk that no pending segment overlaps is added as a chunk, without
+// its data where the header is enough.
+func reduce(t require.TestingT, red *series.Reducer, body []series.Chunk, log []series.Segment) {
+	var sc series.Scanner
+	scan := func(from, to int64) {
+		for b, err := range sc.Blocks(body, log, series.Range{From: from, To: to}) {
+			require.NoError(t, err)
+			red.Block(b)
+		}
+	}
+	at := series.MinTime
+	for _, c := range body {
+		if slices.ContainsFunc(log, func(s series.Segment) bool { return s.Overlaps(c.Start, c.Stop+1) }) {
+			continue
+		}
+		scan(at, c.Start)
+		at = c.Stop + 1
+		if !red.NeedsData(&c.Header) {
+			c.Data = nil
+		}
+		require.NoError(t, red.Chunk(&c))
+	}
+	scan(at, always.To)
+}
+
 func TestReducer_equalsCountingSampleBySample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s chunkStore
@@ -109,9 +134,7 @@ func TestReducer_equalsCountingSampleBySample(t *testing.T) {
 			in := blockOf(drawSamples(40).Draw(t, "batch")...)
 			m.merge(in)
 			if rapid.Bool().Draw(t, "append") {
-				segments, err := series.Segments(in)
-				require.NoError(t, err)
-				s.log = append(s.log, segments...)
+				s.append(t, in)
 			} else {
 				s.apply(t, in, rapid.SampledFrom([]series.Span{series.PerSecond, 0, series.Sparse}).Draw(t, "span"))
 			}
@@ -128,20 +151,14 @@ func TestReducer_equalsCountingSampleBySample(t *testing.T) {
 		want := slowly(m.samples(always), r)
 		red, err := series.NewReducer(r)
 		require.NoError(t, err)
-		bare := slices.Clone(s.body)
-		for i := range bare {
-			bare[i].Data = nil
-		}
-		for _, i := range red.Missing(bare, s.log) {
-			bare[i].Data = s.body[i].Data
-		}
-		require.NoError(t, red.Series(bare, s.log))
+		reduce(t, red, s.body, s.log)
 		requireAccs(t, want, red.Buckets())
 
-		red.Reset()
+		red, err = series.NewReducer(r)
+		require.NoError(t, err)
 		var whole series.Block
 		var sc series.Scanner
-		_, err = sc.Read(&whole, s.body, s.log, red.Range(), 1<<30)
+		_, err = sc.Read(&whole, s.body, s.log, always, 1<<30)
 		require.NoError(t, err)
 		if whole.Len() > 0 {
 			red.Block(&whole)
@@ -173,13 +190,17 @@ func TestReducer_loadsNoDataIfTheHeaderIsEnough(t *testing.T) {
 		bare[i].Data = nil
 	}
 	require.True(t, splits)
-	require.NoError(t, wide.Series(bare, nil))
 	var want series.Acc
-	for _, c := range bare {
-		want.N += c.N
+	for i := range bare {
+		require.NoError(t, wide.Chunk(&bare[i]))
+		want.N += bare[i].N
+		if err := red.Chunk(&bare[i]); red.NeedsData(&bare[i].Header) {
+			require.ErrorIs(t, err, series.ErrCorrupt)
+		} else {
+			require.NoError(t, err)
+		}
 	}
 	require.Equal(t, want.N, wide.Buckets()[0].N)
-	require.ErrorIs(t, red.Series(bare, nil), series.ErrCorrupt)
 }
 
 // A range that is reduced in two pieces and added has the same sums, to the last bit,
@@ -203,7 +224,8 @@ func TestSum_doesNotDependOnHowASeriesIsCut(t *testing.T) {
 		var sum series.Acc
 		for i := 0; i < n; {
 			j := rapid.IntRange(i+1, n).Draw(t, "cut")
-			red.Reset()
+			red, err := series.NewReducer(series.Reduction{Edges: edges})
+			require.NoError(t, err)
 			part := b.Part(i, j)
 			require.NoError(t, red.Chunk(ptr(chunkOf(t, &part))))
 			sum.Add(&red.Buckets()[0])
@@ -267,30 +289,6 @@ func TestSum_isExactWhereFloat64Rounds(t *testing.T) {
 	b.Append(series.Sample{Time: newYear, Value: math.MaxFloat64})
 	b.Append(series.Sample{Time: newYear + 1, Value: math.MaxFloat64})
 	require.Equal(t, math.Inf(1), chunkOf(t, b).Sum.Float64())
-}
-
-func TestWalk_visitsEachValueInItsBucket(t *testing.T) {
-	var s chunkStore
-	s.apply(t, heartRate(newYear, minute, 9000), series.PerMinute)
-	s.log = append(s.log, chunkOf(t, stepCounts(100)))
-	for _, filter := range []bool{false, true} {
-		r := series.Reduction{Edges: []int64{newYear, newYear + 3*hour, newYear + 5*day}, Local: true, Filter: filter, AtLeast: 60, AtMost: 70}
-		red, err := series.NewReducer(r)
-		require.NoError(t, err)
-		require.NoError(t, red.Series(s.body, s.log))
-		count, sum := make([]int, 2), make([]float64, 2)
-		require.NoError(t, red.Walk(s.body, s.log, func(bucket int, values []float64) {
-			for _, v := range values {
-				count[bucket]++
-				sum[bucket] += v
-			}
-		}))
-		for i, a := range red.Buckets() {
-			require.Equal(t, a.N, count[i])
-			require.Equal(t, a.Sum.Float64(), sum[i])
-			require.NotZero(t, a.N)
-		}
-	}
 }
 
 func TestNewReducer_refusesEdgesThatDoNotAscend(t *testing.T) {

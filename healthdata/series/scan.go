@@ -16,24 +16,11 @@ type Scanner struct {
 // ([ErrCorrupt], or Invalid for chunks out of order).
 func (s *Scanner) Blocks(chunks []Chunk, pending []Segment, r Range) iter.Seq2[*Block, error] {
 	return func(yield func(*Block, error) bool) {
-		var failed error
-		stopped := false
-		give := func(b *Block) bool {
-			if b = s.clip(b, r); b.Len() > 0 && !yield(b, nil) {
-				stopped = true
-			}
-			return !stopped
-		}
-		err := s.walk(chunks, pending, r, func(c *Chunk) bool {
-			if failed = c.Decode(&s.one); failed != nil {
-				return false
-			}
-			return give(&s.one)
-		}, give)
-		if err == nil {
-			err = failed
-		}
-		if err != nil && !stopped {
+		err := s.walk(chunks, pending, r, func(b *Block) bool {
+			b = s.clip(b, r)
+			return b.Len() == 0 || yield(b, nil)
+		})
+		if err != nil {
 			yield(nil, err)
 		}
 	}
@@ -58,10 +45,9 @@ func (s *Scanner) Read(dst *Block, chunks []Chunk, pending []Segment, r Range, l
 	return r.To, nil
 }
 
-// walk visits chunks and pending segments in order of time. It calls chunk for a chunk that no segment overlaps, and
-// block for samples of segments, alone or merged with a chunk. Chunks and blocks may reach out of r. A callback that
-// returns false ends the walk.
-func (s *Scanner) walk(chunks []Chunk, pending []Segment, r Range, chunk func(*Chunk) bool, block func(*Block) bool) error {
+// walk calls block for the samples of chunks and pending segments, in order of time. A block may reach out of r. If
+// block returns false, the walk ends without an error.
+func (s *Scanner) walk(chunks []Chunk, pending []Segment, r Range, block func(*Block) bool) error {
 	if err := inOrder(chunks); err != nil {
 		return err
 	}
@@ -91,14 +77,14 @@ func (s *Scanner) walk(chunks []Chunk, pending []Segment, r Range, chunk func(*C
 			}
 		}
 		i = seek(times, j, c.Stop+1)
+		if err := c.Decode(&s.one); err != nil {
+			return err
+		}
 		if i == j {
-			if !chunk(c) {
+			if !block(&s.one) {
 				return nil
 			}
 			continue
-		}
-		if err := c.Decode(&s.one); err != nil {
-			return err
 		}
 		s.part = s.log.Part(j, i)
 		var o Outcome

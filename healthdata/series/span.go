@@ -29,17 +29,6 @@ const (
 	mostSpan  = 12
 )
 
-// SpanFor returns the span of a series by the interval between its samples: the longest span with at most 6,000
-// samples in a cell, and at most [Sparse].
-func SpanFor(every time.Duration) Span {
-	for s := Sparse; s > leastSpan; s-- {
-		if s.micros()/max(1, every.Microseconds()) <= 6000 {
-			return s
-		}
-	}
-	return leastSpan
-}
-
 func (s Span) micros() int64 {
 	s = min(max(s, leastSpan), mostSpan)
 	if s < 0 {
@@ -82,8 +71,8 @@ func join(list []Range, r Range) []Range {
 
 // Reach returns what a change of a series affects: positions of pending segments (take, ascending) and ranges of the
 // body's chunks (load, ascending and without overlap). The store must load every chunk that overlaps one of the ranges.
-// want is what is going to be written: [Span.Cells] of a block, or the range of a [Delete]. For a [Fold] of everything,
-// want is nil: then all segments are affected.
+// want is what is going to be written: [Span.Cells] of a block, or [Span.Points] of the times of a [Remove]. If want is
+// nil, all segments are affected.
 //
 // A segment is affected if it overlaps the written range; then everything that the segment overlaps is affected too. If
 // it stayed pending, it would replace samples that were received later. Only the headers of pending are used.

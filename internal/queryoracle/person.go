@@ -117,9 +117,9 @@ func (p *Person) Measure(t require.TestingT, k healthdata.SeriesKey, span series
 		p.Series[k] = st
 	}
 	if pending {
-		seg, err := series.Segments(b.Block())
+		seg, err := series.NewChunk(b.Block())
 		require.NoError(t, err)
-		st.Pending = append(st.Pending, seg...)
+		st.Pending = append(st.Pending, seg)
 		return
 	}
 	change, err := series.Apply(st.Chunks, nil, b.Block(), span)

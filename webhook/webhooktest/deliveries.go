@@ -58,7 +58,7 @@ var appendCases = []webhookCase{
 		e := b.event(typeLatest, "k")
 		e.Data = []byte("{\"b\":1.50, \"a\":\"é\\u0001\"}")
 		require.NoError(t, s.Outbox.Append(t.Context(), []healthlab.Event{e}))
-		want, err := webhook.Render(e, nil)
+		want, err := webhook.Envelope{}.Render(e, nil)
 		require.NoError(t, err)
 		m, err := s.Log.Message(t.Context(), b.team, e.ID)
 		require.NoError(t, err)

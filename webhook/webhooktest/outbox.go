@@ -91,7 +91,7 @@ var outboxCases = []outboxCase{
 		e := eventOf(newTeam(), typeLatest, "k")
 		e.Data = []byte("{\"b\":1.50, \"a\":\"é\\u0001\"}")
 		h.append(t, e)
-		want, err := webhook.Render(e, nil)
+		want, err := webhook.Envelope{}.Render(e, nil)
 		require.NoError(t, err)
 		m, err := h.Message(t.Context(), e.Team, e.ID)
 		require.NoError(t, err)

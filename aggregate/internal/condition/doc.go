@@ -1,3 +1,2 @@
-// Package condition parses and prints the conditions (where) of aggregate queries. It knows the
-// grammar, and no columns.
+// Package condition parses the conditions (where) of aggregate queries. It knows the grammar, and no columns.
 package condition

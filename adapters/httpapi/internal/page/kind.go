@@ -35,9 +35,6 @@ var kindOf = func() map[string]string {
 	return out
 }()
 
-// KindOf returns the kind of a resource; empty if the resource belongs to none.
-func KindOf(resource string) string { return kindOf[resource] }
-
 // KindsOf returns the kinds of resources, each once, in the order of display.
 func KindsOf(resources []string) []string {
 	has := map[string]bool{}

@@ -103,7 +103,7 @@ func TestKinds_everyResourceBelongsToOneKind(t *testing.T) {
 		}
 	}
 	for _, r := range healthdata.Resources() {
-		require.NotEmpty(t, KindOf(r.Slug), r.Slug)
+		require.NotEmpty(t, kindOf[r.Slug], r.Slug)
 	}
 	require.Equal(t, []string{"activity", "sleep"}, KindsOf([]string{"sleep", "steps", "sleep_cycle", "nobody"}))
 	require.Len(t, AllKinds(), len(kinds))

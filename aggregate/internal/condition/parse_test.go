@@ -1,18 +1,14 @@
-package aggregate
+package condition
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/aggregate/internal/condition"
 )
 
-func TestWhere_operatorsBindNotThenAndThenOr(t *testing.T) {
+func TestParse_operatorsBindNotThenAndThenOr(t *testing.T) {
 	rows := []struct{ text, want string }{
 		{"type = 'long_sleep'", "type = 'long_sleep'"},
 		{"strain_score >= 14", "strain_score >= 14"},
@@ -32,16 +28,16 @@ func TestWhere_operatorsBindNotThenAndThenOr(t *testing.T) {
 		{"a=-1\n\tAND\rb=+1.", "a = -1 AND b = +1."},
 	}
 	for _, r := range rows {
-		c, err := ParseWhere(r.text)
-		require.NoError(t, err, r.text)
-		require.Equal(t, r.want, c.String())
-		again, err := ParseWhere(c.String())
-		require.NoError(t, err)
-		require.Equal(t, c.String(), again.String())
+		c, fault := Parse(r.text)
+		require.Nil(t, fault, r.text)
+		require.Equal(t, r.want, spell(c))
+		again, fault := Parse(spell(c))
+		require.Nil(t, fault)
+		require.Equal(t, unplaced(c), unplaced(again))
 	}
 }
 
-func TestWhere_syntaxErrorHasItsOffset(t *testing.T) {
+func TestParse_syntaxErrorHasItsOffset(t *testing.T) {
 	rows := []struct {
 		text   string
 		offset int
@@ -82,123 +78,123 @@ func TestWhere_syntaxErrorHasItsOffset(t *testing.T) {
 		{"a = '" + strings.Repeat("x", 4096) + "'", 4096},
 	}
 	for _, r := range rows {
-		_, err := ParseWhere(r.text)
-		var invalid *healthlab.InvalidError
-		require.True(t, errors.As(err, &invalid), r.text)
-		require.Equal(t, "where_syntax", invalid.Problems[0].Code)
-		require.Equal(t, r.offset, invalid.Problems[0].Context["offset"], r.text)
+		_, fault := Parse(r.text)
+		require.NotNil(t, fault, r.text)
+		problem := fault.Problem(nil)
+		require.Equal(t, "where_syntax", problem.Code)
+		require.Equal(t, r.offset, problem.Context["offset"], r.text)
 	}
 	deep := strings.Repeat("(", 64) + "a" + strings.Repeat(")", 64)
-	_, err := ParseWhere(deep)
-	require.NoError(t, err)
+	_, fault := Parse(deep)
+	require.Nil(t, fault)
 }
 
-// drawCond makes a random condition.
-func drawCond(t *rapid.T, depth int) condition.Cond {
-	name := func() condition.Operand {
-		o := condition.Operand{Kind: 'c', Text: rapid.SampledFrom([]string{"a", "value", "odd name", "NOT", "in", "x1"}).Draw(t, "name")}
+// drawCond makes a random
+func drawCond(t *rapid.T, depth int) Cond {
+	name := func() Operand {
+		o := Operand{Kind: 'c', Text: rapid.SampledFrom([]string{"a", "value", "odd name", "NOT", "in", "x1"}).Draw(t, "name")}
 		if rapid.Bool().Draw(t, "two") {
 			o.Two, o.Table = true, rapid.SampledFrom([]string{"sleep", "a b"}).Draw(t, "table")
 		}
 		return o
 	}
-	literal := func() condition.Operand {
+	literal := func() Operand {
 		switch rapid.IntRange(0, 2).Draw(t, "literal") {
 		case 0:
-			return condition.Operand{Kind: 's', Text: rapid.StringMatching(`[a-z' "\\]{0,6}`).Draw(t, "text")}
+			return Operand{Kind: 's', Text: rapid.StringMatching(`[a-z' "\\]{0,6}`).Draw(t, "text")}
 		case 1:
-			return condition.Operand{Kind: 'n', Text: rapid.StringMatching(`[+-]?[0-9]{1,4}(\.[0-9]{0,3})?([eE][+-]?[0-9])?`).Draw(t, "number")}
+			return Operand{Kind: 'n', Text: rapid.StringMatching(`[+-]?[0-9]{1,4}(\.[0-9]{0,3})?([eE][+-]?[0-9])?`).Draw(t, "number")}
 		default:
-			return condition.Operand{Kind: 'b', Yes: rapid.Bool().Draw(t, "yes")}
+			return Operand{Kind: 'b', Yes: rapid.Bool().Draw(t, "yes")}
 		}
 	}
 	if depth > 0 {
 		switch rapid.IntRange(0, 4).Draw(t, "node") {
 		case 0:
-			return condition.And{Left: drawCond(t, depth-1), Right: drawCond(t, depth-1)}
+			return And{Left: drawCond(t, depth-1), Right: drawCond(t, depth-1)}
 		case 1:
-			return condition.Or{Left: drawCond(t, depth-1), Right: drawCond(t, depth-1)}
+			return Or{Left: drawCond(t, depth-1), Right: drawCond(t, depth-1)}
 		case 2:
-			return condition.Not{Of: drawCond(t, depth-1)}
+			return Not{Of: drawCond(t, depth-1)}
 		}
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "leaf") {
 	case 0:
-		return condition.Null{Of: name(), Not: rapid.Bool().Draw(t, "not")}
+		return Null{Of: name(), Not: rapid.Bool().Draw(t, "not")}
 	case 1:
-		c := condition.In{Of: name(), Not: rapid.Bool().Draw(t, "not")}
+		c := In{Of: name(), Not: rapid.Bool().Draw(t, "not")}
 		for range rapid.IntRange(1, 3).Draw(t, "n") {
 			c.List = append(c.List, literal())
 		}
 		return c
 	case 2:
-		return condition.Bool{Of: name()}
+		return Bool{Of: name()}
 	default:
 		op := rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "op")
-		return condition.Compare{Op: op, Left: name(), Right: literal()}
+		return Compare{Op: op, Left: name(), Right: literal()}
 	}
 }
 
-// unplaced removes the offsets of a condition.
-func unplaced(n condition.Cond) condition.Cond {
+// unplaced removes the offsets of a
+func unplaced(n Cond) Cond {
 	switch n := n.(type) {
-	case condition.And:
-		return condition.And{Left: unplaced(n.Left), Right: unplaced(n.Right)}
-	case condition.Or:
-		return condition.Or{Left: unplaced(n.Left), Right: unplaced(n.Right)}
-	case condition.Not:
-		return condition.Not{Of: unplaced(n.Of)}
-	case condition.Compare:
+	case And:
+		return And{Left: unplaced(n.Left), Right: unplaced(n.Right)}
+	case Or:
+		return Or{Left: unplaced(n.Left), Right: unplaced(n.Right)}
+	case Not:
+		return Not{Of: unplaced(n.Of)}
+	case Compare:
 		n.Left.At, n.Right.At = 0, 0
 		return n
-	case condition.Null:
+	case Null:
 		n.Of.At = 0
 		return n
-	case condition.In:
+	case In:
 		n.Of.At = 0
-		list := append([]condition.Operand(nil), n.List...)
+		list := append([]Operand(nil), n.List...)
 		for i := range list {
 			list[i].At = 0
 		}
 		n.List = list
 		return n
-	case condition.Bool:
+	case Bool:
 		n.Of.At = 0
 		return n
 	}
 	return n
 }
 
-func TestWhere_printedConditionParsesToItself(t *testing.T) {
+func TestParse_printedConditionParsesToItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCond(t, 5)
-		text := condition.Spell(c)
-		again, fault := condition.Parse(text)
+		text := spell(c)
+		again, fault := Parse(text)
 		require.Nil(t, fault, text)
 		require.Equal(t, c, unplaced(again), text)
 	})
 }
 
-func FuzzWhere(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"type = 'long_sleep' AND NOT (efficiency > 90.5 OR a IS NULL)", "\"x\".y in (1,'a''b',TRUE)", "((((", "1 < a < 2", "a = .5e-3",
 	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := ParseWhere(text)
-		if err != nil {
-			require.ErrorIs(t, err, healthlab.Invalid)
+		c, fault := Parse(text)
+		if fault != nil {
+			require.Equal(t, CodeSyntax, fault.Code)
 			return
 		}
-		printed := c.String()
-		again, err := ParseWhere(printed)
-		if err != nil {
+		printed := spell(c)
+		again, fault := Parse(printed)
+		if fault != nil {
 			// Only what is longer in print may not be read back.
-			require.Greater(t, len(printed), condition.MaxLength)
+			require.Greater(t, len(printed), MaxLength)
 			return
 		}
-		require.Equal(t, printed, again.String())
-		require.Equal(t, unplaced(c.root), unplaced(again.root))
+		require.Equal(t, printed, spell(again))
+		require.Equal(t, unplaced(c), unplaced(again))
 	})
 }
