@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,7 @@ type mllpLab struct {
 	address string
 	results *mllp.Client
 	mu      sync.Mutex
-	numbers []string // of the orders that it took
+	numbers []string // of the orders that it took, each once
 }
 
 func newMLLPLab(t *testing.T, results string) *mllpLab {
@@ -54,7 +55,9 @@ func (l *mllpLab) take(_ context.Context, message []byte, _ error) []byte {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.numbers = append(l.numbers, m.Segment("ORC").Field(2).Text())
+	if number := m.Segment("ORC").Field(2).Text(); !slices.Contains(l.numbers, number) { // an order may come twice
+		l.numbers = append(l.numbers, number)
+	}
 	return []byte("MSH|^~\\&|LIS\rMSA|AA|" + m.ControlID())
 }
 

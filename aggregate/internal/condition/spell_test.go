@@ -2,7 +2,6 @@ package condition
 
 import "strings"
 
-// spell writes a condition with no more parentheses than it needs.
 func spell(c Cond) string { return string(appendCond(nil, c, 0)) }
 
 const (
