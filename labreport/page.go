@@ -23,18 +23,6 @@ type Box struct {
 	Height float64 `json:"height"`
 }
 
-// union returns the smallest box that contains both. An empty box is ignored.
-func (b Box) union(c Box) Box {
-	if b == (Box{}) {
-		return c
-	}
-	if c == (Box{}) {
-		return b
-	}
-	x, y := min(b.X, c.X), min(b.Y, c.Y)
-	return Box{x, y, max(b.X+b.Width, c.X+c.Width) - x, max(b.Y+b.Height, c.Y+c.Height) - y}
-}
-
 // Word is a text without white space and its place on the page.
 type Word struct {
 	healthlab.Private

@@ -30,7 +30,7 @@ func DestinationKind(url string) string {
 	return scheme
 }
 
-// wants reports whether events of a type are sent to an endpoint with this URL.
+// Wants reports whether events of a type are sent to an endpoint with this URL.
 func (s TeamSettings) Wants(eventType, url string) bool {
 	if len(s.Kinds) > 0 && !slices.Contains(s.Kinds, DestinationKind(url)) {
 		return false

@@ -222,22 +222,6 @@ func (t *Table) Find(name string) ([]Found, error) {
 	return out, nil
 }
 
-// has returns how well the name matches exactly, in a folded form. It is fast, for many parts of a line.
-func (t *Table) has(name string) float64 {
-	found := map[int]float64{}
-	t.exact(found, name, 1)
-	best := 0.0
-	for _, w := range found {
-		best = max(best, w)
-	}
-	if best < 0.8 {
-		for _, e := range t.squeezed[squeeze(name)] {
-			best = max(best, 0.95*e.weight)
-		}
-	}
-	return best
-}
-
 func rankOf(t *Term) int {
 	if t.Rank == 0 {
 		return 1 << 20
