@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate"
 )
 
-// Rows returns the rows of the table lab_result, for aggregate.Options.LabResults. Errors as of
-// [Service.allHistories].
+// Rows returns the rows of the table lab_result, for aggregate.Options.LabResults. NotFound if the team has
+// no such user.
 func (s *Service) Rows(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
 	all, err := s.allHistories(ctx, team, user)
 	if err != nil {

@@ -30,7 +30,7 @@
 // # Status
 //
 // [Service.Progress] returns the progress of a first import, [Service.Histories] and [Service.Resources] the
-// status of fetching for a team's people, with refused items. [Task.trace] is in logs and traces.
+// status of fetching for a team's people, with refused items. A run has one trace id in logs and traces.
 //
 // # Guarantees
 //

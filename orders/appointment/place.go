@@ -42,7 +42,7 @@ func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 const earthMiles = 6371.0088 / 1.609344
 
 // Vector returns the position as a point on a sphere of radius 1. The farther two places are apart, the longer
-// the straight line between their points ([chord]), so indexes can compare distances without trigonometry.
+// the straight line between their points, so indexes can compare distances without trigonometry.
 func (l LngLat) Vector() (x, y, z float64) {
 	lng, lat := l.Lng*math.Pi/180, l.Lat*math.Pi/180
 	return math.Cos(lat) * math.Cos(lng), math.Cos(lat) * math.Sin(lng), math.Sin(lat)

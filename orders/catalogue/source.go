@@ -20,11 +20,11 @@ type Source interface {
 	ExpectedResults(ctx context.Context, markers []int) (map[int][]ExpectedResult, error)
 	// Labs returns all laboratories, by id.
 	Labs(ctx context.Context) ([]Lab, error)
-	// FindMarkers returns a page of markers. Invalid as for [MarkerQuery.normalized]; a page after the last one has
+	// FindMarkers returns a page of markers. Invalid for an invalid query; a page after the last one has
 	// no markers and the true total.
 	FindMarkers(ctx context.Context, q MarkerQuery) (MarkerPage, error)
 	// FindLabTests returns a page of the lab tests that the team may see. Tests with equal sort keys are sorted
-	// by id. Invalid as for [LabTestQuery.normalized], or if the cursor is not of this query.
+	// by id. Invalid for an invalid query, or if the cursor is not of this query.
 	FindLabTests(ctx context.Context, q LabTestQuery) (LabTestPage, error)
 	// Accounts returns the accounts that the team can use.
 	Accounts(ctx context.Context, team healthlab.TeamID) (Accounts, error)

@@ -26,7 +26,8 @@ import (
 // All methods are safe for concurrent use, by any number of processes, and atomic. A call returns after its
 // writes are durable, because the laboratory then gets its acknowledgement and does not repeat the message. If
 // the context has ended before a call, the call writes nothing and returns its error. Arguments and results are
-// copies. Names that [checkNames] refuses are [healthlab.Invalid].
+// copies. A missing number of a record or key of a delivery is
+// [healthlab.Invalid], and so is a text that [healthlab.CheckText] refuses.
 //
 // healthdata.Users.Erase removes records of the user with their deliveries, and messages about the user. The
 // data of a user who is deleted and not erased is returned: orders.Service hides the order.
@@ -42,8 +43,8 @@ type Store interface {
 	// written. If a delivery with the same key exists, Take changes nothing, does not call change, and returns
 	// false.
 	//
-	// The raw message is stored with the first record of the numbers, or while it waits for review (see
-	// [ownerOf]); otherwise only its key is stored. The delivery that Resolves names leaves the review;
+	// The raw message is stored with the first record of the numbers, or while it waits for review (then
+	// no record has it); otherwise only its key is stored. The delivery that Resolves names leaves the review;
 	// [healthlab.NotFound] if it was not under review.
 	Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (bool, error)
 

@@ -11,8 +11,8 @@ import (
 // Store stores export jobs.
 //
 // All methods are safe for concurrent use and atomic. Times are kept in UTC to the microsecond. The caller may edit
-// returned values. Once ctx has ended, a call returns the context's error and writes nothing. A Store calls
-// [checkJob] before it inserts a job, and writes jobs in their [Job.normalized] form.
+// returned values. Once ctx has ended, a call returns the context's error and writes nothing. A job needs an
+// id, a team and a user, and texts that can be stored.
 //
 // Erasing a user deletes the jobs without files. A job with files stays until its files are deleted: it keeps ID,
 // Team, CreatedAt and Files, becomes Failed and gets the next Revision. Claim returns it to the worker that deletes
@@ -21,7 +21,7 @@ import (
 type Store interface {
 	// Insert adds a job with Revision 1. NotFound if the team has no such user or the user is deleted, if the store
 	// also stores users. Conflict if the team has a job with this id; another team may have one. Invalid if
-	// [checkJob] or [Job.normalized] returns it. Exhausted if the user already has the highest number of jobs, most,
+	// an id or a text of the job cannot be stored. Exhausted if the user already has the highest number of jobs, most,
 	// that are not Failed. Counting and inserting are one atomic step.
 	Insert(ctx context.Context, j Job, most int) error
 
@@ -31,7 +31,7 @@ type Store interface {
 
 	// Update loads a job, even of an erased user, lets change edit it, and writes it back with the next Revision.
 	// Changes of ID, Team, User, CreatedAt and Revision are ignored. An error of change is returned unchanged and
-	// nothing is written. Invalid if [Job.normalized] returns it. change may run more than once, so it must be pure.
+	// nothing is written. Invalid if a text cannot be stored. change may run more than once, so it must be pure.
 	// Concurrent updates behave as if they ran one after another.
 	Update(ctx context.Context, team healthlab.TeamID, id JobID, change func(*Job) error) (Job, error)
 

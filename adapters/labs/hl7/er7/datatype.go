@@ -7,7 +7,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// authority is an HD: the assigning authority of an identifier.
+// Authority is an HD: the assigning authority of an identifier.
 type Authority struct{ Namespace, ID, Type string }
 
 // Entity is an EI: an identifier of a thing, such as an order.
