@@ -354,8 +354,8 @@ func (c *config) checkEnvironment() error {
 	return nil
 }
 
-// checkStore checks the flags of the store. Production has no default store, so that nobody loses data in memory by
-// mistake.
+// checkStore checks the flags of the store. Production has no default: a store in memory, whose data ends with the
+// process, must be named by -store.
 func (c *config) checkStore() error {
 	if c.store != "" && c.store != storeMemory {
 		return errors.New("-store must be memory")

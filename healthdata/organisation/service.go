@@ -318,7 +318,7 @@ func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, ke
 		sum := sha256.Sum256([]byte(key))
 		err = s.insertKey(ctx, Key{ID: s.opts.NewID(), Team: team, Label: label, Hint: hint, Sum: sum, CreatedAt: s.now()})
 		if errors.Is(err, healthlab.Conflict) {
-			if known, unknown := s.store.FindKeys(ctx, [][sha256.Size]byte{sum}); unknown == nil && known[sum].Team == team {
+			if known, failed := s.store.FindKeys(ctx, [][sha256.Size]byte{sum}); failed == nil && known[sum].Team == team {
 				err = nil
 			}
 		}
