@@ -126,8 +126,8 @@ func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
 	}
 }
 
-// piece is a part of a series that is read at once: chunks that no pending segment overlaps, or a time range in which
-// chunks and pending segments must be merged.
+// piece is a part of a series that is read at once: stored chunks alone, or a time range in which newer samples, stored
+// as pending segments, must be merged into the chunks.
 type piece struct {
 	chunks      []series.Chunk // chunk headers
 	mixed       bool

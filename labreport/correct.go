@@ -260,7 +260,7 @@ func (e Evidence) confirm(field string) {
 	}
 }
 
-// decimals returns the decimal mark of the ranges in the draft; values always have a point.
+// decimals returns the decimal mark, comma or point, in the printed reference ranges. Stored values always have a point.
 func (d *Data) decimals() Decimals {
 	comma, point := 0, 0
 	for i := range d.Results {

@@ -461,7 +461,8 @@ func (l *line) spread() band {
 	return b
 }
 
-// withReferences returns the scale of a panel, extended so that it includes the reference ranges.
+// withReferences extends the lowest and highest value of a chart's vertical axis, so that the axis includes the
+// reference ranges.
 func (p *panel) withReferences(low, high float64) (float64, float64) {
 	least, bounded := low, false
 	for _, r := range p.ranges {

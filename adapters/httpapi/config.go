@@ -132,7 +132,7 @@ type ParquetWriter interface {
 // Compat selects names and values that existing clients expect where these differ from the contract. docs/compat.md
 // lists them.
 type Compat struct {
-	// Service replaces the word "service" in the names appointment_with_service and
+	// Service replaces the word "service" in two names of JSON fields, appointment_with_service and
 	// appointment_scheduling_via_service. Empty changes nothing.
 	Service string
 	// DelegatedFlow is the value of delegated_flow in the answer about a team. Default not_delegated.

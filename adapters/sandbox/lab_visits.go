@@ -262,7 +262,7 @@ func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 	case v.cancelled:
 		return visits.Booked{}, fmt.Errorf("%w: the appointment was cancelled", healthlab.Invalid)
 	case v.outcome.Refused:
-		return visits.Booked{}, fmt.Errorf("%w: the provider does not come", healthlab.Invalid)
+		return visits.Booked{}, fmt.Errorf("%w: the visit provider refused the booking", healthlab.Invalid)
 	case v.outcome.Gone && v.made.IsZero():
 		return visits.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
 	case v.tries <= v.outcome.Down:

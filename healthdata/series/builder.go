@@ -55,7 +55,7 @@ func (b *Builder) Block() *Block {
 	return &b.out
 }
 
-// runOf returns a function that maps a position to its run, for positions in any order.
+// runOf returns a function that maps the position of a sample to the run of equal attributes in which the sample is.
 func (b *Builder) runOf() func(int) int {
 	ends := make([]int, len(b.raw.Runs))
 	at := 0

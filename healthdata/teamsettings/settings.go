@@ -131,9 +131,9 @@ type Service struct {
 	defaults  Choices
 }
 
-// New returns a Service on a store. defaults apply if a team has chosen nothing. If they are empty too, VerbMode
-// is upsert, patients get SMS and e-mail, all events are sent, their bodies are kept for 7 days, and everything
-// else is off. It returns Invalid without a store or providers.
+// New returns a Service on a store. defaults apply if a team has chosen nothing. If they are empty too, VerbMode (the
+// verbs of events) is upsert, patients get SMS and e-mail, all events are sent, their bodies are kept for 7 days, and
+// everything else is off. It returns Invalid without a store or providers.
 func New(store Store, providers *healthdata.Providers, defaults Choices) (*Service, error) {
 	if store == nil || providers == nil {
 		return nil, fmt.Errorf("%w: team settings need a store and providers", healthlab.Invalid)

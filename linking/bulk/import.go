@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ImportResult is the result of an import.
+// ImportResult is the state of an import of connections, and after its end which users were connected.
 type ImportResult struct {
 	Op Op
 	// Users are the users whose connection was made, and Failed the others, in the order of the call and

@@ -70,7 +70,7 @@ func (s *Service) trigger(ctx context.Context, team healthlab.TeamID, provider s
 	return op, s.submit(ctx, op, items)
 }
 
-// triggerNext processes the next users of a trigger.
+// triggerNext starts the fetch of the history for the next users of op, an operation that [Service.Trigger] stored.
 func (s *Service) triggerNext(ctx context.Context, op Op) (Op, error) {
 	p := s.users.Providers().Get(op.Provider)
 	settings, err := s.links.Settings(ctx, op.Team)

@@ -205,7 +205,8 @@ func (r *Receiver) read(body []byte, h http.Header) (Event, error) {
 	return e, nil
 }
 
-// header returns the header of a given name that the verifier has used.
+// header returns the value of the header whose name is a prefix (webhook-, or that of the verifier) and suffix; empty
+// if there is none.
 func (r *Receiver) header(h http.Header, suffix string) string {
 	for _, prefix := range []string{"webhook-", r.opts.Verifier.Prefix} {
 		for name, values := range h {

@@ -100,7 +100,8 @@ func isLOINC(system string) bool {
 	return system == "http://loinc.org" || system == "urn:oid:2.16.840.1.113883.6.1"
 }
 
-// kind returns the kind of the first known code and its name for reports; nil if no code is known.
+// kind returns what the first known code measures, and its name for the report of the import. If no code is known, it
+// returns nil and a text that says so.
 func (c *fhirConcept) kind() (*fhirKind, string) {
 	name := "observation with a code of another system than LOINC"
 	for _, code := range c.Coding {

@@ -133,7 +133,7 @@ func readAcknowledgement(m *er7.Message) acknowledgement {
 	return v
 }
 
-// has reports whether the acknowledgement contains one of the error codes.
+// has reports whether one of the error codes in the acknowledgement is among codes.
 func (v acknowledgement) has(codes ...string) bool {
 	for _, f := range v.errors {
 		for _, c := range codes {

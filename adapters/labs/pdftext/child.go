@@ -39,7 +39,7 @@ type request struct {
 	Pixels int
 }
 
-// reply is the answer to one request.
+// reply is the answer of the child process, which reads PDFs, to one request of the parent.
 type reply struct {
 	Err string
 	// Broken means that the PDF engine may be damaged, so that the child process must not be used again.

@@ -258,7 +258,7 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 	}
 }
 
-// googleScale adds the weighings of a person.
+// googleScale calls sample with the weight or the body fat, which name says, of each weighing of a person.
 func googleScale(p *Person, name string, keep func(time.Time) bool, sample func(at time.Time, form, member string, doc object)) {
 	for i := range p.Days {
 		total, fat, _, _, _ := weighing(p, i)

@@ -37,7 +37,7 @@ type extended struct {
 func Subset(contract []byte, m Mount) ([]byte, error) {
 	var d extended
 	if err := json.Unmarshal(contract, &d); err != nil {
-		return nil, fmt.Errorf("subset of contract: %w", err)
+		return nil, fmt.Errorf("select operations of the OpenAPI contract: %w", err)
 	}
 	tags := map[string]bool{}
 	left := 0
@@ -48,7 +48,7 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 				Tags []string `json:"tags"`
 			}
 			if err := json.Unmarshal(raw, &op); err != nil {
-				return nil, fmt.Errorf("subset of contract: %w", err)
+				return nil, fmt.Errorf("select operations of the OpenAPI contract: %w", err)
 			}
 			if !slices.Contains(m.Operations, op.ID) {
 				delete(methods, method)
@@ -93,10 +93,10 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 		}
 	}
 	if err := d.dropUnused(); err != nil {
-		return nil, fmt.Errorf("subset of contract: %w", err)
+		return nil, fmt.Errorf("select operations of the OpenAPI contract: %w", err)
 	}
 	if err := d.describe(tags, m); err != nil {
-		return nil, fmt.Errorf("subset of contract: %w", err)
+		return nil, fmt.Errorf("select operations of the OpenAPI contract: %w", err)
 	}
 	return d.encode()
 }
