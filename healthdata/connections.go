@@ -99,6 +99,17 @@ func (n NewConnection) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("provider", n.Provider), slog.Bool("demo", n.Demo))
 }
 
+// Connections connects, pauses and removes the sources of users, and records their consents. [Service.Connections]
+// returns it. It is safe for concurrent use.
+type Connections struct {
+	users     liveUsers
+	providers *Providers
+	opts      *Options
+}
+
+// Connections returns the methods for the sources and consents of users.
+func (s *Service) Connections() *Connections { return &Connections{s.users, s.providers, &s.opts} }
+
 // Connect connects a source that sends its data to the service: an on-device store, a device of the mobile SDK, or a
 // team's own data ([SlugManual]). If the source is connected already, Connect changes nothing and sends no event. It
 // connects a source again that failed, was paused or was removed. It refuses cloud providers, which a person links.
@@ -106,7 +117,7 @@ func (n NewConnection) LogValue() slog.Value {
 // [healthlab.Invalid] if the provider is not configured, or is a cloud provider; [healthlab.NotFound] if the team has
 // no such user; a [*healthlab.RuleError] of type [RuleInvalidRequest] if the user would have a demo connection and a
 // real one, and of type [RuleConsentWithdrawn] if the person withdrew the consent.
-func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
+func (s *Connections) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
 		err = providerProblem("not_pushed", "this provider is linked, not connected")
@@ -115,24 +126,24 @@ func (s *Service) Connect(ctx context.Context, team healthlab.TeamID, id healthl
 		return User{}, fmt.Errorf("connect: %w", err)
 	}
 	e := s.connectionEvent(EventConnectionCreated)
-	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+	u, err := s.users.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		if c := u.Connection(n.Provider); c != nil && c.Status == Connected {
 			return nil, errUnchanged
 		}
 		return u.establish(p, n, e)
 	})
 	if errors.Is(err, errUnchanged) {
-		u, err = s.live(ctx, team, id)
+		u, err = s.users.live(ctx, team, id)
 	}
 	if err != nil {
 		return User{}, fmt.Errorf("connect: %w", err)
 	}
-	return s.present(u), nil
+	return s.providers.present(u), nil
 }
 
 // ConnectLinked records that a user has linked a provider of any class, for the first time or again, and sends
-// an event. It is the last step of linking. Errors as of [Service.Connect].
-func (s *Service) ConnectLinked(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
+// an event. It is the last step of linking. Errors as of [Connections.Connect].
+func (s *Connections) ConnectLinked(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	change, err := s.ConnectingLinked(n)
 	if err != nil {
 		return User{}, err
@@ -141,15 +152,15 @@ func (s *Service) ConnectLinked(ctx context.Context, team healthlab.TeamID, id h
 	if err != nil {
 		return User{}, fmt.Errorf("establish connection: %w", err)
 	}
-	return s.present(u), nil
+	return s.providers.present(u), nil
 }
 
-// ConnectingLinked is [Service.ConnectLinked] as a change of a user, for a caller that writes the change in one
+// ConnectingLinked is [Connections.ConnectLinked] as a change of a user, for a caller that writes the change in one
 // transaction with its own rows. The returned function is pure, so the transaction may run it again; it serves one
 // connection only, because the id of its event is fixed. ConnectingLinked returns [healthlab.Invalid] as ConnectLinked
 // does; the returned function returns [healthlab.NotFound] for a deleted user and a [*healthlab.RuleError] as
 // ConnectLinked does.
-func (s *Service) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
+func (s *Connections) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.connectable(n)
 	if err != nil {
 		return nil, fmt.Errorf("establish connection: %w", err)
@@ -164,11 +175,11 @@ func (s *Service) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Ev
 }
 
 // Disconnect removes a connection and sends an event. The data stays. An app that connects an on-device store by
-// itself connects it again with its next call of [Service.Connect].
+// itself connects it again with its next call of [Connections.Connect].
 //
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the
 // team has no such user, or the user has not connected the provider.
-func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
+func (s *Connections) Disconnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Disconnecting(provider)
 	if err != nil {
 		return err
@@ -180,11 +191,11 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, id heal
 	return nil
 }
 
-// Disconnecting is [Service.Disconnect] as a change of a user, for a caller that writes the change in one transaction
-// with its own rows. Disconnecting returns [healthlab.Invalid] as Disconnect does; the returned function returns
+// Disconnecting is [Connections.Disconnect] as a change of a user, for a caller that writes the change in one
+// transaction with its own rows. Disconnecting returns [healthlab.Invalid] as Disconnect does; the returned function returns
 // [healthlab.NotFound] as Disconnect does.
-func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
-	p, err := s.provider(provider)
+func (s *Connections) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
+	p, err := s.providers.configured(provider)
 	if err != nil {
 		return nil, fmt.Errorf("disconnect: %w", err)
 	}
@@ -206,8 +217,8 @@ func (s *Service) Disconnecting(provider string) (func(*User) ([]healthlab.Event
 
 // Pause closes a working connection until the person links again: its status is [Paused]. It does not change a
 // connection of another status and sends no event. The credential stays. The errors are those of
-// [Service.Disconnect].
-func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
+// [Connections.Disconnect].
+func (s *Connections) Pause(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Pausing(provider)
 	if err != nil {
 		return err
@@ -221,8 +232,8 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, id healthlab
 
 // Pausing returns the change of a user that closes a working connection until the person links again: its status
 // is [Paused]. It does not change a connection of another status and sends no event.
-func (s *Service) Pausing(provider string) (func(*User) ([]healthlab.Event, error), error) {
-	if _, err := s.provider(provider); err != nil {
+func (s *Connections) Pausing(provider string) (func(*User) ([]healthlab.Event, error), error) {
+	if _, err := s.providers.configured(provider); err != nil {
 		return nil, fmt.Errorf("pause: %w", err)
 	}
 	return func(u *User) ([]healthlab.Event, error) {
@@ -266,8 +277,8 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 	return []healthlab.Event{e}, nil
 }
 
-func (s *Service) connectionEvent(name string) healthlab.Event {
-	return healthlab.Event{ID: s.opts.NewID(), Type: name, At: s.now().Time}
+func (s *Connections) connectionEvent(name string) healthlab.Event {
+	return healthlab.Event{ID: s.opts.NewID(), Type: name, At: s.opts.now().Time}
 }
 
 func (c *Connection) deregister() {
@@ -283,8 +294,8 @@ func (c *Connection) rest() {
 }
 
 // connectable returns the provider of a new connection, or an error if it may not be connected this way.
-func (s *Service) connectable(n NewConnection) (*Provider, error) {
-	p, err := s.provider(n.Provider)
+func (s *Connections) connectable(n NewConnection) (*Provider, error) {
+	p, err := s.providers.configured(n.Provider)
 	if err == nil && n.Demo && (s.opts.Environment != healthlab.Sandbox || !p.Demo) {
 		err = &healthlab.RuleError{
 			Type: RuleInvalidRequest,
@@ -294,11 +305,11 @@ func (s *Service) connectable(n NewConnection) (*Provider, error) {
 	return p, err
 }
 
-func (s *Service) provider(slug string) (*Provider, error) {
-	if p := s.providers.Get(slug); p != nil {
+func (p *Providers) configured(slug string) (*Provider, error) {
+	if p := p.Get(slug); p != nil {
 		return p, nil
 	}
-	return nil, providerProblem("unknown_provider", s.providers.Expected(slug))
+	return nil, providerProblem("unknown_provider", p.Expected(slug))
 }
 
 func providerProblem(code, msg string) error {
@@ -334,10 +345,10 @@ type ConnectionErrorDetails struct {
 	ErroredAt    healthlab.Time `json:"errored_at"`
 }
 
-// Connections returns the connections of a user that were not removed, the oldest first.
+// List returns the connections of a user that were not removed, the oldest first.
 // [healthlab.NotFound] if the team has no such user.
-func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) ([]ConnectionView, error) {
-	u, err := s.live(ctx, team, id)
+func (s *Connections) List(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) ([]ConnectionView, error) {
+	u, err := s.users.live(ctx, team, id)
 	if err != nil {
 		return nil, fmt.Errorf("connections: %w", err)
 	}
@@ -355,7 +366,7 @@ func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id hea
 			v.ErrorDetails = &ConnectionErrorDetails{ErrorType: f.Type, ErrorMessage: f.Message, ErroredAt: healthlab.At(f.At)}
 		}
 		if p := s.providers.Get(c.Provider); p != nil {
-			if c.Status == Connected && p.Class == classCloud && u.Closed(s.now().Time) {
+			if c.Status == Connected && p.Class == classCloud && u.Closed(s.opts.now().Time) {
 				v.Status = Paused
 			}
 			v.ResourceAvailability = p.Availability(c.Scopes)
@@ -368,13 +379,13 @@ func (s *Service) Connections(ctx context.Context, team healthlab.TeamID, id hea
 	return out, nil
 }
 
-// FailConnection records that a provider refuses access permanently. The connection has the status [ConnectionError]
-// until the person links again, and one event is sent. If the connection is not [Connected], FailConnection changes
+// Fail records that a provider refuses access permanently. The connection has the status [ConnectionError]
+// until the person links again, and one event is sent. If the connection is not [Connected], Fail changes
 // nothing and sends no event.
 //
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has no such user, or the user
 // has not connected the provider.
-func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string, f ConnectionFailure) error {
+func (s *Connections) Fail(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string, f ConnectionFailure) error {
 	change, err := s.Failing(provider, f)
 	if err != nil {
 		return fmt.Errorf("fail connection: %w", err)
@@ -392,11 +403,11 @@ func (s *Service) FailConnection(ctx context.Context, team healthlab.TeamID, id 
 	return nil
 }
 
-// Failing is [Service.FailConnection] as a change of a user, for a caller that writes the change in one transaction
-// with its own rows. Failing returns [healthlab.Invalid] as FailConnection does. The returned function returns
-// [healthlab.NotFound] as FailConnection does, and no event if nothing changed.
-func (s *Service) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
-	if _, err := s.provider(provider); err != nil {
+// Failing is [Connections.Fail] as a change of a user, for a caller that writes the change in one transaction
+// with its own rows. Failing returns [healthlab.Invalid] as Fail does. The returned function returns
+// [healthlab.NotFound] as Fail does, and no event if nothing changed.
+func (s *Connections) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
+	if _, err := s.providers.configured(provider); err != nil {
 		return nil, err
 	}
 	if f.Type == "" {

@@ -44,7 +44,7 @@ func TestConnect_connectsAPushedProviderOnceAndSendsEvents(t *testing.T) {
 	first := w.at()
 	connect := func(provider string) healthdata.User {
 		t.Helper()
-		got, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: provider})
+		got, err := w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: provider})
 		require.NoError(t, err)
 		return got
 	}
@@ -65,7 +65,7 @@ func TestConnect_connectsAPushedProviderOnceAndSendsEvents(t *testing.T) {
 	require.Equal(t, got, connect("apple_health_kit"), "what is connected stays as it is")
 	require.Len(t, w.written(&i), 2, "and nobody is told")
 
-	require.NoError(t, w.Disconnect(t.Context(), team, u.ID, "apple_health_kit"))
+	require.NoError(t, w.Connections().Disconnect(t.Context(), team, u.ID, "apple_health_kit"))
 	without, err := w.User(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Equal(t, []healthdata.ConnectedSource{{CreatedOn: first, Source: manual, Provider: manual}}, without.ConnectedSources)
@@ -80,7 +80,7 @@ func TestConnect_connectsAPushedProviderOnceAndSendsEvents(t *testing.T) {
 			"provider": {"name": "Apple HealthKit", "slug": "apple_health_kit", "logo": "https://example.com/ahk.png"},
 			"source": {"name": "Apple HealthKit", "slug": "apple_health_kit", "logo": "https://example.com/ahk.png"}
 		}}`, string(removed[2].Body))
-	require.ErrorIs(t, w.Disconnect(t.Context(), team, u.ID, "apple_health_kit"), healthlab.NotFound)
+	require.ErrorIs(t, w.Connections().Disconnect(t.Context(), team, u.ID, "apple_health_kit"), healthlab.NotFound)
 
 	got = connect("apple_health_kit") // the app syncs again
 	require.Equal(t, w.at(), got.ConnectedSources[1].CreatedOn)
@@ -111,7 +111,7 @@ func TestConnect_reconnectsAPausedOrFailedConnection(t *testing.T) {
 			var i ids
 			w := newFixture(t, healthdata.Options{NewID: i.next})
 			u := w.create("ann")
-			_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+			_, err := w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 			require.NoError(t, err)
 			_, err = w.store.Users().Update(t.Context(), team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
 				u.Connections[0].Status = status
@@ -121,7 +121,7 @@ func TestConnect_reconnectsAPausedOrFailedConnection(t *testing.T) {
 			seen, err := w.User(t.Context(), team, u.ID)
 			require.NoError(t, err)
 			require.Len(t, seen.ConnectedSources, 1, "it is there to be seen")
-			got, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+			got, err := w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 			require.NoError(t, err)
 			require.Equal(t, healthdata.Connected, got.Connection("manual").Status)
 			require.Len(t, w.written(&i), 2)
@@ -137,14 +137,14 @@ func TestConnect_refusesUnknownOrPulledProvidersAndUnknownUsers(t *testing.T) {
 		{"", "provider:unknown_provider"},
 		{"acme_ring", "provider:not_pushed"},
 	} {
-		_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: tt.provider})
+		_, err := w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: tt.provider})
 		require.Equal(t, []string{tt.code}, codes(t, err))
 	}
-	require.Equal(t, []string{"provider:unknown_provider"}, codes(t, w.Disconnect(t.Context(), team, u.ID, "acme_nothing")))
-	require.ErrorIs(t, w.Disconnect(t.Context(), team, u.ID, "manual"), healthlab.NotFound)
+	require.Equal(t, []string{"provider:unknown_provider"}, codes(t, w.Connections().Disconnect(t.Context(), team, u.ID, "acme_nothing")))
+	require.ErrorIs(t, w.Connections().Disconnect(t.Context(), team, u.ID, "manual"), healthlab.NotFound)
 	stranger := healthlab.UserID{UUID: uuid.New()}
-	require.ErrorIs(t, w.Disconnect(t.Context(), team, stranger, "manual"), healthlab.NotFound)
-	_, err := w.Connect(t.Context(), team, stranger, healthdata.NewConnection{Provider: "manual"})
+	require.ErrorIs(t, w.Connections().Disconnect(t.Context(), team, stranger, "manual"), healthlab.NotFound)
+	_, err := w.Connections().Connect(t.Context(), team, stranger, healthdata.NewConnection{Provider: "manual"})
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
@@ -153,11 +153,11 @@ func TestConnectLinked_storesScopesAndUpdatesThemWhenLinkedAgain(t *testing.T) {
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new("r-1"), Scopes: []string{"sleep.read"}}
-	first, err := w.ConnectLinked(t.Context(), team, u.ID, n)
+	first, err := w.Connections().ConnectLinked(t.Context(), team, u.ID, n)
 	require.NoError(t, err)
 	w.pass(time.Hour)
 	n.Scopes = append(n.Scopes, "move.read")
-	again, err := w.ConnectLinked(t.Context(), team, u.ID, n)
+	again, err := w.Connections().ConnectLinked(t.Context(), team, u.ID, n)
 	require.NoError(t, err)
 	require.Equal(t, first.ConnectedSources, again.ConnectedSources, "a relink is the same connection")
 	require.Equal(t, []string{"sleep.read", "move.read"}, again.Connection("acme_ring").Scopes)
@@ -177,7 +177,7 @@ func TestConnectLinked_storesScopesAndUpdatesThemWhenLinkedAgain(t *testing.T) {
 	require.Equal(t, map[string]string{"sleep": "available", "activity": "unavailable"}, status(messages[0]))
 	require.Equal(t, map[string]string{"sleep": "available", "activity": "available"}, status(messages[1]))
 
-	require.NoError(t, w.Disconnect(t.Context(), team, u.ID, "acme_ring"))
+	require.NoError(t, w.Connections().Disconnect(t.Context(), team, u.ID, "acme_ring"))
 	stored, err := w.store.Users().Get(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Nil(t, stored.Connections[0].Scopes, "grants do not outlive the connection")
@@ -196,7 +196,7 @@ func TestConnectLinked_demoRequiresASandboxAndADemoProvider(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newFixture(t, healthdata.Options{Environment: tt.env})
 			u := w.create("ann")
-			_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: tt.provider, Demo: true})
+			_, err := w.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: tt.provider, Demo: true})
 			require.Equal(t, tt.ok, err == nil)
 			require.Equal(t, !tt.ok, healthlab.KindOf(err) == healthlab.Precondition)
 		})
@@ -207,7 +207,7 @@ func TestDeleteUser_deregistersItsConnections(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
 	for _, p := range []string{"manual", "apple_health_kit", "acme_ring"} {
-		_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
+		_, err := w.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
 		require.NoError(t, err)
 	}
 	w.delete(u)
@@ -266,7 +266,7 @@ func TestLogs_containNoExternalIDScopeOrClientUserID(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	const secret = "ann@example.com"
 	n := healthdata.NewConnection{Provider: "acme_ring", ExternalUserID: new(secret), Scopes: []string{secret}}
-	u, err := w.ConnectLinked(t.Context(), team, w.create("very-private").ID, n)
+	u, err := w.Connections().ConnectLinked(t.Context(), team, w.create("very-private").ID, n)
 	require.NoError(t, err)
 	var logs bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&logs, nil))
@@ -281,19 +281,19 @@ func TestConnection_staysConnectedAfterTheIngestionEnd(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	store := healthdata.NewConnection{Provider: "acme_store"}
 	status := func() healthdata.ConnectionStatus {
-		list, err := s.Connections(t.Context(), s.team, s.user)
+		list, err := s.Connections().List(t.Context(), s.team, s.user)
 		require.NoError(t, err)
 		i := slices.IndexFunc(list, func(c healthdata.ConnectionView) bool { return c.Slug == "acme_store" })
 		return list[i].Status
 	}
-	_, err := s.Connect(t.Context(), s.team, s.user, store)
+	_, err := s.Connections().Connect(t.Context(), s.team, s.user, store)
 	require.NoError(t, err)
 	_, err = s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{IngestionEnd: healthdata.SetTo(healthlab.DateOf(s.now).AddDays(-8))})
 	require.NoError(t, err)
 	require.Equal(t, healthdata.Connected, status())
-	require.NoError(t, s.Pause(t.Context(), s.team, s.user, "acme_store"))
+	require.NoError(t, s.Connections().Pause(t.Context(), s.team, s.user, "acme_store"))
 	require.Equal(t, healthdata.Paused, status())
-	_, err = s.Connect(t.Context(), s.team, s.user, store)
+	_, err = s.Connections().Connect(t.Context(), s.team, s.user, store)
 	require.NoError(t, err)
 	require.Equal(t, healthdata.Connected, status())
 }
@@ -303,9 +303,9 @@ func TestFailConnection_marksItFailedUntilItIsLinkedAgain(t *testing.T) {
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	failure := healthdata.ConnectionFailure{Type: healthdata.FailureTokenRefresh, Message: "link again", Details: "refused"}
-	fails := func() error { return w.FailConnection(t.Context(), team, u.ID, "acme_ring", failure) }
+	fails := func() error { return w.Connections().Fail(t.Context(), team, u.ID, "acme_ring", failure) }
 	require.ErrorIs(t, fails(), healthlab.NotFound, "not connected")
-	_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
+	_, err := w.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
 	require.NoError(t, err)
 
 	w.pass(time.Hour)
@@ -321,15 +321,15 @@ func TestFailConnection_marksItFailedUntilItIsLinkedAgain(t *testing.T) {
 	require.Equal(t, healthdata.ConnectionFailed{
 		UserID: u.ID, Provider: "acme_ring", ErrorType: "token_refresh_failed", Message: "link again", ErrorDetails: "refused",
 	}, body.Data)
-	list, err := w.Connections(t.Context(), team, u.ID)
+	list, err := w.Connections().List(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Equal(t, healthdata.ConnectionError, list[0].Status)
 
 	// Linking again makes it good.
-	_, err = w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
+	_, err = w.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_ring"})
 	require.NoError(t, err)
-	list, err = w.Connections(t.Context(), team, u.ID)
+	list, err = w.Connections().List(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Equal(t, healthdata.Connected, list[0].Status)
-	require.ErrorIs(t, w.FailConnection(t.Context(), team, u.ID, "nobody", failure), healthlab.Invalid)
+	require.ErrorIs(t, w.Connections().Fail(t.Context(), team, u.ID, "nobody", failure), healthlab.Invalid)
 }

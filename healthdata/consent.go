@@ -17,7 +17,7 @@ const EventConsentWithdrawn = "provider.consent.withdrawn"
 // consentMeans are the ways to give a consent that a caller may record.
 var consentMeans = []ConsentMeans{ConsentByLink, ConsentByApp, ConsentInWriting, ConsentSpoken}
 
-// NewConsent is the consent that [Service.RecordConsent] records.
+// NewConsent is the consent that [Connections.RecordConsent] records.
 type NewConsent struct {
 	Provider string
 	// Version names the text that the person agreed to: 1 to 64 printable characters, or empty for none.
@@ -78,8 +78,8 @@ func goodPage(s string) bool {
 
 // Consents returns the consents of a user, oldest first, with the withdrawn ones. It returns
 // [healthlab.NotFound] if the team has no such user.
-func (s *Service) Consents(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) ([]Consent, error) {
-	u, err := s.live(ctx, team, id)
+func (s *Connections) Consents(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) ([]Consent, error) {
+	u, err := s.users.live(ctx, team, id)
 	if err != nil {
 		return nil, fmt.Errorf("consents: %w", err)
 	}
@@ -91,7 +91,7 @@ func (s *Service) Consents(ctx context.Context, team healthlab.TeamID, id health
 //
 // [healthlab.Invalid] if the provider is not configured, or the version or the means is
 // wrong; [healthlab.NotFound] if the team has no such user.
-func (s *Service) RecordConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConsent) (Consent, error) {
+func (s *Connections) RecordConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConsent) (Consent, error) {
 	var p healthlab.Problems
 	if s.providers.Get(n.Provider) == nil {
 		p.Add("unknown_provider", s.providers.Expected(n.Provider), "provider")
@@ -101,9 +101,9 @@ func (s *Service) RecordConsent(ctx context.Context, team healthlab.TeamID, id h
 	if err := p.Err(); err != nil {
 		return Consent{}, fmt.Errorf("record consent: %w", err)
 	}
-	at := s.now()
+	at := s.opts.now()
 	c := Consent{Provider: n.Provider, Version: n.Version, Means: n.Means, GrantedAt: &at}
-	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+	_, err := s.users.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		u.grant(c)
 		return nil, nil
 	})
@@ -119,7 +119,7 @@ func (s *Service) RecordConsent(ctx context.Context, team healthlab.TeamID, id h
 //
 // [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has no such user. Where
 // providers are linked, call linking.Service.WithdrawConsent, which also removes the credential.
-func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
+func (s *Connections) WithdrawConsent(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.WithdrawingConsent(provider)
 	if err != nil {
 		return err
@@ -131,10 +131,10 @@ func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, id
 	return nil
 }
 
-// WithdrawingConsent is [Service.WithdrawConsent] as a change of a user, for a caller that writes the change in
+// WithdrawingConsent is [Connections.WithdrawConsent] as a change of a user, for a caller that writes the change in
 // one transaction with its own rows. The function is pure.
-func (s *Service) WithdrawingConsent(provider string) (func(*User) ([]healthlab.Event, error), error) {
-	p, err := s.provider(provider)
+func (s *Connections) WithdrawingConsent(provider string) (func(*User) ([]healthlab.Event, error), error) {
+	p, err := s.providers.configured(provider)
 	if err != nil {
 		return nil, fmt.Errorf("withdraw consent: %w", err)
 	}

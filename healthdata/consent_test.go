@@ -17,38 +17,38 @@ func TestConsent_withdrawnBlocksConnectingUntilGivenAgain(t *testing.T) {
 	w := newFixture(t, healthdata.Options{NewID: i.next})
 	u := w.create("ann")
 	connect := func() error {
-		_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
+		_, err := w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
 		return err
 	}
 	require.NoError(t, connect())
-	c, err := w.RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "apple_health_kit", Version: "2", Means: healthdata.ConsentInWriting})
+	c, err := w.Connections().RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "apple_health_kit", Version: "2", Means: healthdata.ConsentInWriting})
 	require.NoError(t, err)
 	granted := w.at()
 	require.Equal(t, healthdata.Consent{Provider: "apple_health_kit", Version: "2", Means: healthdata.ConsentInWriting, GrantedAt: &granted}, c)
 
 	w.pass(time.Hour)
-	require.NoError(t, w.WithdrawConsent(t.Context(), team, u.ID, "apple_health_kit"))
+	require.NoError(t, w.Connections().WithdrawConsent(t.Context(), team, u.ID, "apple_health_kit"))
 	withdrawn := w.at()
 	events := w.written(&i)
 	require.Equal(t, healthdata.EventConsentWithdrawn, events[len(events)-1].Type)
 	require.Equal(t, healthdata.EventConnectionDeleted, events[len(events)-2].Type)
-	list, err := w.Consents(t.Context(), team, u.ID)
+	list, err := w.Connections().Consents(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	c.WithdrawnAt = &withdrawn
 	require.Equal(t, []healthdata.Consent{c}, list)
 
 	w.pass(time.Hour)
 	n := len(events)
-	require.NoError(t, w.WithdrawConsent(t.Context(), team, u.ID, "apple_health_kit"))
+	require.NoError(t, w.Connections().WithdrawConsent(t.Context(), team, u.ID, "apple_health_kit"))
 	require.Len(t, w.written(&i), n, "a second withdrawal has no event")
-	list, err = w.Consents(t.Context(), team, u.ID)
+	list, err = w.Connections().Consents(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Equal(t, []healthdata.Consent{c}, list)
 
 	var rule *healthlab.RuleError
 	require.ErrorAs(t, connect(), &rule)
 	require.Equal(t, healthdata.RuleConsentWithdrawn, rule.Type)
-	_, err = w.RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "apple_health_kit", Version: "3", Means: healthdata.ConsentByApp})
+	_, err = w.Connections().RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "apple_health_kit", Version: "3", Means: healthdata.ConsentByApp})
 	require.NoError(t, err)
 	require.NoError(t, connect())
 }
@@ -56,13 +56,13 @@ func TestConsent_withdrawnBlocksConnectingUntilGivenAgain(t *testing.T) {
 func TestConnectLinked_recordsTheConsentThatItReceives(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
-	require.NoError(t, w.WithdrawConsent(t.Context(), team, u.ID, "manual"))
+	require.NoError(t, w.Connections().WithdrawConsent(t.Context(), team, u.ID, "manual"))
 	at := w.at()
-	_, err := w.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{
+	_, err := w.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{
 		Provider: "manual", Consent: &healthdata.Consent{Version: "7", Means: healthdata.ConsentByLink},
 	})
 	require.NoError(t, err)
-	list, err := w.Consents(t.Context(), team, u.ID)
+	list, err := w.Connections().Consents(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Equal(t, []healthdata.Consent{
 		{Provider: "manual", Means: healthdata.ConsentUnknown, WithdrawnAt: &at},
@@ -75,12 +75,12 @@ func TestConsents_keepTheNewest50OfAProvider(t *testing.T) {
 	u := w.create("ann")
 	for range 60 {
 		w.pass(time.Minute)
-		_, err := w.RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "manual", Means: healthdata.ConsentByApp})
+		_, err := w.Connections().RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "manual", Means: healthdata.ConsentByApp})
 		require.NoError(t, err)
 	}
-	_, err := w.RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "apple_health_kit", Means: healthdata.ConsentByApp})
+	_, err := w.Connections().RecordConsent(t.Context(), team, u.ID, healthdata.NewConsent{Provider: "apple_health_kit", Means: healthdata.ConsentByApp})
 	require.NoError(t, err)
-	list, err := w.Consents(t.Context(), team, u.ID)
+	list, err := w.Connections().Consents(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Len(t, list, 51)
 	require.Equal(t, w.at(), *list[49].GrantedAt, "the newest stay")
@@ -101,15 +101,15 @@ func TestConsent_refusesInvalidFieldsAndUnknownUsers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := good
 			edit(&n)
-			_, err := w.RecordConsent(t.Context(), team, u.ID, n)
+			_, err := w.Connections().RecordConsent(t.Context(), team, u.ID, n)
 			require.ErrorIs(t, err, healthlab.Invalid)
 		})
 	}
-	_, err := w.RecordConsent(t.Context(), healthlab.TeamID{UUID: uuid.New()}, u.ID, good)
+	_, err := w.Connections().RecordConsent(t.Context(), healthlab.TeamID{UUID: uuid.New()}, u.ID, good)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	require.ErrorIs(t, w.WithdrawConsent(t.Context(), healthlab.TeamID{UUID: uuid.New()}, u.ID, "manual"), healthlab.NotFound)
-	require.ErrorIs(t, w.WithdrawConsent(t.Context(), team, u.ID, "none_such"), healthlab.Invalid)
-	list, err := w.Consents(t.Context(), team, u.ID)
+	require.ErrorIs(t, w.Connections().WithdrawConsent(t.Context(), healthlab.TeamID{UUID: uuid.New()}, u.ID, "manual"), healthlab.NotFound)
+	require.ErrorIs(t, w.Connections().WithdrawConsent(t.Context(), team, u.ID, "none_such"), healthlab.Invalid)
+	list, err := w.Connections().Consents(t.Context(), team, u.ID)
 	require.NoError(t, err)
 	require.Empty(t, list)
 }

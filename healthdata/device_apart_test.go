@@ -19,7 +19,7 @@ func TestDevicesApart_readsEachDevicesSampleOfOneMinute(t *testing.T) {
 	s := newStation(t, healthdata.Options{
 		Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) { return settings, nil },
 	})
-	_, err := s.ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
+	_, err := s.Connections().ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
 	require.NoError(t, err)
 	at, end := ago(2*time.Hour), ago(119*time.Minute)
 	from := func(provider, device string) healthdata.Upload {

@@ -178,7 +178,7 @@ func (s *station) lastDevice() healthdata.Device {
 // device if the connection has several, or if the provider collects data of other sources.
 func TestSamples_withoutADeviceBelongToTheOnlyDeviceOfTheConnection(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
-	_, err := s.ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
+	_, err := s.Connections().ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: "acme_store"})
 	require.NoError(t, err)
 	at := time.Duration(0)
 	device := func(provider string, kind healthdata.SourceType, info *healthdata.DeviceInfo) *uuid.UUID {

@@ -9,7 +9,8 @@
 //
 // What a host calls and gets:
 //
-//   - [Service] checks input, applies the rules, and calls the stores.
+//   - [Service] checks input, applies the rules, and calls the stores. [Connections] are the sources and consents of its
+//     users, and [Deletions] deletes and erases users.
 //   - [User]: a person whose data a team keeps, under an id of the service and an id of the team.
 //   - [Resource]: one kind of data (steps, sleep, glucose). [Resources] is the catalogue; routes, event
 //     names, units and aggregate tables derive from it.
@@ -42,5 +43,5 @@ package healthdata
 //	device.go provider.go upload.go service.go localtime.go connections.go ingest.go read_origins.go
 //	read_sample.go rows_rank.go rows_removed.go rows_samples.go rows_view.go source_unit.go rows_sessions.go
 //	rows_records.go sleep.go bounds.go meal.go units.go consent.go user_rows.go userchange.go users.go
-//	users_over_rows.go resend.go ingest_sample.go read_summary.go ingest_device.go read_device.go unmeasured.go
-//	stream_points.go eventtype.go remove.go ingest_summary.go workout_stream.go workout_zones.go
+//	users_over_rows.go deletion.go resend.go ingest_sample.go read_summary.go ingest_device.go read_device.go
+//	unmeasured.go stream_points.go eventtype.go remove.go ingest_summary.go workout_stream.go workout_zones.go

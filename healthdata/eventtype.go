@@ -37,7 +37,7 @@ func (s *Service) HistoricalEvent(team healthlab.TeamID, user healthlab.UserID, 
 		return healthlab.Event{}, false, fmt.Errorf("encode event: %w", err)
 	}
 	return healthlab.Event{
-		ID: s.opts.NewID(), Type: historicalEvent(resource), Team: team, User: user, At: s.now().Time, Data: data,
+		ID: s.opts.NewID(), Type: historicalEvent(resource), Team: team, User: user, At: s.opts.now().Time, Data: data,
 	}, true, nil
 }
 
@@ -104,9 +104,9 @@ func EventTypes() []healthlab.EventType {
 	return append(append(append(out, connectionEventTypes()...), consentEventType()), deviceEventTypes()...)
 }
 
-func (s *Service) summaryData(item Summary, res PutResult, now healthlab.Time) ([]byte, error) {
-	s.publish(item, healthlab.At(res.CreatedAt), now)
-	return shrink(item, s.opts.BatchBytes)
+func (in *intake) summaryData(item Summary, res PutResult, now healthlab.Time) ([]byte, error) {
+	in.providers.publish(item, healthlab.At(res.CreatedAt), now)
+	return shrink(item, in.opts.BatchBytes)
 }
 
 // shrink encodes a summary within a size limit. A larger summary is encoded without its large optional parts and

@@ -22,7 +22,7 @@ func Example() {
 
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-42"})
-	_, _ = health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
+	_, _ = health.Connections().Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
 
 	start, _ := healthlab.ParseTime("2026-03-01T07:00:00+01:00")
 	end, _ := healthlab.ParseTime("2026-03-01T08:00:00+01:00")

@@ -3,7 +3,6 @@ package healthdata
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -28,14 +27,17 @@ type intake struct {
 	now      healthlab.Time
 	settings TeamSettings
 	origin   Origin // the app and device that the sender named
-	log      *slog.Logger
+
+	data      Data
+	providers *Providers
+	opts      *Options
 }
 
 // admit checks the fields of an upload other than its items: the user exists, the provider is configured and
 // connected, and the source is valid.
 func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, up Upload, r *Resource) (*intake, error) {
-	now := s.now()
-	u, err := s.live(ctx, team, id)
+	now := s.opts.now()
+	u, err := s.users.live(ctx, team, id)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	}
 	in := &intake{
 		Upload: up, team: team, user: u, provider: provider, resource: r,
-		clock: c, now: now, settings: settings, log: s.opts.Log,
+		clock: c, now: now, settings: settings, data: s.data, providers: s.providers, opts: &s.opts,
 	}
 	if up.Device != nil {
 		id := in.device().ID
@@ -98,7 +100,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	if in.Source.DeviceID != nil {
 		in.origin.Device = *in.Source.DeviceID
 	} else {
-		if in.Source.DeviceID, err = s.soleDevice(ctx, in); err != nil {
+		if in.Source.DeviceID, err = in.soleDevice(ctx); err != nil {
 			return nil, fmt.Errorf("devices of the user: %w", err)
 		}
 	}
@@ -116,10 +118,10 @@ func (s *Service) autoConnect(ctx context.Context, team healthlab.TeamID, id hea
 			Type: RuleNoConnection, Msg: "the user has not connected this store, and the team's setting explicit_connect is on: connect it first",
 		}
 	}
-	if _, err := s.Connect(ctx, team, id, NewConnection{Provider: p.Slug}); err != nil {
+	if _, err := s.Connections().Connect(ctx, team, id, NewConnection{Provider: p.Slug}); err != nil {
 		return User{}, err
 	}
-	return s.live(ctx, team, id)
+	return s.users.live(ctx, team, id)
 }
 
 func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
@@ -147,24 +149,24 @@ func (in *intake) checkFuture(p *healthlab.Problems, t healthlab.Time, path ...a
 }
 
 // event returns an event about data of this upload. Its verb follows the team's VerbMode and the outcome.
-func (s *Service) event(in *intake, outcome PutOutcome, key string, data []byte) healthlab.Event {
+func (in *intake) event(outcome PutOutcome, key string, data []byte) healthlab.Event {
 	verb := verbCreated
 	if in.settings.VerbMode == VerbSplit && outcome == PutChanged {
 		verb = verbUpdated
 	}
 	return healthlab.Event{
-		ID: s.opts.NewID(), Type: dailyEvent(in.resource.Slug, verb), Team: in.team, User: in.user.ID,
+		ID: in.opts.NewID(), Type: dailyEvent(in.resource.Slug, verb), Team: in.team, User: in.user.ID,
 		Key: key, At: in.now.Time, Data: data,
 	}
 }
 
 // reportUpload calls Options.Uploaded with the result of an upload.
-func (s *Service) reportUpload(ctx context.Context, in *intake, got *Received) {
-	if s.opts.Uploaded == nil {
+func (in *intake) reportUpload(ctx context.Context, got *Received) {
+	if in.opts.Uploaded == nil {
 		return
 	}
-	if err := s.opts.Uploaded(ctx, in.team, in.user.ID, in.Provider, in.resource.Slug, *got); err != nil {
-		s.opts.Log.WarnContext(ctx, "upload not counted", "user", in.user.ID, "resource", in.resource.Slug, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
+	if err := in.opts.Uploaded(ctx, in.team, in.user.ID, in.Provider, in.resource.Slug, *got); err != nil {
+		in.opts.Log.WarnContext(ctx, "upload not counted", "user", in.user.ID, "resource", in.resource.Slug, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 }
 
@@ -191,11 +193,11 @@ func (in *intake) device() Device {
 // soleDevice returns the only known device of a connection, for data without a device. It returns nil if there are
 // several devices, if the device is of another source type, or if the provider is an on-device store or the team's own
 // data, whose data may come from devices that the service does not know.
-func (s *Service) soleDevice(ctx context.Context, in *intake) (*uuid.UUID, error) {
+func (in *intake) soleDevice(ctx context.Context) (*uuid.UUID, error) {
 	if in.provider.Class == classStore || in.provider.Class == classManual {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
-	known, err := s.devices(ctx, in.team, in.user.ID, uuid.Nil)
+	known, err := readDevices(ctx, in.data, in.team, in.user.ID, uuid.Nil)
 	if err != nil {
 		return nil, err
 	}

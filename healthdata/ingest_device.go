@@ -33,7 +33,7 @@ func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user
 		return got, nil
 	}
 	if err == nil {
-		err = s.putDevice(ctx, in, in.now.Time)
+		err = in.putDevice(ctx, in.now.Time)
 	}
 	if err != nil {
 		return Received{}, fmt.Errorf("receive device: %w", err)
@@ -43,12 +43,12 @@ func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user
 
 // putDevice stores the device of a checked upload, and sends an event if the device is new or changed. told is the
 // instant of the upload's latest data. putDevice runs before the data is stored.
-func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) error {
+func (in *intake) putDevice(ctx context.Context, told time.Time) error {
 	if in.Upload.Device == nil {
 		return nil
 	}
 	d := in.device()
-	known, err := s.devices(ctx, in.team, in.user.ID, d.ID)
+	known, err := readDevices(ctx, in.data, in.team, in.user.ID, d.ID)
 	if err != nil {
 		return fmt.Errorf("keep device: %w", err)
 	}
@@ -62,7 +62,7 @@ func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) err
 		return fmt.Errorf("encode device: %w", err)
 	}
 	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a new raw document with the same description sends no event
-	raw, err := s.devicePayload(ctx, in, d.ID)
+	raw, err := in.devicePayload(ctx, d.ID)
 	if err != nil {
 		return fmt.Errorf("keep device: %w", err)
 	}
@@ -74,11 +74,11 @@ func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) err
 		Resource: deviceSlug, ID: d.ID, Provider: in.Provider, SourceType: d.SourceType, Doc: doc, Raw: raw,
 		CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
 	}
-	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
+	err = in.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
 		if !news {
 			return nil, nil
 		}
-		e := healthlab.Event{ID: s.opts.NewID(), Team: in.team, User: in.user.ID, Key: d.ID.String(), At: in.now.Time, Data: payload}
+		e := healthlab.Event{ID: in.opts.NewID(), Team: in.team, User: in.user.ID, Key: d.ID.String(), At: in.now.Time, Data: payload}
 		switch results[0].Outcome {
 		case PutNew:
 			e.Type = EventDeviceCreated
@@ -97,14 +97,14 @@ func (s *Service) putDevice(ctx context.Context, in *intake, told time.Time) err
 
 // devicePayload returns the payload about a device to store: the new one if the source sent it, otherwise the
 // stored one.
-func (s *Service) devicePayload(ctx context.Context, in *intake, id uuid.UUID) (raw []byte, err error) {
+func (in *intake) devicePayload(ctx context.Context, id uuid.UUID) (raw []byte, err error) {
 	switch {
 	case !in.settings.ProviderRawData:
 		return nil, nil
 	case in.Upload.Device.Raw != nil:
 		return in.Upload.Device.Raw, nil
 	}
-	err = s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
+	err = in.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
 		raw, err = payload(ctx, v, deviceSlug, id)
 		return err
 	})

@@ -42,10 +42,10 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
 	refused.addTo(&got.Counts)
-	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
+	if err := in.merge(ctx, batches, assumed, &got); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
-	s.reportUpload(ctx, in, &got)
+	in.reportUpload(ctx, &got)
 	return got.Counts, nil
 }
 
@@ -71,7 +71,7 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 	}
 	var refused []Refusal
 	batches, assumed, got := in.columns(samples, func(i int, q healthlab.Problems) { refused = append(refused, Refusal{i, q}) })
-	if err := s.merge(ctx, in, batches, assumed, &got); err != nil {
+	if err := in.merge(ctx, batches, assumed, &got); err != nil {
 		return Received{}, fmt.Errorf("receive samples: %w", err)
 	}
 	got.Refusals = refused
@@ -79,19 +79,19 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 }
 
 // merge writes batches of samples and adds the outcome to the result.
-func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes, got *Received) error {
+func (in *intake) merge(ctx context.Context, batches []SampleBatch, assumed []assumedTimes, got *Received) error {
 	if len(batches) == 0 {
 		return nil
 	}
-	if err := s.keepSampleOffsets(ctx, in, batches, assumed); err != nil {
+	if err := in.keepSampleOffsets(ctx, batches, assumed); err != nil {
 		return err
 	}
-	if err := s.putDevice(ctx, in, got.Newest); err != nil {
+	if err := in.putDevice(ctx, got.Newest); err != nil {
 		return err
 	}
 	var merged Counts
 	sent := 0
-	err := s.data.MergeSamples(ctx, in.team, in.user.ID, batches, func(outcomes []series.Outcome) ([]healthlab.Event, error) {
+	err := in.data.MergeSamples(ctx, in.team, in.user.ID, batches, func(outcomes []series.Outcome) ([]healthlab.Event, error) {
 		merged, sent = Counts{}, 0
 		var news changedSamples
 		for i := range outcomes {
@@ -104,7 +104,7 @@ func (s *Service) merge(ctx context.Context, in *intake, batches []SampleBatch, 
 			return nil, nil
 		}
 		sent = news.len()
-		return s.sampleEvents(in, &news), nil
+		return in.sampleEvents(&news), nil
 	})
 	if err != nil {
 		return err
@@ -487,14 +487,14 @@ func (n *changedSamples) places() []samplePlace {
 }
 
 // sampleEvents returns the events about new and changed samples. Each event is small enough for one message.
-func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Event {
+func (in *intake) sampleEvents(news *changedSamples) []healthlab.Event {
 	var events []healthlab.Event
-	head := s.batchHead(in)
+	head := in.batchHead()
 	key := in.eventKey()
 	body, count, outcome := head, 0, PutChanged
 	flush := func() {
 		data := append(slices.Clone(body), ']', '}')
-		events = append(events, s.event(in, outcome, key, data))
+		events = append(events, in.event(outcome, key, data))
 		body, count, outcome = head, 0, PutChanged
 	}
 	var row []byte
@@ -502,7 +502,7 @@ func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Eve
 	for changed, fresh := range news.all() {
 		sample = changed
 		row = in.resource.appendSample(row[:0], &sample)
-		if count > 0 && (count == s.opts.BatchSamples || len(body)+len(row)+3 > s.opts.BatchBytes) {
+		if count > 0 && (count == in.opts.BatchSamples || len(body)+len(row)+3 > in.opts.BatchBytes) {
 			flush()
 		}
 		if count > 0 {
@@ -520,12 +520,12 @@ func (s *Service) sampleEvents(in *intake, news *changedSamples) []healthlab.Eve
 
 // batchHead returns the start of a batch's JSON, up to the samples. Its capacity is its length, so that each
 // append copies it.
-func (s *Service) batchHead(in *intake) []byte {
+func (in *intake) batchHead() []byte {
 	b := append([]byte(nil), `{"user_id":`...)
 	b = appendString(b, in.user.ID.String())
 	b = append(b, `,"source_id":`...)
 	b = appendNumber(b, float64(SourceNumber(in.Provider)))
 	b = append(b, `,"source":`...)
-	b = appendJSON(b, s.source(in.Source))
+	b = appendJSON(b, in.providers.source(in.Source))
 	return slices.Clip(append(b, `,"data":[`...))
 }

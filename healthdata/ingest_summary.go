@@ -55,13 +55,13 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	}
 	for begin := 0; begin == 0 || begin < len(kept); begin += size {
 		var got Received
-		write, err := s.prepare(ctx, in, kept[begin:min(begin+size, len(kept))], &got)
+		write, err := in.prepare(ctx, kept[begin:min(begin+size, len(kept))], &got)
 		if err != nil {
 			return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 		}
 		err = up.within(ctx, func(ctx context.Context) error {
 			if begin == 0 && len(kept) > 0 {
-				if err := s.putDevice(ctx, in, newestOf(kept)); err != nil {
+				if err := in.putDevice(ctx, newestOf(kept)); err != nil {
 					return err
 				}
 			}
@@ -73,7 +73,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 				told.Counts = out
 				told.Counts.add(&got.Counts)
 			}
-			s.reportUpload(ctx, in, &told)
+			in.reportUpload(ctx, &told)
 			return nil
 		})
 		if err != nil {
@@ -128,9 +128,9 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 		if checked[i].in == nil {
 			continue
 		}
-		err := s.keepPayloads(ctx, checked[i].in, checked[i].good)
+		err := checked[i].in.keepPayloads(ctx, checked[i].good)
 		if err == nil {
-			err = s.put(ctx, checked[i].in, checked[i].good, &out[i])
+			err = checked[i].in.put(ctx, checked[i].good, &out[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("receive summaries: %w", err)
@@ -141,13 +141,13 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 
 // keepPayloads sets the stored payload on items without a payload. A recording, for example, contains the values of its
 // workout but not the provider's document about it.
-func (s *Service) keepPayloads(ctx context.Context, in *intake, items []Summary) error {
+func (in *intake) keepPayloads(ctx context.Context, items []Summary) error {
 	bare := func(item Summary) bool { return item.head().Raw == nil }
 	if !in.settings.ProviderRawData || !slices.ContainsFunc(items, bare) {
 		return nil
 	}
 	without := slices.DeleteFunc(slices.Clone(items), func(item Summary) bool { return !bare(item) })
-	return s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
+	return in.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
 		for _, item := range without {
 			h := item.head()
 			if h.Raw, err = payload(ctx, v, in.resource.Slug, h.ID); err != nil {
@@ -215,17 +215,17 @@ func dropAmbiguous(parts []checkedPart, got []Received) error {
 }
 
 // put writes summaries and adds the outcome to the result.
-func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Received) error {
+func (in *intake) put(ctx context.Context, items []Summary, got *Received) error {
 	kept := in.last(items, &got.Counts)
 	if len(kept) == 0 {
 		return nil
 	}
 	var part Received
-	write, err := s.prepare(ctx, in, kept, &part)
+	write, err := in.prepare(ctx, kept, &part)
 	if err != nil {
 		return err
 	}
-	if err := s.putDevice(ctx, in, newestOf(kept)); err != nil {
+	if err := in.putDevice(ctx, newestOf(kept)); err != nil {
 		return err
 	}
 	if err := write(ctx); err != nil {
@@ -238,11 +238,11 @@ func (s *Service) put(ctx context.Context, in *intake, items []Summary, got *Rec
 
 // prepare completes summaries from stored data and returns the function that writes them and sets their outcome.
 // That function may run more than once.
-func (s *Service) prepare(ctx context.Context, in *intake, kept []Summary, got *Received) (write func(context.Context) error, err error) {
-	if err := s.keepSummaryOffsets(ctx, in, kept); err != nil {
+func (in *intake) prepare(ctx context.Context, kept []Summary, got *Received) (write func(context.Context) error, err error) {
+	if err := in.keepSummaryOffsets(ctx, kept); err != nil {
 		return nil, err
 	}
-	if err := s.fillZones(ctx, in, kept); err != nil {
+	if err := in.fillZones(ctx, kept); err != nil {
 		return nil, err
 	}
 	records := make([]Record, len(kept))
@@ -256,7 +256,7 @@ func (s *Service) prepare(ctx context.Context, in *intake, kept []Summary, got *
 		return func(context.Context) error { return nil }, nil
 	}
 	return func(ctx context.Context) error {
-		return s.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
+		return in.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
 			got.Counts, got.Sent = Counts{}, 0
 			var events []healthlab.Event
 			for i, res := range results {
@@ -270,7 +270,7 @@ func (s *Service) prepare(ctx context.Context, in *intake, kept []Summary, got *
 				if err != nil {
 					return nil, err
 				}
-				e, err := s.sessionEvent(in, item, res)
+				e, err := in.sessionEvent(item, res)
 				if err != nil {
 					return nil, err
 				}
@@ -292,18 +292,18 @@ func summaryOf(written []Summary, i int, res PutResult) (Summary, error) {
 // sessionEvent returns the event about a summary that was written, or that another session of the same app and device
 // covers since this write or no longer covers. A covered session has no created event, and a session that becomes
 // covered has a deleted event.
-func (s *Service) sessionEvent(in *intake, item Summary, res PutResult) ([]healthlab.Event, error) {
+func (in *intake) sessionEvent(item Summary, res PutResult) ([]healthlab.Event, error) {
 	id := item.head().ID.String()
 	outcome := res.Outcome
 	switch {
 	case res.Covered && res.WasCovered, res.Covered && outcome == PutNew:
 		return nil, nil
 	case res.Covered:
-		data, err := json.Marshal(SummaryDeleted{ID: item.head().ID, UserID: in.user.ID, Source: s.source(item.head().Source)})
+		data, err := json.Marshal(SummaryDeleted{ID: item.head().ID, UserID: in.user.ID, Source: in.providers.source(item.head().Source)})
 		if err != nil {
 			return nil, fmt.Errorf("encode event: %w", err)
 		}
-		return []healthlab.Event{s.deletedEvent(in, in.resource.Slug, id, data)}, nil
+		return []healthlab.Event{in.deletedEvent(in.resource.Slug, id, data)}, nil
 	case res.WasCovered:
 		outcome = PutNew
 	case outcome == PutSame:
@@ -313,11 +313,11 @@ func (s *Service) sessionEvent(in *intake, item Summary, res PutResult) ([]healt
 	if res.Record != nil {
 		updated = healthlab.At(res.Record.UpdatedAt)
 	}
-	data, err := s.summaryData(item, res, updated)
+	data, err := in.summaryData(item, res, updated)
 	if err != nil {
 		return nil, err
 	}
-	return []healthlab.Event{s.event(in, outcome, id, data)}, nil
+	return []healthlab.Event{in.event(outcome, id, data)}, nil
 }
 
 // receive completes an uploaded summary: it resolves local times, derives the id and missing fields, and reports

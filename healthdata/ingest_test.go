@@ -68,7 +68,7 @@ func newStation(t *testing.T, opts healthdata.Options) *station {
 	require.NoError(t, err)
 	s.user = u.ID
 	for _, p := range []string{"manual", "acme_band", "acme_float"} {
-		_, err := s.ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: p})
+		_, err := s.Connections().ConnectLinked(t.Context(), s.team, s.user, healthdata.NewConnection{Provider: p})
 		require.NoError(t, err)
 	}
 	s.seen = len(s.ids)
@@ -149,7 +149,7 @@ func ExampleService_IngestSamples() {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	zone := "Europe/Paris"
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &zone})
-	_, _ = health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
+	_, _ = health.Connections().Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
 
 	// A reading in mg/dL, without a zone of its own.
 	breakfast, _ := healthlab.ParseTime("2026-03-01T07:30:00Z")
@@ -483,7 +483,7 @@ func TestIngestSamples_refusesInvalidUploadFields(t *testing.T) {
 	}
 	require.Equal(t, []string{"provider: unknown_provider", "stage: enum", "time_zone: unknown_zone"},
 		problems(t, ingest(healthdata.Upload{Provider: "nobody", Stage: "weekly", TimeZone: "Mars/Olympus"})))
-	require.NoError(t, s.Disconnect(t.Context(), s.team, s.user, "acme_band"))
+	require.NoError(t, s.Connections().Disconnect(t.Context(), s.team, s.user, "acme_band"))
 	requireRule(t, healthdata.RuleNoConnection, ingest(band))
 	_, err := s.IngestSamples(t.Context(), healthlab.TeamID{UUID: uuid.New()}, s.user, "heartrate", band, one)
 	require.ErrorIs(t, err, healthlab.NotFound, "another team's user")

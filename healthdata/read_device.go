@@ -15,7 +15,7 @@ import (
 // Devices returns the devices of a user, by provider, then id. healthlab.NotFound if the
 // team has no such user.
 func (s *Service) Devices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]Device, error) {
-	list, err := s.devices(ctx, team, user, uuid.Nil)
+	list, err := readDevices(ctx, s.data, team, user, uuid.Nil)
 	if err != nil {
 		return nil, fmt.Errorf("read devices: %w", err)
 	}
@@ -29,7 +29,7 @@ func (s *Service) Devices(ctx context.Context, team healthlab.TeamID, user healt
 // Device returns one device. It returns healthlab.NotFound if the team has no such user, or the user has no such
 // device.
 func (s *Service) Device(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (Device, error) {
-	list, err := s.devices(ctx, team, user, id)
+	list, err := readDevices(ctx, s.data, team, user, id)
 	if err == nil && (len(list) == 0 || id == uuid.Nil) {
 		err = healthlab.NotFound
 	}
@@ -39,9 +39,9 @@ func (s *Service) Device(ctx context.Context, team healthlab.TeamID, user health
 	return list[0].Device, nil
 }
 
-func (s *Service) devices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) ([]knownDevice, error) {
+func readDevices(ctx context.Context, data Data, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) ([]knownDevice, error) {
 	out := []knownDevice{}
-	err := s.data.View(ctx, team, user, func(v View) error {
+	err := data.View(ctx, team, user, func(v View) error {
 		records, err := v.Records(ctx, RecordQuery{Resource: deviceSlug, ID: id})
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (s *Service) RawDevices(ctx context.Context, team healthlab.TeamID, user he
 				return fmt.Errorf("decode device: %w", err)
 			}
 			one := RawRecord{
-				ID: r.ID, Source: s.source(Source{Provider: d.Provider, Type: d.SourceType, AppID: d.AppID, DeviceID: &d.ID}),
+				ID: r.ID, Source: s.providers.source(Source{Provider: d.Provider, Type: d.SourceType, AppID: d.AppID, DeviceID: &d.ID}),
 				ProviderID: providerIDOf(d.DeviceID, r.ID), Data: json.RawMessage(r.Raw), CreatedAt: healthlab.At(r.CreatedAt), UpdatedAt: healthlab.At(r.UpdatedAt),
 			}
 			out = append(out, one)

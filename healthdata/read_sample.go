@@ -124,7 +124,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 		return SamplePage{}, fmt.Errorf("read samples: %w", err)
 	}
 	ctx = store.Ahead(ctx, func() []store.Query { return q.series().Queries(team, user) })
-	if _, err := s.live(ctx, team, user); err != nil {
+	if _, err := s.users.live(ctx, team, user); err != nil {
 		return SamplePage{}, fmt.Errorf("read samples: %w", err)
 	}
 	from, err := openCursor(q.Cursor, user, &q)
@@ -149,7 +149,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 				break
 			}
 		}
-		page.Groups = w.sorted(s)
+		page.Groups = w.sorted(s.providers)
 		return nil
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Service) AllSamples(ctx context.Context, team healthlab.TeamID, user he
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
 	ctx = store.Ahead(ctx, func() []store.Query { return q.series().Queries(team, user) })
-	if _, err := s.live(ctx, team, user); err != nil {
+	if _, err := s.users.live(ctx, team, user); err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
 	out := []Sample{}
@@ -358,7 +358,7 @@ func (w *walk) take(h *seriesReader) {
 }
 
 // sorted returns the groups of the page.
-func (w *walk) sorted(s *Service) []SampleGroup {
+func (w *walk) sorted(providers *Providers) []SampleGroup {
 	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b groupKey) int {
 		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.source, b.source),
 			cmp.Compare(a.attrs.App, b.attrs.App), cmp.Compare(a.attrs.Device.String(), b.attrs.Device.String()),
@@ -367,7 +367,7 @@ func (w *walk) sorted(s *Service) []SampleGroup {
 	out := make([]SampleGroup, len(keys))
 	for i, k := range keys {
 		g := w.groups[k]
-		g.Source = s.source(Source{
+		g.Source = providers.source(Source{
 			Provider: k.provider, Type: k.source, AppID: optional(k.attrs.App), DeviceID: optionalID(k.attrs.Device),
 			Sport: optional(k.attrs.Sport), WorkoutID: optionalID(k.attrs.Workout),
 		})

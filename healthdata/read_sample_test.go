@@ -30,7 +30,7 @@ func ExampleService_Samples() {
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox, PageSize: 2})
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-1"})
-	_, _ = health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
+	_, _ = health.Connections().Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
 	seven, _ := healthlab.ParseTime("2026-03-01T07:00:00Z")
 	var samples []healthdata.Sample
 	for i := range 5 {
@@ -349,7 +349,7 @@ func TestSamples_unknownTeamUserOrResourceIsNotFound(t *testing.T) {
 	require.ErrorIs(t, read(s.team, healthlab.UserID{UUID: uuid.New()}, "heartrate"), healthlab.NotFound)
 	require.ErrorIs(t, read(s.team, s.user, "activity"), healthlab.NotFound, "not a timeseries")
 	require.ErrorIs(t, read(s.team, s.user, "body_weight"), healthlab.NotFound, "a path, not a slug")
-	require.NoError(t, s.DeleteUser(t.Context(), s.team, s.user))
+	require.NoError(t, s.Deletions().Delete(t.Context(), s.team, s.user))
 	require.ErrorIs(t, read(s.team, s.user, "heartrate"), healthlab.NotFound)
 }
 
@@ -469,7 +469,7 @@ func FuzzCursor(f *testing.F) {
 	team := healthlab.TeamID{UUID: uuid.MustParse("6f1c0b52-0000-4000-8000-00000000000a")}
 	user, err := health.CreateUser(f.Context(), team, healthdata.NewUser{ClientUserID: "member-1"})
 	require.NoError(f, err)
-	_, err = health.Connect(f.Context(), team, user.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = health.Connections().Connect(f.Context(), team, user.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(f, err)
 	_, err = health.IngestSamples(f.Context(), team, user.ID, "heartrate", healthdata.Upload{Provider: "manual"}, everyMinute(10))
 	require.NoError(f, err)

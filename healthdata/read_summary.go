@@ -69,7 +69,7 @@ func (s *Service) Summaries(ctx context.Context, team healthlab.TeamID, user hea
 	}
 	out := make([]Summary, len(records))
 	for i := range records {
-		if out[i], err = s.decode(&records[i]); err != nil {
+		if out[i], err = s.providers.decode(&records[i]); err != nil {
 			return nil, fmt.Errorf("read summaries: %w", err)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healt
 	if wrong == nil {
 		ctx = store.Ahead(ctx, func() []store.Query { return rq.Queries(team, user) })
 	}
-	if _, err = s.live(ctx, team, user); err != nil {
+	if _, err = s.users.live(ctx, team, user); err != nil {
 		return nil, err
 	}
 	if wrong != nil {
@@ -136,12 +136,12 @@ func (r *Record) fillOffsets(item Summary) {
 }
 
 // decode returns the summary of a record as readers see it.
-func (s *Service) decode(r *Record) (Summary, error) {
+func (p *Providers) decode(r *Record) (Summary, error) {
 	out, err := r.Decode()
 	if err != nil {
 		return nil, err
 	}
-	s.publish(out, out.head().CreatedAt, out.head().UpdatedAt)
+	p.publish(out, out.head().CreatedAt, out.head().UpdatedAt)
 	return out, nil
 }
 
@@ -220,7 +220,7 @@ func (s *Service) RawSummaries(ctx context.Context, team healthlab.TeamID, user 
 		}
 		h := v.head()
 		out[i] = RawRecord{
-			ID: r.ID, At: r.Index, Source: s.source(h.Source), ProviderID: h.ExternalID,
+			ID: r.ID, At: r.Index, Source: s.providers.source(h.Source), ProviderID: h.ExternalID,
 			Data: json.RawMessage(r.Raw), CreatedAt: h.CreatedAt, UpdatedAt: h.UpdatedAt,
 		}
 		if w, ok := v.(*Workout); ok {
@@ -272,9 +272,9 @@ func decodeRecord(doc []byte, item Summary) error {
 }
 
 // publish sets the fields of a summary that only readers see.
-func (s *Service) publish(item Summary, created, updated healthlab.Time) {
+func (p *Providers) publish(item Summary, created, updated healthlab.Time) {
 	h := item.head()
-	h.Source = s.source(h.Source)
+	h.Source = p.source(h.Source)
 	h.CreatedAt, h.UpdatedAt = created, updated
 	h.ExternalID, h.Raw = "", nil
 	if b, ok := item.(*Body); ok {
@@ -282,8 +282,8 @@ func (s *Service) publish(item Summary, created, updated healthlab.Time) {
 	}
 }
 
-func (s *Service) source(src Source) Source {
-	name := s.providers.name(src.Provider)
+func (p *Providers) source(src Source) Source {
+	name := p.name(src.Provider)
 	src.Name, src.Slug, src.Logo = name.Name, name.Slug, name.Logo
 	return src
 }

@@ -54,11 +54,11 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
 	slices.Sort(times)
-	keys, err := s.seriesOfOrigins(ctx, in, key)
+	keys, err := in.seriesOfOrigins(ctx, key)
 	if err != nil {
 		return 0, fmt.Errorf("remove samples: %w", err)
 	}
-	of, out := in.attrs(), Removal{Events: func(gone Removed) ([]healthlab.Event, error) { return s.samplesDeleted(in, &gone) }}
+	of, out := in.attrs(), Removal{Events: func(gone Removed) ([]healthlab.Event, error) { return in.samplesDeleted(&gone) }}
 	times = slices.Compact(times)
 	for _, k := range keys {
 		out.Samples = append(out.Samples, SampleRemoval{Key: k, Times: times, App: of.App, Device: of.Device, Span: r.Span()})
@@ -72,9 +72,9 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 
 // seriesOfOrigins returns the keys of the series that may have samples of a published key: one for each app and device
 // of the source. It reads only keys, because the removal in the same transaction locks chunks when it first reads them.
-func (s *Service) seriesOfOrigins(ctx context.Context, in *intake, key SeriesKey) (keys []SeriesKey, err error) {
+func (in *intake) seriesOfOrigins(ctx context.Context, key SeriesKey) (keys []SeriesKey, err error) {
 	apart := in.resource.Movement && in.provider.Class == classStore
-	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+	err = in.data.View(ctx, in.team, in.user.ID, func(v View) error {
 		keys = nil
 		all, err := v.Series(ctx, SeriesQuery{Resources: []string{key.Resource}, Provider: key.Provider, KeysOnly: true})
 		for i := range all {
@@ -106,7 +106,7 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 		p.Add("not_allowed", "summaries of this resource are not known by ids of the source", "external_ids")
 	}
 	out := Removal{Resource: r.Slug, IDs: make([]uuid.UUID, 0, len(external))}
-	out.Events = func(gone Removed) ([]healthlab.Event, error) { return s.summariesDeleted(in, out.Parts, &gone) }
+	out.Events = func(gone Removed) ([]healthlab.Event, error) { return in.summariesDeleted(out.Parts, &gone) }
 	for i, id := range external {
 		check.Text(&p, id, check.MaxName, "external_ids", i)
 		if id == "" {
@@ -136,18 +136,18 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 
 // summariesDeleted returns the deleted events of removed summaries and of their parts, such as the stages of nights,
 // and the events of remaining sessions whose covering session changed. parts is the resource slug of the parts.
-func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]healthlab.Event, error) {
+func (in *intake) summariesDeleted(parts string, gone *Removed) ([]healthlab.Event, error) {
 	if !in.emitsEvents() {
 		return nil, nil
 	}
 	var events []healthlab.Event
 	add := func(slug, prefix string, ids []uuid.UUID) error {
 		for _, id := range ids {
-			data, err := json.Marshal(SummaryDeleted{ID: id, UserID: in.user.ID, Source: s.source(in.Source)})
+			data, err := json.Marshal(SummaryDeleted{ID: id, UserID: in.user.ID, Source: in.providers.source(in.Source)})
 			if err != nil {
 				return fmt.Errorf("encode event: %w", err)
 			}
-			events = append(events, s.deletedEvent(in, slug, prefix+id.String(), data))
+			events = append(events, in.deletedEvent(slug, prefix+id.String(), data))
 		}
 		return nil
 	}
@@ -165,7 +165,7 @@ func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]h
 			return nil, err
 		}
 		covered := r.CoveredBy != uuid.Nil
-		more, err := s.sessionEvent(in, item, PutResult{CreatedAt: r.CreatedAt, Covered: covered, WasCovered: !covered, Record: r})
+		more, err := in.sessionEvent(item, PutResult{CreatedAt: r.CreatedAt, Covered: covered, WasCovered: !covered, Record: r})
 		if err != nil {
 			return nil, err
 		}
@@ -179,15 +179,15 @@ func (s *Service) summariesDeleted(in *intake, parts string, gone *Removed) ([]h
 
 // samplesDeleted returns the events of removed samples, each small enough for one message. If readers see the
 // sample of another app or device instead, the event has that sample.
-func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, error) {
+func (in *intake) samplesDeleted(gone *Removed) ([]healthlab.Event, error) {
 	if !in.emitsEvents() {
 		return nil, nil
 	}
 	all := slices.Clone(gone.Gone)
 	slices.SortFunc(all, func(a, b series.Gone) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Type, b.Type)) })
 	all = slices.Compact(all) // two devices may have a sample at the same time
-	payload := SamplesDeleted{UserID: in.user.ID, SourceID: SourceNumber(in.Provider), Source: s.source(in.Source)}
-	perEvent := min(s.opts.BatchSamples, max(1, s.opts.BatchBytes/deletedSampleBytes))
+	payload := SamplesDeleted{UserID: in.user.ID, SourceID: SourceNumber(in.Provider), Source: in.providers.source(in.Source)}
+	perEvent := min(in.opts.BatchSamples, max(1, in.opts.BatchBytes/deletedSampleBytes))
 	var events []healthlab.Event
 	for part := range slices.Chunk(all, perEvent) {
 		payload.Data = make([]DeletedSample, len(part))
@@ -198,7 +198,7 @@ func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, 
 		if err != nil {
 			return nil, fmt.Errorf("encode event: %w", err)
 		}
-		events = append(events, s.deletedEvent(in, in.resource.Slug, in.eventKey(), data))
+		events = append(events, in.deletedEvent(in.resource.Slug, in.eventKey(), data))
 	}
 	for i := 0; i < len(gone.Shown); {
 		j, of := i, gone.Shown[i].Key.Origin
@@ -209,7 +209,7 @@ func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, 
 		theirs := *in
 		theirs.Source.AppID, theirs.Source.DeviceID = optional(of.App), optionalID(of.Device)
 		block := b.Block()
-		events = append(events, s.sampleEvents(&theirs, &changedSamples{blocks: []*series.Block{block}, fresh: [][]bool{make([]bool, block.Len())}})...)
+		events = append(events, theirs.sampleEvents(&changedSamples{blocks: []*series.Block{block}, fresh: [][]bool{make([]bool, block.Len())}})...)
 		i = j
 	}
 	return events, nil
@@ -218,9 +218,9 @@ func (s *Service) samplesDeleted(in *intake, gone *Removed) ([]healthlab.Event, 
 // deletedSampleBytes is the estimated size of a removed sample in an event, with a type of usual length.
 const deletedSampleBytes = 128
 
-func (s *Service) deletedEvent(in *intake, slug, key string, data []byte) healthlab.Event {
+func (in *intake) deletedEvent(slug, key string, data []byte) healthlab.Event {
 	return healthlab.Event{
-		ID: s.opts.NewID(), Type: dailyEvent(slug, verbDeleted), Team: in.team, User: in.user.ID,
+		ID: in.opts.NewID(), Type: dailyEvent(slug, verbDeleted), Team: in.team, User: in.user.ID,
 		Key: key, At: in.now.Time, Data: data,
 	}
 }

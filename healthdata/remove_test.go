@@ -169,7 +169,7 @@ func TestRemoveSummaries_sendsDeletedEvents(t *testing.T) {
 	require.Contains(t, string(got["daily.data.workout_stream.deleted"][0]), id.String())
 
 	// Deleting the user and what it had announces nothing.
-	require.NoError(t, s.DeleteUser(t.Context(), s.team, s.user))
+	require.NoError(t, s.Deletions().Delete(t.Context(), s.team, s.user))
 	require.Empty(t, s.deletions())
 }
 

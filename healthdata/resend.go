@@ -26,12 +26,12 @@ type assumedTimes map[int64]bool
 
 // keepSampleOffsets sets the stored offset on samples whose offset comes from the fallback zone. assumed has an
 // entry for each batch.
-func (s *Service) keepSampleOffsets(ctx context.Context, in *intake, batches []SampleBatch, assumed []assumedTimes) error {
+func (in *intake) keepSampleOffsets(ctx context.Context, batches []SampleBatch, assumed []assumedTimes) error {
 	for i := range batches {
 		if len(assumed[i]) == 0 {
 			continue
 		}
-		stored, err := s.storedOffsets(ctx, in, &batches[i], assumed[i])
+		stored, err := in.storedOffsets(ctx, &batches[i], assumed[i])
 		if err != nil {
 			return fmt.Errorf("stored samples: %w", err)
 		}
@@ -51,13 +51,13 @@ func (s *Service) keepSampleOffsets(ctx context.Context, in *intake, batches []S
 }
 
 // storedOffsets returns the stored offsets at the times of a batch without offsets of their own.
-func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBatch, assumed assumedTimes) (map[int64]int32, error) {
+func (in *intake) storedOffsets(ctx context.Context, batch *SampleBatch, assumed assumedTimes) (map[int64]int32, error) {
 	r := series.Range{From: series.MaxTime, To: series.MinTime}
 	for at := range assumed {
 		r.From, r.To = min(r.From, at), max(r.To, at+1)
 	}
 	var out map[int64]int32
-	err := s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+	err := in.data.View(ctx, in.team, in.user.ID, func(v View) error {
 		out = map[int64]int32{}
 		all, err := v.Series(ctx, SeriesQuery{Resources: []string{batch.Key.Resource}, From: r.From, To: r.To, Key: &batch.Key, Whole: true})
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) storedOffsets(ctx context.Context, in *intake, batch *SampleBa
 }
 
 // keepSummaryOffsets sets the stored offset on summaries whose offset comes from the fallback zone.
-func (s *Service) keepSummaryOffsets(ctx context.Context, in *intake, items []Summary) error {
+func (in *intake) keepSummaryOffsets(ctx context.Context, items []Summary) error {
 	assumed := map[uuid.UUID]Summary{}
 	var q RecordQuery
 	for _, item := range items {
@@ -106,7 +106,7 @@ func (s *Service) keepSummaryOffsets(ctx context.Context, in *intake, items []Su
 	}
 	q.Resource, q.Provider = in.resource.Slug, in.Provider
 	var stored []Record
-	err := s.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
+	err := in.data.View(ctx, in.team, in.user.ID, func(v View) (err error) {
 		stored, err = v.Records(ctx, q)
 		return err
 	})

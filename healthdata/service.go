@@ -14,9 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Service stores and reads health data: users, sources, uploads and reads. It is safe for concurrent use.
+// Service creates users, stores their uploads and reads their data. Sources are connected by [Connections], and users
+// deleted by [Deletions]. It is safe for concurrent use.
 type Service struct {
-	users     Users
+	users     liveUsers
 	data      Data
 	providers *Providers
 	opts      Options
@@ -48,7 +49,7 @@ type Options struct {
 	// NewUserID makes ids of users. Default UUID version 4.
 	NewUserID func() uuid.UUID
 	// GracePeriod is how long the deletion of a user can be undone. Default [GracePeriod]. Below zero a deletion
-	// cannot be undone, and [Service.Run] erases the user within seconds.
+	// cannot be undone, and [Deletions.Run] erases the user within seconds.
 	GracePeriod time.Duration
 	// BeforeDelete is called before a user is deleted, to cancel the user's lab orders, for example. Each may be
 	// called again for the same user; an error leaves the user live. Its context may carry a transaction of the
@@ -113,7 +114,7 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 	if users == nil || data == nil || providers == nil {
 		return nil, fmt.Errorf("%w: a service needs users, data and providers", healthlab.Invalid)
 	}
-	s := &Service{users: users, data: data, providers: providers}
+	s := &Service{users: liveUsers{users}, data: data, providers: providers}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -158,23 +159,26 @@ func New(users Users, data Data, providers *Providers, opts *Options) (*Service,
 	return s, nil
 }
 
-func (s *Service) now() healthlab.Time { return healthlab.At(s.opts.Now()) }
+func (o *Options) now() healthlab.Time { return healthlab.At(o.Now()) }
 
 // Providers returns the configured providers.
 func (s *Service) Providers() *Providers { return s.providers }
 
 // HasUser reports whether the team has this user and the user is not deleted.
 func (s *Service) HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error) {
-	_, err := s.live(ctx, team, id)
+	_, err := s.users.live(ctx, team, id)
 	if errors.Is(err, healthlab.NotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// live returns the stored user if it is not deleted.
-func (s *Service) live(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
-	u, err := s.users.Get(ctx, team, id)
+// liveUsers are the users of a store who have not been deleted.
+type liveUsers struct{ Users }
+
+// live returns the stored user.
+func (s liveUsers) live(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
+	u, err := s.Get(ctx, team, id)
 	if err != nil {
 		return User{}, err
 	}
@@ -184,11 +188,11 @@ func (s *Service) live(ctx context.Context, team healthlab.TeamID, id healthlab.
 	return u, nil
 }
 
-// updateLive changes a user who has not been deleted.
-func (s *Service) updateLive(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
+// updateLive changes the stored user.
+func (s liveUsers) updateLive(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 	change func(*User) ([]healthlab.Event, error),
 ) (User, error) {
-	return s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+	return s.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		if !u.Live() {
 			return nil, healthlab.NotFound
 		}
@@ -196,27 +200,27 @@ func (s *Service) updateLive(ctx context.Context, team healthlab.TeamID, id heal
 	})
 }
 
-func (s *Service) present(u User) User {
-	u.ConnectedSources = s.connectedSources(u.Connections)
+func (p *Providers) present(u User) User {
+	u.ConnectedSources = p.connectedSources(u.Connections)
 	return u
 }
 
-func (s *Service) presentAll(users []User) []User {
+func (p *Providers) presentAll(users []User) []User {
 	out := make([]User, len(users))
 	for i, u := range users {
-		out[i] = s.present(u)
+		out[i] = p.present(u)
 	}
 	return slices.Clip(out)
 }
 
 // connectedSources returns a user's connections without the removed ones, oldest first.
-func (s *Service) connectedSources(connections []Connection) []ConnectedSource {
+func (p *Providers) connectedSources(connections []Connection) []ConnectedSource {
 	out := []ConnectedSource{}
 	for _, c := range connections {
 		if c.Status == Deregistered {
 			continue
 		}
-		name := s.providers.name(c.Provider)
+		name := p.name(c.Provider)
 		out = append(out, ConnectedSource{CreatedOn: healthlab.At(c.CreatedOn), Source: name, Provider: name})
 	}
 	slices.SortFunc(out, func(a, b ConnectedSource) int {
@@ -233,7 +237,7 @@ var errUnchanged = errors.New("nothing to change")
 // shared and must not be changed. The error of the last run is returned unchanged. It returns healthlab.NotFound if the
 // team has no such user, or the user is deleted.
 func (s *Service) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
-	if _, err := s.live(ctx, team, user); err != nil {
+	if _, err := s.users.live(ctx, team, user); err != nil {
 		return fmt.Errorf("look at data: %w", err)
 	}
 	return s.data.View(ctx, team, user, read)

@@ -29,6 +29,6 @@ func TestView_unknownOrDeletedUserIsNotFound(t *testing.T) {
 
 	never := func(healthdata.View) error { t.Fatal("nobody to look at"); return nil }
 	require.ErrorIs(t, s.View(t.Context(), healthlab.TeamID{UUID: uuid.UUID{8}}, u.ID, never), healthlab.NotFound)
-	require.NoError(t, s.DeleteUser(t.Context(), owner, u.ID))
+	require.NoError(t, s.Deletions().Delete(t.Context(), owner, u.ID))
 	require.ErrorIs(t, s.View(t.Context(), owner, u.ID, never), healthlab.NotFound)
 }

@@ -300,7 +300,7 @@ type SleepStream struct {
 func (s *Service) SleepStream(ctx context.Context, team healthlab.TeamID, sleep uuid.UUID) (*SleepStream, error) {
 	owner, rec, err := s.data.Find(ctx, team, "sleep", sleep)
 	if err == nil {
-		_, err = s.live(ctx, team, owner)
+		_, err = s.users.live(ctx, team, owner)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read sleep stream: %w", err)

@@ -30,7 +30,7 @@ func ExampleService_IngestSummaries() {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	zone := "Europe/Paris"
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &zone})
-	_, _ = health.ConnectLinked(ctx, team, user.ID, healthdata.NewConnection{Provider: "acme_ring"})
+	_, _ = health.Connections().ConnectLinked(ctx, team, user.ID, healthdata.NewConnection{Provider: "acme_ring"})
 
 	night := func(deep int64) *healthdata.Sleep {
 		start, _ := healthlab.ParseTime("2026-02-28T22:30:00Z")

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
 const (
@@ -32,7 +31,7 @@ func (s *Service) NewUserID() healthlab.UserID { return healthlab.UserID{UUID: s
 // use one id for all its runs, because the user's encryption key is created between two runs. It returns
 // [healthlab.Conflict] if a user has the id.
 func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewUser) (User, error) {
-	u, err := newUser(team, id, n, s.now())
+	u, err := newUser(team, id, n, s.opts.now())
 	if err != nil {
 		return User{}, fmt.Errorf("create user: %w", err)
 	}
@@ -48,7 +47,7 @@ func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id he
 		return User{}, fmt.Errorf("create user: %w", err)
 	}
 	u.Revision = 1
-	return s.present(u), nil
+	return s.providers.present(u), nil
 }
 
 // CreateOrGet adds a person, or returns the live user with the same client user id unchanged; the other fields
@@ -72,11 +71,11 @@ func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewU
 
 // User returns a live user of a team. It returns [healthlab.NotFound] if the team has no live user with this id.
 func (s *Service) User(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
-	u, err := s.live(ctx, team, id)
+	u, err := s.users.live(ctx, team, id)
 	if err != nil {
 		return User{}, fmt.Errorf("get user: %w", err)
 	}
-	return s.present(u), nil
+	return s.providers.present(u), nil
 }
 
 // ResolveUser returns the live user of a team with exactly this client user id. It returns [healthlab.NotFound]
@@ -92,7 +91,7 @@ func (s *Service) ResolveUser(ctx context.Context, team healthlab.TeamID, client
 	if err != nil {
 		return User{}, fmt.Errorf("resolve user: %w", err)
 	}
-	return s.present(page.Users[0]), nil
+	return s.providers.present(page.Users[0]), nil
 }
 
 // Users returns a page of a team's live users, the oldest first, and the total number. The limit is 1 to 500; 0
@@ -118,28 +117,7 @@ func (s *Service) Users(ctx context.Context, team healthlab.TeamID, offset, limi
 	if err != nil {
 		return UserPage{}, fmt.Errorf("list users: %w", err)
 	}
-	return UserPage{Users: s.presentAll(page.Users), Total: page.Total}, nil
-}
-
-// UsersDeletedSince returns the users of a team that were deleted at or after an instant and are not erased yet,
-// the most recently deleted first. Erased users are not listed.
-func (s *Service) UsersDeletedSince(ctx context.Context, team healthlab.TeamID, at time.Time) ([]healthlab.UserID, error) {
-	var out []healthlab.UserID
-	for {
-		page, err := s.users.List(ctx, UserQuery{Team: team, Deleted: true, Offset: len(out), Limit: maxUsers})
-		if err != nil {
-			return nil, fmt.Errorf("list deleted users: %w", err)
-		}
-		for i := range page.Users {
-			if page.Users[i].DeletedAt.Before(at) {
-				return out, nil
-			}
-			out = append(out, page.Users[i].ID)
-		}
-		if len(page.Users) == 0 || len(out) >= page.Total {
-			return out, nil
-		}
-	}
+	return UserPage{Users: s.providers.presentAll(page.Users), Total: page.Total}, nil
 }
 
 // UsersWithRemovals returns the users of a team for whom [Service.RemovedDays] returns a day, each once, in no order.
@@ -155,7 +133,7 @@ func (s *Service) UsersWithRemovals(ctx context.Context, team healthlab.TeamID, 
 // RemovedDays returns the days from which data of a live user was removed at or after an instant, by resource, source
 // type and day. [healthlab.NotFound] if the team has no such user.
 func (s *Service) RemovedDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, since time.Time) ([]RemovedDay, error) {
-	if _, err := s.live(ctx, team, user); err != nil {
+	if _, err := s.users.live(ctx, team, user); err != nil {
 		return nil, fmt.Errorf("read removed days: %w", err)
 	}
 	out, err := s.data.RemovedDays(ctx, team, user, since)
@@ -181,27 +159,27 @@ func (s *Service) SearchUsers(ctx context.Context, team healthlab.TeamID, query 
 	if err != nil {
 		return nil, fmt.Errorf("search users: %w", err)
 	}
-	return s.presentAll(page.Users), nil
+	return s.providers.presentAll(page.Users), nil
 }
 
 // PatchUser changes fields of a user. A patch without changes only checks that the user exists. The errors are
 // those of [Service.CreateUser], and [healthlab.NotFound].
 func (s *Service) PatchUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, p UserPatch) (User, error) {
-	at := s.now()
+	at := s.opts.now()
 	if p.empty() {
-		u, err := s.live(ctx, team, id)
+		u, err := s.users.live(ctx, team, id)
 		if err != nil {
 			return User{}, fmt.Errorf("patch user: %w", err)
 		}
-		return s.present(u), nil
+		return s.providers.present(u), nil
 	}
-	u, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
+	u, err := s.users.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		return nil, u.patch(p, at)
 	})
 	if err != nil {
 		return User{}, fmt.Errorf("patch user: %w", err)
 	}
-	return s.present(u), nil
+	return s.providers.present(u), nil
 }
 
 // TeamMetrics counts a team's live users and their connected sources. It leaves the number of orders zero,
@@ -216,179 +194,4 @@ func (s *Service) TeamMetrics(ctx context.Context, team healthlab.TeamID) (TeamM
 		m.ConnectedSourcesByWeek = []WeekCount{}
 	}
 	return m, nil
-}
-
-const (
-	// eraseIdle is the interval at which a process checks for users to erase.
-	eraseIdle = 10 * time.Second
-	// eraseLease is how long one erasure may take before another process retries it.
-	eraseLease = 15 * time.Minute
-	// eraseWorkers is how many users are erased at a time.
-	eraseWorkers = 2
-)
-
-// DeletedUser identifies a deleted user by exactly one of its fields.
-type DeletedUser struct {
-	User healthlab.UserID
-	// ClientUserID selects the most recently deleted user with this client user id.
-	ClientUserID string
-}
-
-// DeleteUser deletes a user. After that no read returns the user, its data, orders, reports or events.
-// [Options.BeforeDelete] runs first, connections are deregistered, and events that were not delivered are
-// dropped. The data is erased when [Options.GracePeriod] is over; until then [Service.UndoDelete] restores the
-// user.
-//
-// [healthlab.NotFound] if the team has no such user, or the user was deleted before.
-func (s *Service) DeleteUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	if _, err := s.live(ctx, team, id); err != nil {
-		return fmt.Errorf("delete user: %w", err)
-	}
-	for _, callOff := range s.opts.BeforeDelete {
-		if err := callOff(ctx, team, id); err != nil {
-			return fmt.Errorf("delete user: %w", err)
-		}
-	}
-	at := s.now()
-	_, err := s.updateLive(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
-		u.delete(at.Time)
-		return nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("delete user: %w", err)
-	}
-	return nil
-}
-
-// EraseUser deletes a user, unless the user is already deleted, and erases all of its data before it returns,
-// without a grace period. It cannot be undone. After an error the user is deleted or live; the call may be
-// repeated.
-//
-// [healthlab.NotFound] if the team has no such user, live or deleted.
-func (s *Service) EraseUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
-	if _, err := s.users.Get(ctx, team, id); err != nil {
-		return fmt.Errorf("erase user: %w", err)
-	}
-	if err := s.DeleteUser(ctx, team, id); err != nil && !errors.Is(err, healthlab.NotFound) {
-		return err
-	}
-	return s.erase(ctx, UserRef{Team: team, User: id})
-}
-
-// UndoDelete restores a deleted user with the same id, data, orders and reports. Connections, undelivered events
-// and cancelled orders are not restored. The user limit of a sandbox does not apply.
-//
-// [healthlab.Invalid] if not exactly one field of who is set; [healthlab.NotFound] if there is no such user, if
-// it was not deleted, or if its grace period is over; a [*healthlab.RuleError] of type [RuleInvalidRequest] if
-// another user has taken the client user id.
-func (s *Service) UndoDelete(ctx context.Context, team healthlab.TeamID, who DeletedUser) (User, error) {
-	at := s.now()
-	id, err := s.deleted(ctx, team, who)
-	if err != nil {
-		return User{}, fmt.Errorf("undo delete: %w", err)
-	}
-	u, err := s.users.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
-		return nil, u.restore(at.Time, s.opts.GracePeriod)
-	})
-	var taken *ClientUserIDError
-	if errors.As(err, &taken) {
-		err = &healthlab.RuleError{
-			Type: RuleInvalidRequest,
-			Msg:  "another user has the client_user_id of the deleted one by now",
-		}
-	}
-	if err != nil {
-		return User{}, fmt.Errorf("undo delete: %w", err)
-	}
-	return s.present(u), nil
-}
-
-// deleted returns the deleted user that who identifies.
-func (s *Service) deleted(ctx context.Context, team healthlab.TeamID, who DeletedUser) (healthlab.UserID, error) {
-	if who.User.IsZero() == (who.ClientUserID == "") {
-		var p healthlab.Problems
-		p.Add("exactly_one", "exactly one of user_id and client_user_id", "user_id")
-		return healthlab.UserID{}, p.Err()
-	}
-	if !who.User.IsZero() {
-		return who.User, nil
-	}
-	if !storable(who.ClientUserID) {
-		return healthlab.UserID{}, healthlab.NotFound
-	}
-	page, err := s.users.List(ctx, UserQuery{
-		Team: team, Deleted: true, ClientUserID: who.ClientUserID, Limit: 1,
-	})
-	if err != nil {
-		return healthlab.UserID{}, err
-	}
-	if len(page.Users) == 0 {
-		return healthlab.UserID{}, healthlab.NotFound
-	}
-	return page.Users[0].ID, nil
-}
-
-// delete marks a user as deleted, which starts its grace period.
-func (u *User) delete(at time.Time) {
-	u.DeletedAt = at
-	for i := range u.Connections {
-		u.Connections[i].deregister()
-		u.Connections[i].Due = time.Time{} // a deleted user has no pulls
-	}
-}
-
-// restore removes the mark of a deletion. It returns an error after the grace period.
-func (u *User) restore(at time.Time, grace time.Duration) error {
-	if u.Live() || !at.Before(u.DeletedAt.Add(grace)) {
-		return healthlab.NotFound
-	}
-	u.DeletedAt = time.Time{}
-	return nil
-}
-
-// Run erases the users whose grace period is over until ctx ends. Then it waits for running erasures and returns
-// nil. Run it in at least one process; any number may. A user is erased within seconds after the last instant at
-// which its deletion can be undone.
-func (s *Service) Run(ctx context.Context) error { return s.erasures().Run(ctx) }
-
-// EraseDue erases users whose grace period is over, at most 100, one after another. It returns how many erasures
-// it started. Hosts with their own scheduler call it.
-func (s *Service) EraseDue(ctx context.Context) (int, error) {
-	const most = 100
-	return s.erasures().Once(ctx, most)
-}
-
-func (s *Service) erasures() *work.Loop[UserRef] {
-	return &work.Loop[UserRef]{
-		Name: "erasures",
-		Claim: func(ctx context.Context, n int) ([]UserRef, error) {
-			due, err := s.users.ClaimErasures(ctx, s.now().Add(-s.opts.GracePeriod), n, eraseLease)
-			if err != nil {
-				return nil, fmt.Errorf("claim erasures: %w", err)
-			}
-			return due, nil
-		},
-		Do:      s.erase,
-		Workers: eraseWorkers,
-		Idle:    eraseIdle,
-		Log:     s.opts.Log,
-	}
-}
-
-// erase erases one user. It does nothing if the user was erased or restored meanwhile.
-func (s *Service) erase(ctx context.Context, ref UserRef) error {
-	for _, forget := range s.opts.Forget {
-		if err := forget(ctx, ref.Team, ref.User); err != nil {
-			return fmt.Errorf("erase user: %w", err)
-		}
-	}
-	err := s.users.Erase(ctx, ref.Team, ref.User)
-	switch {
-	case errors.Is(err, healthlab.NotFound), errors.Is(err, healthlab.Precondition):
-		return nil
-	case err != nil:
-		return fmt.Errorf("erase user: %w", err)
-	}
-	s.opts.Log.Info("user erased", "team", ref.Team, "user", ref.User)
-	return nil
 }

@@ -22,7 +22,7 @@ var ctx = context.Background()
 
 func (w *fixture) delete(u healthdata.User) {
 	w.Helper()
-	require.NoError(w, w.DeleteUser(w.Context(), team, u.ID))
+	require.NoError(w, w.Deletions().Delete(w.Context(), team, u.ID))
 }
 
 func TestDeleteUser_makesEveryReadNotFound(t *testing.T) {
@@ -38,9 +38,9 @@ func TestDeleteUser_makesEveryReadNotFound(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 	_, err = w.PatchUser(t.Context(), team, u.ID, healthdata.UserPatch{})
 	require.ErrorIs(t, err, healthlab.NotFound)
-	_, err = w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.ErrorIs(t, err, healthlab.NotFound)
-	require.ErrorIs(t, w.DeleteUser(t.Context(), team, u.ID), healthlab.NotFound)
+	require.ErrorIs(t, w.Deletions().Delete(t.Context(), team, u.ID), healthlab.NotFound)
 	page, err := w.Users(t.Context(), team, 0, 0)
 	require.NoError(t, err)
 	require.Zero(t, page.Total)
@@ -50,7 +50,7 @@ func TestDeleteUser_makesEveryReadNotFound(t *testing.T) {
 	m, err := w.TeamMetrics(t.Context(), team)
 	require.NoError(t, err)
 	require.Zero(t, m.Users)
-	require.ErrorIs(t, w.DeleteUser(t.Context(), team, healthlab.UserID{UUID: uuid.New()}), healthlab.NotFound)
+	require.ErrorIs(t, w.Deletions().Delete(t.Context(), team, healthlab.UserID{UUID: uuid.New()}), healthlab.NotFound)
 }
 
 func TestUsersDeletedSince_listsDeletedUsersUntilErased(t *testing.T) {
@@ -59,14 +59,14 @@ func TestUsersDeletedSince_listsDeletedUsersUntilErased(t *testing.T) {
 	first, second := w.create("ann"), w.create("bob")
 	w.delete(first)
 	w.delete(second)
-	all, err := w.UsersDeletedSince(t.Context(), team, time.Time{})
+	all, err := w.Deletions().Since(t.Context(), team, time.Time{})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []healthlab.UserID{first.ID, second.ID}, all)
-	all, err = w.UsersDeletedSince(t.Context(), team, time.Now().AddDate(100, 0, 0))
+	all, err = w.Deletions().Since(t.Context(), team, time.Now().AddDate(100, 0, 0))
 	require.NoError(t, err)
 	require.Empty(t, all)
-	require.NoError(t, w.EraseUser(t.Context(), team, first.ID))
-	all, err = w.UsersDeletedSince(t.Context(), team, time.Time{})
+	require.NoError(t, w.Deletions().Erase(t.Context(), team, first.ID))
+	all, err = w.Deletions().Since(t.Context(), team, time.Time{})
 	require.NoError(t, err)
 	require.Equal(t, []healthlab.UserID{second.ID}, all)
 }
@@ -74,15 +74,15 @@ func TestUsersDeletedSince_listsDeletedUsersUntilErased(t *testing.T) {
 func TestUndoDelete_restoresTheUserWithoutConnections(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u := w.create("ann")
-	_, err := w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err := w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	for _, who := range []healthdata.DeletedUser{{User: u.ID}, {ClientUserID: "ann"}} {
-		_, err = w.UndoDelete(t.Context(), team, who)
+		_, err = w.Deletions().Undo(t.Context(), team, who)
 		require.ErrorIs(t, err, healthlab.NotFound, "it is live")
 
 		w.delete(u)
 		w.pass(healthdata.GracePeriod - time.Microsecond)
-		got, err := w.UndoDelete(t.Context(), team, who)
+		got, err := w.Deletions().Undo(t.Context(), team, who)
 		require.NoError(t, err)
 		require.Equal(t, u.ID, got.ID)
 		require.Equal(t, "ann", got.ClientUserID)
@@ -98,16 +98,16 @@ func TestUndoDelete_requiresExactlyOneID(t *testing.T) {
 	u := w.create("ann")
 	w.delete(u)
 	for _, who := range []healthdata.DeletedUser{{}, {User: u.ID, ClientUserID: "ann"}} {
-		_, err := w.UndoDelete(t.Context(), team, who)
+		_, err := w.Deletions().Undo(t.Context(), team, who)
 		require.Equal(t, []string{"user_id:exactly_one"}, codes(t, err))
 	}
 	for _, who := range []healthdata.DeletedUser{
 		{User: healthlab.UserID{UUID: uuid.New()}}, {ClientUserID: "bob"}, {ClientUserID: "Ann"}, {ClientUserID: "ann\x00"},
 	} {
-		_, err := w.UndoDelete(t.Context(), team, who)
+		_, err := w.Deletions().Undo(t.Context(), team, who)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	}
-	_, err := w.UndoDelete(t.Context(), healthlab.TeamID{UUID: uuid.New()}, healthdata.DeletedUser{User: u.ID})
+	_, err := w.Deletions().Undo(t.Context(), healthlab.TeamID{UUID: uuid.New()}, healthdata.DeletedUser{User: u.ID})
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
 
@@ -117,7 +117,7 @@ func TestUndoDelete_afterTheGracePeriodIsNotFound(t *testing.T) {
 	w.delete(u)
 	w.pass(healthdata.GracePeriod)
 	for _, who := range []healthdata.DeletedUser{{User: u.ID}, {ClientUserID: "ann"}} {
-		_, err := w.UndoDelete(t.Context(), team, who)
+		_, err := w.Deletions().Undo(t.Context(), team, who)
 		require.ErrorIs(t, err, healthlab.NotFound)
 	}
 }
@@ -128,16 +128,16 @@ func TestUndoDelete_isRefusedIfTheClientUserIDIsTaken(t *testing.T) {
 	w.delete(first)
 	second := w.create("ann")
 	for _, who := range []healthdata.DeletedUser{{User: first.ID}, {ClientUserID: "ann"}} {
-		_, err := w.UndoDelete(t.Context(), team, who)
+		_, err := w.Deletions().Undo(t.Context(), team, who)
 		requireRule(t, healthdata.RuleInvalidRequest, err)
 	}
 
 	w.pass(time.Hour)
 	w.delete(second)
-	got, err := w.UndoDelete(t.Context(), team, healthdata.DeletedUser{ClientUserID: "ann"})
+	got, err := w.Deletions().Undo(t.Context(), team, healthdata.DeletedUser{ClientUserID: "ann"})
 	require.NoError(t, err)
 	require.Equal(t, second.ID, got.ID, "the most recently deleted of several")
-	_, err = w.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: first.ID})
+	_, err = w.Deletions().Undo(t.Context(), team, healthdata.DeletedUser{User: first.ID})
 	requireRule(t, healthdata.RuleInvalidRequest, err)
 }
 
@@ -148,7 +148,7 @@ func TestUndoDelete_isRefusedInAFullSandbox(t *testing.T) {
 	for i := range healthdata.SandboxUsers {
 		w.create(fmt.Sprint("n", i))
 	}
-	_, err := w.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: u.ID})
+	_, err := w.Deletions().Undo(t.Context(), team, healthdata.DeletedUser{User: u.ID})
 	require.NoError(t, err)
 }
 
@@ -163,7 +163,7 @@ func TestRun_erasesUsersAfterTheGracePeriod(t *testing.T) {
 		require.NoError(t, err)
 		running, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- s.Run(running) }()
+		go func() { done <- s.Deletions().Run(running) }()
 
 		add := func(name string) healthdata.User {
 			u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: name})
@@ -171,13 +171,13 @@ func TestRun_erasesUsersAfterTheGracePeriod(t *testing.T) {
 			return u
 		}
 		erased, restored, live := add("ann"), add("bob"), add("carl")
-		require.NoError(t, s.DeleteUser(t.Context(), team, erased.ID))
-		require.NoError(t, s.DeleteUser(t.Context(), team, restored.ID))
+		require.NoError(t, s.Deletions().Delete(t.Context(), team, erased.ID))
+		require.NoError(t, s.Deletions().Delete(t.Context(), team, restored.ID))
 
 		time.Sleep(healthdata.GracePeriod - time.Nanosecond) // of the bubble's clock
 		_, err = store.Users().Get(t.Context(), team, erased.ID)
 		require.NoError(t, err, "kept to the last moment")
-		_, err = s.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: restored.ID})
+		_, err = s.Deletions().Undo(t.Context(), team, healthdata.DeletedUser{User: restored.ID})
 		require.NoError(t, err)
 
 		time.Sleep(time.Minute)
@@ -201,9 +201,9 @@ func TestEraseDue_erasesOnlyAfterTheGracePeriod(t *testing.T) {
 		require.NoError(t, err)
 		u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 		require.NoError(t, err)
-		require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
+		require.NoError(t, s.Deletions().Delete(t.Context(), team, u.ID))
 		for _, want := range []int{0, 1, 0} {
-			n, err := s.EraseDue(t.Context())
+			n, err := s.Deletions().EraseDue(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, want, n)
 			time.Sleep(healthdata.GracePeriod)
@@ -237,10 +237,10 @@ func TestErase_repeatsForgetCallsUntilTheySucceed(t *testing.T) {
 		require.NoError(t, err)
 		u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 		require.NoError(t, err)
-		require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
+		require.NoError(t, s.Deletions().Delete(t.Context(), team, u.ID))
 		running, stop := context.WithTimeout(t.Context(), healthdata.GracePeriod+24*time.Hour)
 		defer stop()
-		require.NoError(t, s.Run(running))
+		require.NoError(t, s.Deletions().Run(running))
 		require.Equal(t, 3, calls)
 		_, err = store.Users().Get(t.Context(), team, u.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
@@ -286,10 +286,10 @@ func TestErase_ignoresRestoredUsersAndLogsStoreErrors(t *testing.T) {
 				require.NoError(t, err)
 				u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 				require.NoError(t, err)
-				require.NoError(t, s.DeleteUser(t.Context(), team, u.ID))
+				require.NoError(t, s.Deletions().Delete(t.Context(), team, u.ID))
 				running, stop := context.WithTimeout(t.Context(), healthdata.GracePeriod+time.Minute)
 				defer stop()
-				require.NoError(t, s.Run(running))
+				require.NoError(t, s.Deletions().Run(running))
 				want := strings.NewReplacer("TEAM", team.String(), "USER", u.ID.String()).Replace(tt.logs)
 				require.Equal(t, want, logs.String())
 			})

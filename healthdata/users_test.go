@@ -466,7 +466,7 @@ func TestTeamMetrics_countUsersAndConnectionsByWeek(t *testing.T) {
 	require.Equal(t, healthdata.TeamMetrics{Team: team, ConnectedSourcesByWeek: []healthdata.WeekCount{}}, m)
 
 	u := w.create("ann")
-	_, err = w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	m, err = w.TeamMetrics(t.Context(), team)
 	require.NoError(t, err)
@@ -482,7 +482,7 @@ func TestIngestionEnd_lateDataOfEarlierDaysIsStillAccepted(t *testing.T) {
 	w := newFixture(t, healthdata.Options{})
 	u, err := w.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: day("2026-03-03")})
 	require.NoError(t, err)
-	_, err = w.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
+	_, err = w.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
 	require.NoError(t, err)
 	send := func(at string) healthdata.Counts {
 		t.Helper()

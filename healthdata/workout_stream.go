@@ -32,7 +32,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if !in.user.keeps(w.day()) {
 		return Counts{Dropped: 1}, nil
 	}
-	counts, _, err := s.putStream(ctx, in, w, rec, stream, nil)
+	counts, _, err := in.putStream(ctx, w, rec, stream, nil)
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
@@ -59,7 +59,7 @@ func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID
 		if err != nil {
 			return Counts{}, fmt.Errorf("append workout stream: %w", err)
 		}
-		counts, _, err := s.putStream(ctx, in, w, rec, whole, replaces)
+		counts, _, err := in.putStream(ctx, w, rec, whole, replaces)
 		if errors.Is(err, healthlab.Precondition) {
 			continue // another part was written first
 		}
@@ -163,7 +163,7 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 	if err != nil {
 		return nil, nil, rec, refused, err
 	}
-	of, err := s.decode(&rec)
+	of, err := s.providers.decode(&rec)
 	if err != nil {
 		return nil, nil, rec, refused, err
 	}
@@ -172,7 +172,7 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 
 // putStream writes the stream of a workout and its heart rate zones, and returns the number of events. replaces is the
 // document that the stored stream must have, as [Record].Replaces.
-func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
+func (in *intake) putStream(ctx context.Context, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
 	stream.dropUnmeasured()
 	stream.complete()
 	doc, err := json.Marshal(stream)
@@ -190,7 +190,7 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 		UserID: in.user.ID, Source: w.Source, Message: "the stream can be read at " + StreamPath(w.ID),
 		ProviderID: w.ProviderID, Sport: w.Sport, WorkoutID: w.ID,
 	})
-	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{record}, func(results []PutResult) ([]healthlab.Event, error) {
+	err = in.data.PutRecords(ctx, in.team, in.user.ID, []Record{record}, func(results []PutResult) ([]healthlab.Event, error) {
 		counts, sent = Counts{}, 0
 		counts.count(results[0].Outcome)
 		if results[0].Outcome == PutSame {
@@ -198,12 +198,12 @@ func (s *Service) putStream(ctx context.Context, in *intake, w *Workout, workout
 		}
 		// A stream of a backfill has an event too, because receivers learn the path of the stream from it.
 		sent = 1
-		return []healthlab.Event{s.event(in, results[0].Outcome, streamSlug+"/"+w.ID.String(), notice)}, nil
+		return []healthlab.Event{in.event(results[0].Outcome, streamSlug+"/"+w.ID.String(), notice)}, nil
 	})
 	if err != nil {
 		return Counts{}, 0, err
 	}
-	return counts, sent, s.putZones(ctx, in, workout, stream)
+	return counts, sent, in.putZones(ctx, workout, stream)
 }
 
 // ReceiveWorkoutStream stores a stream that a provider sent, as [Service.IngestWorkoutStream] does. A refused
@@ -219,7 +219,7 @@ func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamI
 	}
 	if err == nil && w != nil && in.user.keeps(w.day()) {
 		got.see(w.TimeStart.Time, w.day())
-		got.Counts, got.Sent, err = s.putStream(ctx, in, w, rec, stream, nil)
+		got.Counts, got.Sent, err = in.putStream(ctx, w, rec, stream, nil)
 		got.Counts.Refused, got.Counts.RefusedCount = refused.first, refused.count
 	} else {
 		got.Dropped = 1
@@ -284,7 +284,7 @@ func (w *WorkoutStream) complete() {
 func (s *Service) WorkoutStream(ctx context.Context, team healthlab.TeamID, workout uuid.UUID) (*WorkoutStream, error) {
 	owner, rec, err := s.data.Find(ctx, team, streamSlug, workout)
 	if err == nil {
-		_, err = s.live(ctx, team, owner)
+		_, err = s.users.live(ctx, team, owner)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read workout stream: %w", err)

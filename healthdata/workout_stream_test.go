@@ -63,7 +63,7 @@ func TestWorkoutStream_isStoredReadAndReplaced(t *testing.T) {
 
 	_, err = s.WorkoutStream(t.Context(), healthlab.TeamID{UUID: uuid.New()}, id)
 	require.ErrorIs(t, err, healthlab.NotFound, "another team's")
-	require.NoError(t, s.DeleteUser(t.Context(), s.team, s.user))
+	require.NoError(t, s.Deletions().Delete(t.Context(), s.team, s.user))
 	_, err = s.WorkoutStream(t.Context(), s.team, id)
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
@@ -107,7 +107,7 @@ func TestWorkoutStream_refusesUnequalColumnsAndForeignWorkouts(t *testing.T) {
 	require.ErrorIs(t, put(s.user, id, healthdata.Upload{Provider: "manual"}), healthlab.NotFound, "a workout of another provider")
 	mary, err := s.CreateUser(t.Context(), s.team, healthdata.NewUser{ClientUserID: "member-2"})
 	require.NoError(t, err)
-	_, err = s.ConnectLinked(t.Context(), s.team, mary.ID, healthdata.NewConnection{Provider: "acme_band"})
+	_, err = s.Connections().ConnectLinked(t.Context(), s.team, mary.ID, healthdata.NewConnection{Provider: "acme_band"})
 	require.NoError(t, err)
 	require.ErrorIs(t, put(mary.ID, id, band), healthlab.NotFound, "somebody else's workout")
 	require.NoError(t, put(s.user, id, band))
@@ -180,7 +180,7 @@ func TestSleepStream_isBuiltFromSamplesOfTheNight(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.NotFound)
 	_, err = s.SleepStream(t.Context(), s.team, uuid.New())
 	require.ErrorIs(t, err, healthlab.NotFound)
-	require.NoError(t, s.DeleteUser(t.Context(), s.team, s.user))
+	require.NoError(t, s.Deletions().Delete(t.Context(), s.team, s.user))
 	_, err = s.SleepStream(t.Context(), s.team, night.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
 }

@@ -16,14 +16,14 @@ const longestBeat = 60
 
 // fillZones sets the heart rate zones of workouts without zones from their stored streams, or to an empty array,
 // because the JSON has no null here.
-func (s *Service) fillZones(ctx context.Context, in *intake, items []Summary) error {
+func (in *intake) fillZones(ctx context.Context, items []Summary) error {
 	for _, item := range items {
 		w, ok := item.(*Workout)
 		if !ok || w.HRZones != nil {
 			continue
 		}
 		w.HRZones = []int64{}
-		owner, rec, err := s.data.Find(ctx, in.team, streamSlug, w.ID)
+		owner, rec, err := in.data.Find(ctx, in.team, streamSlug, w.ID)
 		if errors.Is(err, healthlab.NotFound) || err == nil && owner != in.user.ID {
 			continue
 		}
@@ -34,7 +34,7 @@ func (s *Service) fillZones(ctx context.Context, in *intake, items []Summary) er
 		if err := json.Unmarshal(rec.Doc, &stream); err != nil {
 			return fmt.Errorf("decode workout stream: %w", err)
 		}
-		if err := s.setZones(ctx, in, w, &stream); err != nil {
+		if err := in.setZones(ctx, w, &stream); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (s *Service) fillZones(ctx context.Context, in *intake, items []Summary) er
 // setZones computes the heart rate zones of a workout from its stream. The maximum heart rate follows from the
 // birth date in the source's profile, or from the user's fallback birth date. A stream without heart rates
 // changes nothing.
-func (s *Service) setZones(ctx context.Context, in *intake, w *Workout, stream *WorkoutStream) error {
+func (in *intake) setZones(ctx context.Context, w *Workout, stream *WorkoutStream) error {
 	var bpm, seconds []float64
 	for i, v := range stream.Heartrate {
 		if v == nil || i+1 == len(stream.Time) {
@@ -56,7 +56,7 @@ func (s *Service) setZones(ctx context.Context, in *intake, w *Workout, stream *
 	if len(bpm) == 0 {
 		return nil
 	}
-	birth, err := s.profileBirthDate(ctx, in)
+	birth, err := in.profileBirthDate(ctx)
 	if err != nil {
 		return fmt.Errorf("profile of the user: %w", err)
 	}
@@ -71,7 +71,7 @@ func (s *Service) setZones(ctx context.Context, in *intake, w *Workout, stream *
 
 // putZones sets the heart rate zones of a stored workout without zones from its stream, and writes the workout with the
 // event about the change.
-func (s *Service) putZones(ctx context.Context, in *intake, stored Record, stream *WorkoutStream) error {
+func (in *intake) putZones(ctx context.Context, stored Record, stream *WorkoutStream) error {
 	item, err := stored.Decode()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 	if !ok || len(w.HRZones) > 0 && !w.zonesOfStream {
 		return nil
 	}
-	if err := s.setZones(ctx, in, w, stream); err != nil || !w.zonesOfStream {
+	if err := in.setZones(ctx, w, stream); err != nil || !w.zonesOfStream {
 		return err
 	}
 	w.CreatedAt, w.UpdatedAt = healthlab.Time{}, healthlab.Time{} // the times are fields of the record
@@ -91,15 +91,15 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 	stored.UpdatedAt = in.now.Time
 	of := *in
 	of.resource = ResourceBySlug(stored.Resource)
-	err = s.data.PutRecords(ctx, in.team, in.user.ID, []Record{stored}, func(results []PutResult) ([]healthlab.Event, error) {
+	err = in.data.PutRecords(ctx, in.team, in.user.ID, []Record{stored}, func(results []PutResult) ([]healthlab.Event, error) {
 		if results[0].Outcome == PutSame || !of.emitsEvents() {
 			return nil, nil
 		}
-		data, err := s.summaryData(w, results[0], in.now)
+		data, err := in.summaryData(w, results[0], in.now)
 		if err != nil {
 			return nil, err
 		}
-		return []healthlab.Event{s.event(&of, results[0].Outcome, stored.ID.String(), data)}, nil
+		return []healthlab.Event{of.event(results[0].Outcome, stored.ID.String(), data)}, nil
 	})
 	if errors.Is(err, healthlab.Precondition) {
 		return nil // the workout was sent again meanwhile and has its zones
@@ -109,8 +109,8 @@ func (s *Service) putZones(ctx context.Context, in *intake, stored Record, strea
 
 // profileBirthDate returns the birth date in the profile of an upload's provider; nil if
 // there is none.
-func (s *Service) profileBirthDate(ctx context.Context, in *intake) (birth *healthlab.Date, err error) {
-	err = s.data.View(ctx, in.team, in.user.ID, func(v View) error {
+func (in *intake) profileBirthDate(ctx context.Context) (birth *healthlab.Date, err error) {
+	err = in.data.View(ctx, in.team, in.user.ID, func(v View) error {
 		birth = nil
 		records, err := v.Records(ctx, RecordQuery{Resource: "profile", Provider: in.Provider})
 		if err != nil {

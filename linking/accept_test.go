@@ -42,7 +42,7 @@ func (p *place) token(s *linking.Service) string {
 
 func (p *place) connected() []string {
 	p.t.Helper()
-	list, err := p.health.Connections(p.t.Context(), team, p.user)
+	list, err := p.health.Connections().List(p.t.Context(), team, p.user)
 	require.NoError(p.t, err)
 	out := []string{}
 	for _, c := range list {
@@ -126,7 +126,7 @@ func TestDeviceCode_connectsAPhoneAndThePageShowsIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p.user, user)
 	require.Equal(t, linking.ResultWaiting, arrived(token, "health_connect").State)
-	_, err = p.health.Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
+	_, err = p.health.Connections().Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
 	require.NoError(t, err)
 	for range 2 { // the second call has the same result
 		r := arrived(token, "health_connect")

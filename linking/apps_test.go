@@ -271,7 +271,7 @@ func TestSignOut_endsOneSessionOrAllOfAUser(t *testing.T) {
 func TestDeleteUser_endsTheUsersAppSessions(t *testing.T) {
 	p := newInstalled(t)
 	tokens, invited := p.signedIn(), p.invited()
-	require.NoError(t, p.health.DeleteUser(t.Context(), p.team, p.ann))
+	require.NoError(t, p.health.Deletions().Delete(t.Context(), p.team, p.ann))
 	p.signedOut(tokens)
 	_, err := p.SignIn(t.Context(), invited)
 	p.refused(linking.RuleInvalidSignInToken, err)

@@ -71,7 +71,7 @@ type PreparedConnection struct {
 	Credential Credential
 	// Sole is the account that no other live user may have connected, as in [Completion].
 	Sole *string
-	// Change edits the user and returns the events, as the function of healthdata.Service.ConnectingLinked does.
+	// Change edits the user and returns the events, as the function of healthdata.Connections.ConnectingLinked does.
 	Change func(*healthdata.User) ([]healthlab.Event, error)
 
 	externalUserID *string
@@ -117,7 +117,7 @@ func (s *Service) prepareConnection(ctx context.Context, t *linkAttempt, g Grant
 		Credential:     Credential{ID: s.opts.NewID(), Team: team, User: user, Provider: slug, CreatedAt: t.at, ExpiresAt: g.ExpiresAt},
 		externalUserID: n.ExternalUserID,
 	}
-	if out.Change, err = s.users.ConnectingLinked(n); err != nil {
+	if out.Change, err = s.users.Connections().ConnectingLinked(n); err != nil {
 		return PreparedConnection{}, err
 	}
 	if t.settings.RejectDuplicates {

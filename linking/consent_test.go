@@ -23,13 +23,13 @@ func TestConsent_isRecordedWhenAPersonLinks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"manual"}, p.connected())
 	at := healthlab.At(p.now)
-	list, err := p.health.Consents(t.Context(), team, p.user)
+	list, err := p.health.Connections().Consents(t.Context(), team, p.user)
 	require.NoError(t, err)
 	require.Equal(t, []healthdata.Consent{{Provider: "manual", Version: "2026-11", Means: healthdata.ConsentByLink, GrantedAt: &at}}, list)
 
 	require.NoError(t, s.WithdrawConsent(t.Context(), team, p.user, "manual"))
 	require.Empty(t, p.connected())
-	_, err = p.health.Connect(t.Context(), team, p.user, healthdata.NewConnection{Provider: "manual"})
+	_, err = p.health.Connections().Connect(t.Context(), team, p.user, healthdata.NewConnection{Provider: "manual"})
 	requireRule(t, healthdata.RuleConsentWithdrawn, err)
 
 	_, err = s.Accept(t.Context(), p.token(s), linking.Acceptance{Provider: "manual"})

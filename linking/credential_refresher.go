@@ -410,7 +410,7 @@ func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 
 
 // endGrant records that the provider refuses the grant permanently, unless there is a newer secret.
 func (k *CredentialRefresher) endGrant(ctx context.Context, who account, c Credential, over *GrantError) error {
-	fails, err := k.users.Failing(who.provider, healthdata.ConnectionFailure{
+	fails, err := k.users.Connections().Failing(who.provider, healthdata.ConnectionFailure{
 		Type: over.failure(), Message: "the provider no longer accepts this connection; the user has to link it again",
 	})
 	if err != nil {

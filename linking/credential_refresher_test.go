@@ -45,7 +45,7 @@ func (p *place) secret(k *linking.CredentialRefresher) (linking.GrantSecret, err
 
 func (p *place) status() healthdata.ConnectionStatus {
 	p.t.Helper()
-	list, err := p.health.Connections(p.t.Context(), team, p.user)
+	list, err := p.health.Connections().List(p.t.Context(), team, p.user)
 	require.NoError(p.t, err)
 	return list[0].Status
 }

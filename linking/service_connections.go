@@ -14,7 +14,7 @@ import (
 // configured, NotFound if there is no such user, and a [*healthlab.RuleError] outside of a sandbox, if the
 // provider has no demo, or if the user has a real connection.
 func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
-	_, err := s.users.ConnectLinked(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
+	_, err := s.users.Connections().ConnectLinked(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
 	if err != nil {
 		return fmt.Errorf("connect demo: %w", err)
 	}
@@ -22,9 +22,9 @@ func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user h
 }
 
 // Disconnect removes a connection and its credential, and then revokes the grant at the provider. A failure to revoke
-// is ignored. The data stays. An event is sent. The errors are those of healthdata.Service.Disconnect.
+// is ignored. The data stays. An event is sent. The errors are those of healthdata.Connections.Disconnect.
 func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
-	change, err := s.users.Disconnecting(provider)
+	change, err := s.users.Connections().Disconnecting(provider)
 	if err != nil {
 		return err
 	}
@@ -33,9 +33,9 @@ func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user he
 
 // WithdrawConsent ends the consent of a person for a provider: it removes the connection and its credential, as
 // [Service.Disconnect] does, and refuses data of the provider until there is a new consent. Stored data stays.
-// Events are sent for both. The errors are those of healthdata.Service.WithdrawConsent.
+// Events are sent for both. The errors are those of healthdata.Connections.WithdrawConsent.
 func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
-	change, err := s.users.WithdrawingConsent(provider)
+	change, err := s.users.Connections().WithdrawingConsent(provider)
 	if err != nil {
 		return err
 	}

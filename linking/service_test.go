@@ -184,7 +184,7 @@ func TestClose_duringASignInConnectsNothing(t *testing.T) {
 	r, err := s.SignIn(t.Context(), token, linking.PasswordSignIn{Provider: "acme_scale", Username: "ann", Password: "x"})
 	require.NoError(t, err)
 	require.Equal(t, linking.TokenNotValidated, r.Error)
-	list, err := p.health.Connections(t.Context(), team, p.user)
+	list, err := p.health.Connections().List(t.Context(), team, p.user)
 	require.NoError(t, err)
 	require.Empty(t, list)
 }

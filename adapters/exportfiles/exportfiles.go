@@ -117,8 +117,8 @@ func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID
 func (s Services) person() []file {
 	list := []file{
 		{"user.json", object(s.Health.User)},
-		{"connections.json", object(s.Health.Connections)},
-		{"consents.json", object(s.Health.Consents)},
+		{"connections.json", object(s.Health.Connections().List)},
+		{"consents.json", object(s.Health.Connections().Consents)},
 		{"devices.json", object(s.Health.Devices)},
 	}
 	if s.Orders != nil {

@@ -49,7 +49,7 @@ func newPerson(t *testing.T) *person {
 	u, err := health.CreateUser(t.Context(), p.team, healthdata.NewUser{ClientUserID: "one"})
 	require.NoError(t, err)
 	p.user = u.ID
-	_, err = health.Connect(t.Context(), p.team, p.user, healthdata.NewConnection{Provider: "manual"})
+	_, err = health.Connections().Connect(t.Context(), p.team, p.user, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	return p
 }

@@ -356,7 +356,7 @@ func (c *clinic) outcomes(user healthlab.UserID) {
 			"payor_code": "ASPEN", "member_id": "member-marker", "relationship": relation, "is_primary": true, "insured": insured, "guarantor": holder,
 		})
 	}
-	require.NoError(c.t, c.s.Health.WithdrawConsent(ctx, c.team, user, "manual"))
+	require.NoError(c.t, c.s.Health.Connections().WithdrawConsent(ctx, c.team, user, "manual"))
 	reasons := c.s.Visits.CancellationReasons(appointment.Phlebotomy)
 	_, err = c.s.Visits.Cancel(ctx, c.team, c.visited, appointment.Phlebotomy, reasons[0].ID, nil)
 	require.NoError(c.t, err)
@@ -397,7 +397,7 @@ func (c *clinic) served() (out []object) {
 		out = append(out, one)
 	}
 	before := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
-	require.NoError(c.t, c.s.Health.DeleteUser(c.t.Context(), c.team, c.ben))
+	require.NoError(c.t, c.s.Health.Deletions().Delete(c.t.Context(), c.team, c.ben))
 	out = append(out, c.download("team", c.manifest("team", c.kickOff("team", c.group()+"/$export?_type=Patient&_since="+before)).Deleted)...)
 	c.scopes = organisation.Scopes{organisation.DataRead}
 	return append(out, c.get("team", "/Patient", 403))

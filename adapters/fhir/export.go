@@ -215,7 +215,7 @@ func (s *server) list(ctx context.Context, by caller, x *export) error {
 	if x.Since.IsZero() {
 		return nil
 	}
-	gone, err := s.Health.UsersDeletedSince(ctx, by.Team, x.Since)
+	gone, err := s.Health.Deletions().Since(ctx, by.Team, x.Since)
 	if err != nil {
 		return fmt.Errorf("list deleted users: %w", err)
 	}

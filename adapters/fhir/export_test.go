@@ -118,7 +118,7 @@ func TestExportSince(t *testing.T) {
 	}
 	before := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	status := c.kickOff("team", "/$export?_type=Patient,DiagnosticReport&_since="+before)
-	require.NoError(t, c.s.Health.DeleteUser(t.Context(), c.team, c.ann))
+	require.NoError(t, c.s.Health.Deletions().Delete(t.Context(), c.team, c.ann))
 	require.Equal(t, []string{c.ben.String()}, idsOf(c.download("team", c.manifest("team", status).Output)), "who is deleted is in no file")
 	for _, path := range []string{"/$export", c.group() + "/$export"} {
 		m = c.manifest("team", c.kickOff("team", path+"?_type=Patient&_since="+before))
@@ -207,7 +207,7 @@ func TestExportDeleted(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, c.deletions("team", "/$export?"+since), 3)
 	// Of a person who was deleted it is the Patient.
-	require.NoError(t, c.s.Health.DeleteUser(t.Context(), c.team, c.ann))
+	require.NoError(t, c.s.Health.Deletions().Delete(t.Context(), c.team, c.ann))
 	require.Equal(t, []string{"Observation/" + measurementOf(c.ben, "hr", noon(0)), "Patient/" + c.ann.String()}, c.deletions("team", "/$export?"+since))
 }
 
@@ -334,7 +334,7 @@ func TestGroup(t *testing.T) {
 	}, g)
 	require.EqualValues(t, 1, c.get("bound", c.group(), 200)["quantity"])
 	require.EqualValues(t, 1, c.get("other", "/Group/"+c.other.String(), 200)["quantity"])
-	require.NoError(t, c.s.Health.DeleteUser(t.Context(), c.team, c.ben))
+	require.NoError(t, c.s.Health.Deletions().Delete(t.Context(), c.team, c.ben))
 	g = c.get("team", c.group(), 200)
 	require.EqualValues(t, 1, g["quantity"])
 	require.NotEqual(t, version, g["meta"].(object)["versionId"])

@@ -143,7 +143,7 @@ func (c *clinic) person(team healthlab.TeamID, name string) healthlab.UserID {
 	ctx := c.t.Context()
 	u, err := c.s.Health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(c.t, err)
-	_, err = c.s.Health.ConnectLinked(ctx, team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = c.s.Health.Connections().ConnectLinked(ctx, team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(c.t, err)
 	for resource, value := range map[string]float64{
 		"heartrate": 61.5, "respiratory_rate": 14, "blood_oxygen": 97, "body_temperature": 36.6, "weight": 71.25, "body_mass_index": 22.4, "blood_pressure": 0,
@@ -274,7 +274,7 @@ func (c *clinic) enrich(user healthlab.UserID) {
 	}})
 	require.NoError(c.t, err)
 	for _, version := range []string{"1", "2"} {
-		_, err = c.s.Health.RecordConsent(ctx, c.team, user, healthdata.NewConsent{Provider: "manual", Version: version, Means: healthdata.ConsentByLink})
+		_, err = c.s.Health.Connections().RecordConsent(ctx, c.team, user, healthdata.NewConsent{Provider: "manual", Version: version, Means: healthdata.ConsentByLink})
 		require.NoError(c.t, err)
 	}
 	address := object{"first_line": "1 Example Street", "city": "Phoenix", "state": "AZ", "zip": "85004", "country": "US"}

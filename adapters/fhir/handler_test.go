@@ -313,7 +313,7 @@ func TestTeamsAndBoundCallersAreApart(t *testing.T) {
 func TestDeletedUsers(t *testing.T) {
 	c := newClinic(t)
 	reads, searches := c.paths(c.ann)
-	require.NoError(t, c.s.Health.DeleteUser(t.Context(), c.team, c.ann))
+	require.NoError(t, c.s.Health.Deletions().Delete(t.Context(), c.team, c.ann))
 	for _, path := range reads {
 		c.get("team", path, 404)
 	}

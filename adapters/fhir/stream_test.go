@@ -94,7 +94,7 @@ func TestEverything_findsSingleSamples(t *testing.T) {
 	for ago := range 17 { // as many days as are read at once, and one more
 		u, err := c.s.Health.CreateUser(t.Context(), c.team, healthdata.NewUser{ClientUserID: strconv.Itoa(ago)})
 		require.NoError(t, err)
-		_, err = c.s.Health.ConnectLinked(t.Context(), c.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+		_, err = c.s.Health.Connections().ConnectLinked(t.Context(), c.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 		require.NoError(t, err)
 		day := healthlab.DateOf(noon(1000 + ago))
 		for _, one := range []struct {

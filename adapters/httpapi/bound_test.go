@@ -41,7 +41,7 @@ func newBoundFixture(t *testing.T) *boundFixture {
 	c.config.Pulls = newPulls(t, memory.New(nil), c.config.Health, nil, &pull.Options{Now: time.Now, Log: c.logs.Logger()})
 	own, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "bound-1"})
 	require.NoError(t, err)
-	_, err = c.health.ConnectLinked(t.Context(), team, own.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = c.health.Connections().ConnectLinked(t.Context(), team, own.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	c.config.AuthenticateManagement = func(r *http.Request) (httpapi.Manager, error) {
 		if r.Header.Get("x-management-key") != "m" {

@@ -222,7 +222,7 @@ func TestBulkImport_appliesTheTeamsLinkRules(t *testing.T) {
 	unknown["oauth_scopes"] = nil
 	m.Send(t, "POST", importPath, importOf("acme_watch",
 		recipeOf(taken, "a"), unknown, recipeOf(twin, "x"), less, recipeOf(demo, "d"), recipeOf(gone, "g"))).Want(t, 202)
-	require.NoError(t, m.health.DeleteUser(t.Context(), team, gone))
+	require.NoError(t, m.health.Deletions().Delete(t.Context(), team, gone))
 	m.step()
 	op := m.last()
 	got, err := m.bulk.ImportResult(t.Context(), team, op.ID)

@@ -402,7 +402,7 @@ func TestBulkTrigger_waitsWhileTooManyHistoriesRun(t *testing.T) {
 	require.NoError(t, m.links.Disconnect(t.Context(), team, users[0], "acme_bike"))
 	turns(251, 1)
 	require.True(t, m.scheduled(users[251], "acme_bike").Before(start))
-	require.NoError(t, m.health.Pause(t.Context(), team, users[1], "acme_bike"))
+	require.NoError(t, m.health.Connections().Pause(t.Context(), team, users[1], "acme_bike"))
 	turns(250, 2)
 	require.False(t, m.scheduled(users[251], "acme_bike").Before(start))
 	m.pull()

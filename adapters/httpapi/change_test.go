@@ -62,7 +62,7 @@ func newChanges(t *testing.T, log func(accesslog.Store) accesslog.Store) *change
 	u, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-77"})
 	require.NoError(t, err)
 	c.user = u.ID
-	_, err = c.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = c.health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	lines := c.store.AccessLog()
 	if log != nil {

@@ -39,7 +39,7 @@ func (a api) connectManual(w http.ResponseWriter, r *http.Request, team healthla
 		return err
 	}
 	concerns(r.Context(), body.UserID)
-	_, err := a.Health.Connect(r.Context(), team, body.UserID, healthdata.NewConnection{
+	_, err := a.Health.Connections().Connect(r.Context(), team, body.UserID, healthdata.NewConnection{
 		Provider: provider, ExternalUserID: body.ProviderID,
 	})
 	if err != nil {

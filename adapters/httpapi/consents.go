@@ -39,7 +39,7 @@ func (a api) listConsents(ctx context.Context, in *wire.In, team healthlab.TeamI
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	list, err := a.Health.Consents(ctx, team, user)
+	list, err := a.Health.Connections().Consents(ctx, team, user)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (a api) consentRecorded(ctx context.Context, team healthlab.TeamID, user he
 	if body.Version != nil {
 		n.Version = *body.Version
 	}
-	return a.Health.RecordConsent(ctx, team, user, n)
+	return a.Health.Connections().RecordConsent(ctx, team, user, n)
 }
 
 // withdrawConsent withdraws a consent through linking if it is mounted, because linking also revokes the grant at the
@@ -82,7 +82,7 @@ func (a api) withdrawConsent(ctx context.Context, in *wire.In, team healthlab.Te
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	withdraw := a.Health.WithdrawConsent
+	withdraw := a.Health.Connections().WithdrawConsent
 	if a.endConsent != nil {
 		withdraw = a.endConsent
 	}

@@ -173,7 +173,7 @@ func TestCriticalResults_areListedRevisedAndWithdrawn(t *testing.T) {
 func TestCriticalResults_ofADeletedUserAreNotFound(t *testing.T) {
 	c := newFixture(t, nil)
 	l := criticalLoop(t, c.config, c.user)
-	require.NoError(t, c.health.DeleteUser(t.Context(), team, c.user))
+	require.NoError(t, c.health.Deletions().Delete(t.Context(), team, c.user))
 	require.Empty(t, c.criticals("").Data)
 	require.Zero(t, c.criticals("").Total)
 	path := "/v3/critical_result/" + l.ID.String()

@@ -26,7 +26,7 @@ func TestLists_leaveOutAPersonWhoseKeyIsErased(t *testing.T) {
 	c := newFixtureWithKeys(t, nil, keys)
 	other, err := c.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "patient-78"})
 	require.NoError(t, err)
-	_, err = c.health.ConnectLinked(t.Context(), team, other.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = c.health.Connections().ConnectLinked(t.Context(), team, other.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	erased := c.user
 	for i, person := range []healthlab.UserID{erased, other.ID} {

@@ -97,7 +97,7 @@ func newFixtureWithKeys(t *testing.T, opts *healthdata.Options, keys *personkey.
 		require.NoError(t, err)
 		*user = u.ID
 		for _, p := range []string{"manual", "acme_band"} {
-			_, err := c.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
+			_, err := c.health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
 			require.NoError(t, err)
 		}
 	}

@@ -507,7 +507,7 @@ func TestReads_refuseUnknownKeysAndOtherTeams(t *testing.T) {
 			c.get(path, 404)
 		}
 	}
-	require.NoError(t, c.health.DeleteUser(t.Context(), team, c.user))
+	require.NoError(t, c.health.Deletions().Delete(t.Context(), team, c.user))
 	for _, path := range healthPaths(c.user) {
 		c.get(path, 404)
 	}

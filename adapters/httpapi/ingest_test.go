@@ -82,11 +82,11 @@ func TestUploads_refuseUnknownKeysAndOtherTeams(t *testing.T) {
 	}
 	c.post("/v2/summary/moonlight/"+c.user.String(), upload(), 404)
 
-	require.NoError(t, c.health.Disconnect(t.Context(), team, c.user, "acme_band"))
+	require.NoError(t, c.health.Connections().Disconnect(t.Context(), team, c.user, "acme_band"))
 	for path, body := range c.ingestPaths() {
 		require.Equal(t, "NO_CONNECTION", c.post(path, body, 400).ErrorType(t))
 	}
-	require.NoError(t, c.health.DeleteUser(t.Context(), team, c.user))
+	require.NoError(t, c.health.Deletions().Delete(t.Context(), team, c.user))
 	for path, body := range c.ingestPaths() {
 		c.post(path, body, 404)
 	}

@@ -323,7 +323,7 @@ func (a api) listUserProviders(ctx context.Context, in *wire.In, team healthlab.
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	list, err := a.Health.Connections(ctx, team, id)
+	list, err := a.Health.Connections().List(ctx, team, id)
 	if err != nil {
 		return nil, err
 	}

@@ -129,11 +129,11 @@ func TestUserExport_ofADeletedUserIsNotFoundUntilUndone(t *testing.T) {
 	c.post(path, nil, http.StatusAccepted).JSON(t, &job)
 	c.finishExports()
 	c.get(path+"/"+job.ID.String(), http.StatusOK).JSON(t, &job)
-	require.NoError(t, c.health.DeleteUser(t.Context(), team, c.user))
+	require.NoError(t, c.health.Deletions().Delete(t.Context(), team, c.user))
 	c.get(*job.DownloadPath, http.StatusNotFound)
 	c.get(path, http.StatusNotFound)
 	c.post(path, nil, http.StatusNotFound)
-	_, err := c.health.UndoDelete(t.Context(), team, healthdata.DeletedUser{User: c.user})
+	_, err := c.health.Deletions().Undo(t.Context(), team, healthdata.DeletedUser{User: c.user})
 	require.NoError(t, err)
 	c.get(*job.DownloadPath, http.StatusOK)
 }

@@ -34,7 +34,7 @@ func TestPriorities_arePatchedAndRead(t *testing.T) {
 // Between two sources of equal type the team's preference decides what a query answers.
 func TestPriorities_chooseBetweenEqualSourcesInQueries(t *testing.T) {
 	c := newFixture(t, nil)
-	_, err := c.health.Connect(t.Context(), team, c.user, healthdata.NewConnection{Provider: "manual"})
+	_, err := c.health.Connections().Connect(t.Context(), team, c.user, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	steps := func(provider string, value string) {
 		c.post(c.timeseries("steps"), `{"provider":"`+provider+`","source":{"type":"watch"},"data":[{"timestamp":"2026-03-01T07:00:00Z","start":"2026-03-01T07:00:00Z","end":"2026-03-01T08:00:00Z","unit":"count","value":`+value+`}]}`, 200)

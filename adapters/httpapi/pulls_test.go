@@ -113,7 +113,7 @@ func (d *depot) person(name string, providers ...string) healthlab.UserID {
 	u, err := d.health.CreateUser(d.t.Context(), team, healthdata.NewUser{ClientUserID: fmt.Sprint(name, d.people)})
 	require.NoError(d.t, err)
 	for _, p := range providers {
-		_, err = d.health.ConnectLinked(d.t.Context(), team, u.ID, healthdata.NewConnection{Provider: p, Demo: p == "acme_band"})
+		_, err = d.health.Connections().ConnectLinked(d.t.Context(), team, u.ID, healthdata.NewConnection{Provider: p, Demo: p == "acme_band"})
 		require.NoError(d.t, err)
 	}
 	return u.ID
@@ -214,7 +214,7 @@ func TestProviderPush_startsAPullOfTheNamedAccount(t *testing.T) {
 	account := "ann at acme"
 	u, err := d.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(t, err)
-	_, err = d.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true, ExternalUserID: &account})
+	_, err = d.health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true, ExternalUserID: &account})
 	require.NoError(t, err)
 	work := func() (n int) {
 		for done := 1; done > 0; {

@@ -173,9 +173,9 @@ func (a api) deleteUser(in *wire.In, team healthlab.TeamID) (*server.Change, err
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	remove := a.Health.DeleteUser
+	remove := a.Health.Deletions().Delete
 	if grace == "0" {
-		remove = a.Health.EraseUser
+		remove = a.Health.Deletions().Erase
 	}
 	return &server.Change{
 		Do:      func(ctx context.Context) (any, error) { return success{true}, remove(ctx, team, id) },
@@ -205,7 +205,7 @@ func (a api) undoDeleteUser(in *wire.In, team healthlab.TeamID) (*server.Change,
 		deleted.ClientUserID = *who.ClientUserID
 	}
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
-		_, err := a.Health.UndoDelete(ctx, team, deleted)
+		_, err := a.Health.Deletions().Undo(ctx, team, deleted)
 		return success{true}, err
 	}}, nil
 }
@@ -215,7 +215,7 @@ func (a api) disconnectProvider(ctx context.Context, in *wire.In, team healthlab
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	disconnect := a.Health.Disconnect
+	disconnect := a.Health.Connections().Disconnect
 	if a.disconnect != nil {
 		disconnect = a.disconnect
 	}

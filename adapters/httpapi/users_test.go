@@ -299,7 +299,7 @@ func TestUserSources_areListedAndDisconnected(t *testing.T) {
 	c := newOffice(t)
 	id := c.create("ann")
 	connect := func() {
-		_, err := c.health.Connect(t.Context(), team, healthlab.UserID{UUID: uuid.MustParse(id)}, healthdata.NewConnection{Provider: "apple_health_kit"})
+		_, err := c.health.Connections().Connect(t.Context(), team, healthlab.UserID{UUID: uuid.MustParse(id)}, healthdata.NewConnection{Provider: "apple_health_kit"})
 		require.NoError(t, err)
 	}
 	connect()

@@ -92,7 +92,7 @@ func Example() {
 	// A person connects a source …
 	team := healthlab.TeamID{UUID: uuid.New()}
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	_, _ = health.Connect(ctx, team, ann.ID, healthdata.NewConnection{Provider: "manual"})
+	_, _ = health.Connections().Connect(ctx, team, ann.ID, healthdata.NewConnection{Provider: "manual"})
 
 	// … and the event of it is there, in the same commit, to be delivered.
 	message, _ := store.WebhookLog().Message(ctx, team, eventID)

@@ -38,7 +38,7 @@ func benchmarkAccessLog(b *testing.B, uploads bool) {
 	for n := range users {
 		u, err := s.Health.CreateUser(b.Context(), team, healthdata.NewUser{ClientUserID: strconv.Itoa(n)})
 		require.NoError(b, err)
-		_, err = s.Health.ConnectLinked(b.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+		_, err = s.Health.Connections().ConnectLinked(b.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 		require.NoError(b, err)
 		if uploads {
 			paths = append(paths, "/v2/timeseries/"+u.ID.String()+"/heartrate")

@@ -159,7 +159,7 @@ func TestUpload_takesTwoTripsAndOneCommit(t *testing.T) {
 	s, w, all, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)
-	_, err = s.Health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = s.Health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 
 	minute := 0
@@ -299,7 +299,7 @@ func TestUpload_firstUploadsOfAUserMayBeConcurrent(t *testing.T) {
 			u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: provider + strconv.Itoa(round)})
 			require.NoError(t, err)
 			if provider == "manual" {
-				_, err = s.Health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: provider})
+				_, err = s.Health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: provider})
 				require.NoError(t, err)
 			}
 			answers := make([]*httptest.ResponseRecorder, len(uploaded))

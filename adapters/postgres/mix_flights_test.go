@@ -25,7 +25,7 @@ func TestRequests_takeTheDocumentedTripsAndOneWrite(t *testing.T) {
 	s, w, _, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)
-	_, err = s.Health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = s.Health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))

@@ -111,7 +111,7 @@ func (d *fixture) returns(to string, err error) linking.Result {
 
 func (d *fixture) connection(user healthlab.UserID) *healthdata.ConnectionView {
 	d.t.Helper()
-	all, err := d.health.Connections(d.t.Context(), d.team, user)
+	all, err := d.health.Connections().List(d.t.Context(), d.team, user)
 	require.NoError(d.t, err)
 	if len(all) == 0 {
 		return nil

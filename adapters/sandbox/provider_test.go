@@ -409,7 +409,7 @@ func TestService_storesAllGeneratedData(t *testing.T) {
 			team := healthlab.TeamID{UUID: uuid.New()}
 			u, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "member-1", FallbackTimeZone: &name})
 			require.NoError(t, err)
-			_, err = health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band"})
+			_, err = health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "acme_band"})
 			require.NoError(t, err)
 			sent := map[string]int{}
 			for d := range 30 {

@@ -126,7 +126,7 @@ func (w *watch) pass(d, step time.Duration) {
 
 func (w *watch) connection() healthdata.ConnectionView {
 	w.t.Helper()
-	list, err := w.health.Connections(w.t.Context(), w.team, w.user)
+	list, err := w.health.Connections().List(w.t.Context(), w.team, w.user)
 	require.NoError(w.t, err)
 	require.Len(w.t, list, 1)
 	return list[0]

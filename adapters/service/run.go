@@ -22,7 +22,7 @@ func (s *Service) Run(ctx context.Context) error {
 	parts := []work.Part{
 		{Name: "deliveries", Run: s.Deliveries.Run},
 		{Name: "access log", Run: s.Access.Run},
-		{Name: "users", Run: s.Health.Run},
+		{Name: "users", Run: s.Health.Deletions().Run},
 		{Name: "continuous queries", Run: s.Continuous.Run},
 		{Name: "pulls", Run: s.Pulls.Run},
 		{Name: "bulk operations", Run: s.Bulk.Run},

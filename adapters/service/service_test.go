@@ -103,7 +103,7 @@ func TestAccessLog_recordsAnErasureBeforeItBegins(t *testing.T) {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "one"})
 	require.NoError(t, err)
-	require.NoError(t, s.Health.EraseUser(t.Context(), team, u.ID))
+	require.NoError(t, s.Health.Deletions().Erase(t.Context(), team, u.ID))
 	lines, err := s.Access.Lines(t.Context(), accesslog.Query{Team: team, Person: u.ID, N: 10})
 	require.NoError(t, err)
 	require.Len(t, lines, 1)

@@ -60,7 +60,7 @@ func (w *simulation) checkErased(i int, p *person) {
 	ctx, t := w.t.Context(), w.t
 	_, err := w.s.Health.User(ctx, w.team, p.id)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	_, err = w.s.Health.UndoDelete(ctx, w.team, healthdata.DeletedUser{User: p.id})
+	_, err = w.s.Health.Deletions().Undo(ctx, w.team, healthdata.DeletedUser{User: p.id})
 	require.ErrorIs(t, err, healthlab.NotFound, "person %d is erased", i)
 	for _, o := range p.orders {
 		_, err = w.s.Orders.Get(ctx, w.team, o.id)

@@ -227,7 +227,7 @@ func newSimulation(t *testing.T, seed uint64, retention time.Duration) *simulati
 	require.NoError(t, err)
 	w.work = []func(context.Context) (int, error){
 		w.s.Pulls.Step, w.s.Exchange.SubmitDue, w.s.Exchange.PullUpdates, w.s.Visits.ProcessDue, w.s.Orders.SendDueNotifications, w.s.Exchange.ContinueSimulations, w.s.Critical.EscalateDue,
-		w.s.Health.EraseDue, w.s.Deliveries.Step,
+		w.s.Health.Deletions().EraseDue, w.s.Deliveries.Step,
 	}
 	_, err = w.s.Organisations.CreateTeam(t.Context(), newID(), organisation.NewTeam{ID: w.team, Name: "A team"})
 	require.NoError(t, err)
@@ -250,7 +250,7 @@ const (
 func (w *simulation) join() {
 	u, err := w.s.Health.CreateUser(w.t.Context(), w.team, healthdata.NewUser{ClientUserID: strconv.Itoa(len(w.people))})
 	require.NoError(w.t, err)
-	_, err = w.s.Health.Connect(w.t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = w.s.Health.Connections().Connect(w.t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(w.t, err)
 	n := len(w.people)
 	p := &person{id: u.ID, steps: values{begin: w.begin}, hours: values{begin: w.begin}, every: 1 + w.random.IntN(14)}
@@ -323,7 +323,7 @@ func (w *simulation) live(p *person, day int) {
 		p.orders = append(p.orders, placedOrder{id: o.ID, day: day})
 		w.placed++
 	case chance < 12:
-		require.NoError(w.t, w.s.Health.DeleteUser(ctx, w.team, p.id))
+		require.NoError(w.t, w.s.Health.Deletions().Delete(ctx, w.team, p.id))
 		p.deleted = time.Now()
 		w.deleted++
 	}

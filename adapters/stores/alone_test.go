@@ -56,11 +56,11 @@ func TestHealthDataAlone_storesNothingThatItDoesNotRemove(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, all.Users, 6)
 				for _, u := range all.Users {
-					require.NoError(t, health.DeleteUser(t.Context(), h.team, u.ID))
+					require.NoError(t, health.Deletions().Delete(t.Context(), h.team, u.ID))
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
-				go func() { ended <- health.Run(ctx) }()
+				go func() { ended <- health.Deletions().Run(ctx) }()
 				time.Sleep(healthdata.GracePeriod + 24*time.Hour) // of the bubble's clock
 				synctest.Wait()
 				stop()
@@ -84,7 +84,7 @@ func (h alone) live(name string) {
 	u, created, err := h.CreateOrGet(ctx, h.team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(t, err)
 	if created {
-		_, err = h.ConnectLinked(ctx, h.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+		_, err = h.Connections().ConnectLinked(ctx, h.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 		require.NoError(t, err)
 	}
 	up := healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: "watch"}, Device: &healthdata.DeviceInfo{ID: new("w1")}}

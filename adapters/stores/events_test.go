@@ -31,12 +31,12 @@ func TestOptions_eventsChooseOutboxSinkOrNone(t *testing.T) {
 		team := healthlab.TeamID{UUID: uuid.New()}
 		u, err := health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 		require.NoError(t, err)
-		_, err = health.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
+		_, err = health.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: "manual"})
 		require.NoError(t, err)
 		_, err = health.IngestSamples(t.Context(), team, u.ID, "heartrate", healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: "watch"}},
 			[]healthdata.Sample{{Timestamp: healthlab.At(time.Now()), Unit: "bpm", Value: healthdata.Number(61)}})
 		require.NoError(t, err)
-		require.NoError(t, health.DeleteUser(t.Context(), team, u.ID))
+		require.NoError(t, health.Deletions().Delete(t.Context(), team, u.ID))
 		rows = map[string]int{}
 		for _, r := range engine.Kept() {
 			rows[r.Table]++

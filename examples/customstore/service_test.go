@@ -147,7 +147,7 @@ func TestService_answersTheSameAfterARestart(t *testing.T) {
 	s.call(t, key, "DELETE", "/v2/user/"+user, "", 200)
 	s.call(t, key, "GET", order, "", 404)
 	id := healthlab.UserID{UUID: uuid.MustParse(user)}
-	require.NoError(t, s.Health.EraseUser(t.Context(), team.ID, id))
+	require.NoError(t, s.Health.Deletions().Erase(t.Context(), team.ID, id))
 	left, err := s.rows.Read(t.Context(), store.Query{Key: store.Key{User: id}, By: store.ByUser})
 	require.NoError(t, err)
 	for _, r := range left[0] {

@@ -91,7 +91,7 @@ func (r *renewing) link(t *testing.T, p *double.Person) healthlab.UserID {
 	require.NoError(t, r.store.Linking().InsertSession(t.Context(), x))
 	box, err := r.sealer.Seal(t.Context(), g.Secret, fmt.Appendf(nil, "grant %s %s %s", exchangeTeam, u.ID, whoop.Slug))
 	require.NoError(t, err)
-	establish, err := r.health.ConnectingLinked(healthdata.NewConnection{Provider: whoop.Slug, ExternalUserID: &g.ExternalUserID})
+	establish, err := r.health.Connections().ConnectingLinked(healthdata.NewConnection{Provider: whoop.Slug, ExternalUserID: &g.ExternalUserID})
 	require.NoError(t, err)
 	_, err = r.store.Linking().Complete(t.Context(), linking.Completion{
 		Team: exchangeTeam, Session: x.ID,

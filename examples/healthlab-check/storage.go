@@ -42,7 +42,7 @@ func newStorage(ctx context.Context, record healthdata.Provider, account string,
 	if err != nil {
 		return nil, err
 	}
-	if _, err := health.Connect(ctx, team, u.ID, healthdata.NewConnection{Provider: record.Slug}); err != nil {
+	if _, err := health.Connections().Connect(ctx, team, u.ID, healthdata.NewConnection{Provider: record.Slug}); err != nil {
 		return nil, err
 	}
 	return &storage{health, record.Slug, account, u.ID}, nil

@@ -29,12 +29,12 @@ func run(ctx context.Context, file string, now time.Time, out io.Writer) {
 		&healthdata.Options{Environment: healthlab.Sandbox}))
 	ctx, stop := context.WithCancel(ctx)
 	erased := make(chan error)
-	go func() { erased <- health.Run(ctx) }() // erases deleted users after their grace period
+	go func() { erased <- health.Deletions().Run(ctx) }() // erases deleted users after their grace period
 	defer func() { stop(); must(0, <-erased) }()
 
 	team := healthlab.TeamID{UUID: uuid.UUID{2}} // a fixed id: data is found by it
 	ann, _, err := health.CreateOrGet(ctx, team, healthdata.NewUser{ClientUserID: "ann"})
-	must(health.Connect(ctx, team, must(ann, err).ID, healthdata.NewConnection{Provider: "manual"}))
+	must(health.Connections().Connect(ctx, team, must(ann, err).ID, healthdata.NewConnection{Provider: "manual"}))
 	var steps []healthdata.Sample
 	for day := range 7 {
 		at := now.Truncate(24*time.Hour).AddDate(0, 0, -day).Add(-time.Hour)

@@ -51,7 +51,7 @@ func newPerson(ctx context.Context) (*person, error) {
 		return nil, err
 	}
 	p.user = user.ID
-	if _, err := p.health.Connect(ctx, p.team, p.user, healthdata.NewConnection{Provider: "manual"}); err != nil {
+	if _, err := p.health.Connections().Connect(ctx, p.team, p.user, healthdata.NewConnection{Provider: "manual"}); err != nil {
 		return nil, err
 	}
 	if p.labs, err = labhistory.New(p.health, laboratory{p}, nil, nil); err != nil {

@@ -74,7 +74,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"}); err != nil {
+	if _, err := health.Connections().Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"}); err != nil {
 		return err
 	}
 	at := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC))

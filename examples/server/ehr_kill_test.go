@@ -239,7 +239,7 @@ func (p *pushing) endure(random *rand.Rand, pass func(time.Duration)) {
 	for i := range 2 {
 		u, err := l.health.CreateUser(t.Context(), p.team, healthdata.NewUser{ClientUserID: fmt.Sprint("person-", i)})
 		require.NoError(t, err)
-		_, err = l.health.ConnectLinked(t.Context(), p.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+		_, err = l.health.Connections().ConnectLinked(t.Context(), p.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 		require.NoError(t, err)
 		users = append(users, u.ID)
 	}

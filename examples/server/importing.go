@@ -123,7 +123,7 @@ func progressOf(done float64, took time.Duration) string {
 // use.
 func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata.Upload, error) {
 	if !in.connected[src.Provider] {
-		if _, err := in.Health.Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {
+		if _, err := in.Health.Connections().Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {
 			return healthdata.Upload{}, err
 		}
 		in.connected[src.Provider] = true

@@ -41,7 +41,7 @@ func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
 func (s *host) eraseWithoutKey(ctx context.Context, stdout io.Writer) error {
 	erased, shown := 0, time.Now()
 	err := s.store.PersonKeys().EachDeleted(ctx, func(ref personkey.Ref) error {
-		err := s.Health.EraseUser(ctx, ref.Team, ref.User)
+		err := s.Health.Deletions().Erase(ctx, ref.Team, ref.User)
 		if errors.Is(err, healthlab.NotFound) {
 			return nil
 		} else if err != nil {

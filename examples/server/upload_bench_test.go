@@ -60,7 +60,7 @@ func BenchmarkFirstSync(b *testing.B) {
 			n++
 			u, err := health.CreateUser(b.Context(), team, healthdata.NewUser{ClientUserID: strconv.Itoa(n)})
 			require.NoError(b, err)
-			_, err = health.Connect(b.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
+			_, err = health.Connections().Connect(b.Context(), team, u.ID, healthdata.NewConnection{Provider: "apple_health_kit"})
 			require.NoError(b, err)
 			most := watchMemory(b)
 			before := cpuTime(b)

@@ -220,6 +220,34 @@ func TestConstructors_haveAtMostFiveParameters(t *testing.T) {
 	}
 }
 
+// A type outside of adapters has at most 45 exported methods and 60 in all. Handlers of adapters have one method for
+// each operation that they serve, and are not counted.
+func TestTypes_haveAtMost45ExportedMethodsAnd60InAll(t *testing.T) {
+	const mostExported, most = 45, 60
+	for _, p := range every(t) {
+		if strings.HasPrefix(p.rel(), "adapters/") {
+			continue
+		}
+		exported, all := map[string]int{}, map[string]int{}
+		for _, f := range parse(t, p, false) {
+			for _, decl := range f.Decls {
+				if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil {
+					all[receiverName(fn)]++
+					if fn.Name.IsExported() {
+						exported[receiverName(fn)]++
+					}
+				}
+			}
+		}
+		for name, n := range all {
+			if n > most || exported[name] > mostExported {
+				t.Errorf("%s: %s has %d exported methods and %d in all; make it at most %d and %d: give a group of them a type of its own",
+					p.rel(), name, exported[name], n, mostExported, most)
+			}
+		}
+	}
+}
+
 // goFiles returns the names of the files of a package that are no tests.
 func goFiles(t *testing.T, dir string) []string {
 	t.Helper()

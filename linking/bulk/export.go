@@ -35,7 +35,7 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider str
 		return out, fmt.Errorf("pause connections: %w", err)
 	}
 	for _, u := range once(users) {
-		switch err := s.users.Pause(ctx, team, u, provider); {
+		switch err := s.users.Connections().Pause(ctx, team, u, provider); {
 		case err == nil:
 			out.Users = append(out.Users, u)
 		case errors.Is(err, healthlab.NotFound):

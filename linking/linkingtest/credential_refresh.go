@@ -202,7 +202,7 @@ func (k *refresherPair) link(user string, grace bool) {
 	place := fmt.Appendf(nil, "grant %s %s %s", s.Team, s.User, "acme_scale")
 	box, err := k.seal.Seal(k.t.Context(), k.rotator.link(user, grace), place)
 	require.NoError(k.t, err)
-	establish, err := k.health.ConnectingLinked(healthdata.NewConnection{Provider: "acme_scale"})
+	establish, err := k.health.Connections().ConnectingLinked(healthdata.NewConnection{Provider: "acme_scale"})
 	require.NoError(k.t, err)
 	_, err = k.h.Linking.Complete(k.t.Context(), linking.Completion{
 		Team: s.Team, Session: s.ID,

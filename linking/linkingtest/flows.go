@@ -331,7 +331,7 @@ func (w *linkWorld) phone(t *rapid.T) {
 			user, err := w.service.Redeem(w.t.Context(), k.ref.Team, "phone", code.Code)
 			require.NoError(t, err)
 			require.Equal(t, k.ref.User, user)
-			_, err = w.health.Connect(w.t.Context(), k.ref.Team, user, healthdata.NewConnection{Provider: store})
+			_, err = w.health.Connections().Connect(w.t.Context(), k.ref.Team, user, healthdata.NewConnection{Provider: store})
 			require.NoError(t, err)
 		}
 	}
@@ -403,7 +403,7 @@ func (w *linkWorld) remove(t *rapid.T) {
 	}
 	w.check(t) // while the users exist
 	ref := rapid.SampledFrom(w.users).Draw(t, "user")
-	_ = w.health.DeleteUser(w.t.Context(), ref.Team, ref.User)
+	_ = w.health.Deletions().Delete(w.t.Context(), ref.Team, ref.User)
 	for _, k := range w.tokens {
 		k.removed = k.removed || k.ref == ref
 	}

@@ -43,7 +43,7 @@ func Example() {
 	pulls, _ := pull.New(store.Pulls(), health, refresher, nil, &pull.Options{Demo: nightly{}, Now: clock})
 
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "patient-17"})
-	_, _ = health.ConnectLinked(ctx, team, ann.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true})
+	_, _ = health.Connections().ConnectLinked(ctx, team, ann.ID, healthdata.NewConnection{Provider: "acme_band", Demo: true})
 	for n := 1; n > 0; {
 		n, _ = pulls.Step(ctx)
 	}

@@ -17,7 +17,7 @@ func TestDemoUser_isDeletedAWeekAfterLinking(t *testing.T) {
 	for name, then := range map[string]func(*testing.T, *fixture, healthlab.UserID){
 		"connected": func(*testing.T, *fixture, healthlab.UserID) {},
 		"disconnected": func(t *testing.T, w *fixture, user healthlab.UserID) {
-			require.NoError(t, w.health.Disconnect(t.Context(), team, user, band))
+			require.NoError(t, w.health.Connections().Disconnect(t.Context(), team, user, band))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,11 +30,11 @@ func TestDemoUser_isDeletedAWeekAfterLinking(t *testing.T) {
 			require.NoError(t, err)
 			made, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "made up"})
 			require.NoError(t, err)
-			_, err = w.health.ConnectLinked(t.Context(), team, made.ID, healthdata.NewConnection{Provider: band, Demo: true})
+			_, err = w.health.Connections().ConnectLinked(t.Context(), team, made.ID, healthdata.NewConnection{Provider: band, Demo: true})
 			require.NoError(t, err)
 			linked, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "linked"})
 			require.NoError(t, err)
-			_, err = w.health.ConnectLinked(t.Context(), team, linked.ID, healthdata.NewConnection{Provider: band})
+			_, err = w.health.Connections().ConnectLinked(t.Context(), team, linked.ID, healthdata.NewConnection{Provider: band})
 			require.NoError(t, err)
 
 			w.wait(time.Hour)

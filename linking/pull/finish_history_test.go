@@ -23,7 +23,7 @@ func TestFinishHistory_countsOncePerConnectionOfAnApp(t *testing.T) {
 	require.ErrorAs(t, s.FinishHistory(t.Context(), team, u.ID, done), &rule)
 	require.Equal(t, healthdata.RuleNoConnection, rule.Type)
 
-	_, err = w.health.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
+	_, err = w.health.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
 	require.NoError(t, err)
 	for range 3 {
 		require.NoError(t, s.FinishHistory(t.Context(), team, u.ID, done))
@@ -35,10 +35,10 @@ func TestFinishHistory_countsOncePerConnectionOfAnApp(t *testing.T) {
 	require.Equal(t, done.From, history.From)
 	require.Empty(t, w.cloud.requests, "nobody asks a phone")
 
-	require.NoError(t, w.health.Disconnect(t.Context(), team, u.ID, band))
+	require.NoError(t, w.health.Connections().Disconnect(t.Context(), team, u.ID, band))
 	require.ErrorAs(t, s.FinishHistory(t.Context(), team, u.ID, done), &rule)
 	w.wait(time.Hour)
-	_, err = w.health.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
+	_, err = w.health.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
 	require.NoError(t, err)
 	require.NoError(t, s.FinishHistory(t.Context(), team, u.ID, done))
 	require.Len(t, w.said(u.ID, historyDone), 2, "it was connected again")

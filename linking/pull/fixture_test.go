@@ -220,7 +220,7 @@ func (w *fixture) linkTo(user healthlab.UserID, provider, client string) {
 	require.NoError(w.t, err)
 	box, err := seal.Seal(w.t.Context(), []byte("secret"), fmt.Appendf(nil, "grant %s %s %s", team, user, provider))
 	require.NoError(w.t, err)
-	establish, err := w.health.ConnectingLinked(healthdata.NewConnection{Provider: provider, ExternalUserID: &account, Client: client})
+	establish, err := w.health.Connections().ConnectingLinked(healthdata.NewConnection{Provider: provider, ExternalUserID: &account, Client: client})
 	require.NoError(w.t, err)
 	_, err = w.store.Linking().Complete(w.t.Context(), linking.Completion{
 		Team: team, Session: x.ID,

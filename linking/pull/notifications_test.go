@@ -202,7 +202,7 @@ func TestNotification_ofARevocationIsConfirmedByAFetch(t *testing.T) {
 	w.wait(time.Minute)
 	w.announce(s, "")
 	w.idle(s)
-	list, err := w.health.Connections(t.Context(), team, ann)
+	list, err := w.health.Connections().List(t.Context(), team, ann)
 	require.NoError(t, err)
 	require.Equal(t, healthdata.ConnectionError, list[0].Status)
 	require.Len(t, w.said(ann, historyDone), 1)

@@ -71,7 +71,7 @@ func nextLook(u *healthdata.User) time.Time {
 }
 
 func (s *Service) expire(ctx context.Context, ref Ref) error {
-	if err := s.users.DeleteUser(ctx, ref.Team, ref.User); err != nil && !errors.Is(err, healthlab.NotFound) {
+	if err := s.users.Deletions().Delete(ctx, ref.Team, ref.User); err != nil && !errors.Is(err, healthlab.NotFound) {
 		return fmt.Errorf("expire user: %w", err)
 	}
 	return nil

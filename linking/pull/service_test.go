@@ -178,7 +178,7 @@ func TestIngestionWindow_limitsWhatIsPulled(t *testing.T) {
 	w.wait(time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC).Sub(noon) - time.Microsecond)
 	w.idle(s)
 	status := func() healthdata.ConnectionStatus {
-		list, err := w.health.Connections(t.Context(), team, u.ID)
+		list, err := w.health.Connections().List(t.Context(), team, u.ID)
 		require.NoError(t, err)
 		return list[0].Status
 	}
@@ -213,12 +213,12 @@ func TestIngestionWindow_uploadIsJudgedByTheDayOfItsData(t *testing.T) {
 		require.NoError(t, err)
 		u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann", IngestionEnd: &healthlab.Date{Year: 2026, Month: 3, Day: 1}})
 		require.NoError(t, err)
-		_, err = w.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
+		_, err = w.health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
 		require.NoError(t, err)
 		for range 3 {
 			w.wait(10 * 24 * time.Hour)
 			w.idle(s)
-			list, err := w.health.Connections(t.Context(), team, u.ID)
+			list, err := w.health.Connections().List(t.Context(), team, u.ID)
 			require.NoError(t, err)
 			require.Equal(t, healthdata.Connected, list[0].Status)
 			got, err := w.health.IngestSamples(t.Context(), team, u.ID, "heartrate", healthdata.Upload{Provider: band}, []healthdata.Sample{
@@ -339,7 +339,7 @@ func TestPull_outageAndRateLimitRetryAndEndedGrantStops(t *testing.T) {
 	fault = &linking.GrantError{Type: healthdata.FailureDeregistered}
 	w.wait(time.Hour)
 	w.idle(s)
-	list, err := w.health.Connections(t.Context(), team, ann)
+	list, err := w.health.Connections().List(t.Context(), team, ann)
 	require.NoError(t, err)
 	require.Equal(t, healthdata.ConnectionError, list[0].Status)
 	require.Equal(t, healthdata.FailureDeregistered, list[0].ErrorDetails.ErrorType)

@@ -103,7 +103,7 @@ func TestTrace_isAbsentForHistoriesThatAppsFetch(t *testing.T) {
 	s := w.service(nil)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
 	require.NoError(t, err)
-	_, err = w.health.ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
+	_, err = w.health.Connections().ConnectLinked(t.Context(), team, u.ID, healthdata.NewConnection{Provider: band})
 	require.NoError(t, err)
 	require.NoError(t, s.FinishHistory(t.Context(), team, u.ID, pull.FinishedHistory{Provider: band, Resource: "heartrate", From: noon.Add(-time.Hour), To: noon}))
 	list, _, err := s.Histories(t.Context(), pull.StatusQuery{Team: team, Limit: 10})

@@ -288,7 +288,7 @@ func TestEraseUser_deletesTheUsersExports(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	id := x.start()
 	x.step(t.Context())
-	require.NoError(t, x.health.EraseUser(t.Context(), x.team, x.user))
+	require.NoError(t, x.health.Deletions().Erase(t.Context(), x.team, x.user))
 	require.Zero(t, x.stored(id), "at once")
 	require.Equal(t, 1, x.step(t.Context()), "the row goes, too")
 	require.Zero(t, x.step(t.Context()))
@@ -300,7 +300,7 @@ func TestEraseUser_duringAnExportLeavesNoFile(t *testing.T) {
 	write := x.source.write
 	x.source.write = func(ctx context.Context, name string, w io.Writer) error {
 		if name == "b.txt" {
-			require.NoError(t, x.health.EraseUser(ctx, x.team, x.user))
+			require.NoError(t, x.health.Deletions().Erase(ctx, x.team, x.user))
 		}
 		return write(ctx, name, w)
 	}
@@ -318,7 +318,7 @@ func TestDeleteUser_duringAnExportFailsTheExport(t *testing.T) {
 	write := x.source.write
 	x.source.write = func(ctx context.Context, name string, w io.Writer) error {
 		if name == "b.txt" {
-			require.NoError(t, x.health.DeleteUser(ctx, x.team, x.user))
+			require.NoError(t, x.health.Deletions().Delete(ctx, x.team, x.user))
 			return healthlab.NotFound
 		}
 		return write(ctx, name, w)
@@ -327,7 +327,7 @@ func TestDeleteUser_duringAnExportFailsTheExport(t *testing.T) {
 	x.step(t.Context())
 	_, err := x.Get(t.Context(), x.team, x.user, id)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	_, err = x.health.UndoDelete(t.Context(), x.team, healthdata.DeletedUser{User: x.user})
+	_, err = x.health.Deletions().Undo(t.Context(), x.team, healthdata.DeletedUser{User: x.user})
 	require.NoError(t, err)
 	require.Equal(t, personexport.Failed, x.get(id).Status)
 }

@@ -65,7 +65,7 @@ func newIngestion(t *testing.T) *ingestion {
 	u, err := service.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "importer"})
 	require.NoError(t, err)
 	for _, slug := range []string{healthdata.SlugManual, healthdata.SlugAppleHealthKit} {
-		_, err = service.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: slug})
+		_, err = service.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: slug})
 		require.NoError(t, err)
 	}
 	return &ingestion{service: service, team: team, user: u.ID}

@@ -179,7 +179,7 @@ func TestUpload_acceptsRecordingsOfOtherFormats(t *testing.T) {
 	w := m.send("/"+m.ana.String(), "team", []byte(run))
 	require.Equal(t, http.StatusBadRequest, w.Code, w.Body)
 	require.Contains(t, w.Body.String(), "NO_CONNECTION")
-	_, err := m.health.Connect(t.Context(), m.team, m.ana, healthdata.NewConnection{Provider: healthdata.SlugManual})
+	_, err := m.health.Connections().Connect(t.Context(), m.team, m.ana, healthdata.NewConnection{Provider: healthdata.SlugManual})
 	require.NoError(t, err)
 	out := m.stored("/"+m.ana.String(), "team", []byte(run))
 	require.Equal(t, 1, out.Streams)

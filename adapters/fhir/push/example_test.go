@@ -70,7 +70,7 @@ func example(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := health.ConnectLinked(ctx, team, robin.ID, healthdata.NewConnection{Provider: "scale"}); err != nil {
+	if _, err := health.Connections().ConnectLinked(ctx, team, robin.ID, healthdata.NewConnection{Provider: "scale"}); err != nil {
 		return err
 	}
 	at := healthlab.At(time.Now().AddDate(0, 0, -3))

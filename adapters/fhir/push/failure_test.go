@@ -491,7 +491,7 @@ func TestDisabledAndDeleted(t *testing.T) {
 	c.push()
 	requests, _ := c.server.count()
 	require.Zero(t, requests)
-	require.NoError(t, c.s.Health.DeleteUser(t.Context(), c.team, ben))
+	require.NoError(t, c.s.Health.Deletions().Delete(t.Context(), c.team, ben))
 	_, err = c.pipelines.Update(t.Context(), c.team, p.ID, ehr.Patch{Status: &on})
 	require.NoError(t, err)
 	c.clock.pass(2 * time.Minute)

@@ -140,7 +140,7 @@ func (c *clinic) person(name string) healthlab.UserID {
 	c.t.Helper()
 	u, err := c.s.Health.CreateUser(c.t.Context(), c.team, healthdata.NewUser{ClientUserID: name})
 	require.NoError(c.t, err)
-	_, err = c.s.Health.ConnectLinked(c.t.Context(), c.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = c.s.Health.Connections().ConnectLinked(c.t.Context(), c.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(c.t, err)
 	return u.ID
 }

@@ -24,7 +24,7 @@ func Example() {
 	health, _ := healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox})
 	team := healthlab.TeamID{UUID: uuid.New()}
 	user, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-42"})
-	_, _ = health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
+	_, _ = health.Connections().Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
 	at, end := healthlab.At(time.Date(2026, 3, 1, 7, 0, 0, 0, time.UTC)), healthlab.At(time.Date(2026, 3, 1, 7, 5, 0, 0, time.UTC))
 	_, _ = health.IngestSamples(ctx, team, user.ID, "steps", healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}},
 		[]healthdata.Sample{{Timestamp: at, End: &end, Unit: "count", Value: healthdata.Number(431)}})

@@ -121,7 +121,7 @@ func newExported(ctx context.Context, t require.TestingT) *exported {
 func (x *exported) addUser() healthlab.UserID {
 	u, err := x.health.CreateUser(x.ctx, x.team, healthdata.NewUser{ClientUserID: uuid.NewString()})
 	require.NoError(x.t, err)
-	_, err = x.health.Connect(x.ctx, x.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = x.health.Connections().Connect(x.ctx, x.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(x.t, err)
 	x.users = append(x.users, u.ID)
 	return u.ID
@@ -269,15 +269,15 @@ func TestExport_equalsTheAPIAfterCrashes(t *testing.T) {
 					_, err := x.health.RemoveSamples(x.ctx, x.team, live(t), "steps", upload, "", []healthlab.Time{healthlab.At(at())})
 					require.NoError(t, err)
 				},
-				"delete": func(t *rapid.T) { require.NoError(t, x.health.DeleteUser(x.ctx, x.team, live(t))) },
-				"erase":  func(t *rapid.T) { require.NoError(t, x.health.EraseUser(x.ctx, x.team, live(t))) },
+				"delete": func(t *rapid.T) { require.NoError(t, x.health.Deletions().Delete(x.ctx, x.team, live(t))) },
+				"erase":  func(t *rapid.T) { require.NoError(t, x.health.Deletions().Erase(x.ctx, x.team, live(t))) },
 				"restore": func(t *rapid.T) {
-					u, err := x.health.UndoDelete(x.ctx, x.team, healthdata.DeletedUser{User: user(t)})
+					u, err := x.health.Deletions().Undo(x.ctx, x.team, healthdata.DeletedUser{User: user(t)})
 					if errors.Is(err, healthlab.NotFound) {
 						t.Skip("not deleted")
 					}
 					require.NoError(t, err)
-					_, err = x.health.Connect(x.ctx, x.team, u.ID, healthdata.NewConnection{Provider: "manual"})
+					_, err = x.health.Connections().Connect(x.ctx, x.team, u.ID, healthdata.NewConnection{Provider: "manual"})
 					require.NoError(t, err)
 				},
 				"wait": func(t *rapid.T) {
@@ -340,9 +340,9 @@ func TestExport_withoutVerificationFollowsChanges(t *testing.T) {
 	_, err := x.health.RemoveSamples(t.Context(), x.team, first, "steps", upload, "", []healthlab.Time{healthlab.At(day)})
 	require.NoError(t, err)
 	follow(true)
-	require.NoError(t, x.health.DeleteUser(t.Context(), x.team, second))
+	require.NoError(t, x.health.Deletions().Delete(t.Context(), x.team, second))
 	follow(true)
-	require.NoError(t, x.health.DeleteUser(t.Context(), x.team, first))
+	require.NoError(t, x.health.Deletions().Delete(t.Context(), x.team, first))
 	follow(true)
 	require.Empty(t, x.manifest().Files)
 	x.now = x.now.Add(time.Hour)

@@ -47,7 +47,7 @@ func TestExport_ofTheServiceEqualsTheAPIWithoutPersonalData(t *testing.T) {
 	require.NoError(t, err)
 	user, err := s.Health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "member-7"})
 	require.NoError(t, err)
-	_, err = s.Health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
+	_, err = s.Health.Connections().Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)
 	weight := 71.5
 	measured := &healthdata.Body{Weight: &weight}

@@ -342,7 +342,7 @@ func (v *Server) explain(ctx context.Context, r *sdk.CallToolRequest, in Questio
 
 // withoutConsent returns the providers for which the person has withdrawn the consent.
 func (v *Server) withoutConsent(ctx context.Context, c call) ([]string, error) {
-	list, err := v.s.Health.Consents(ctx, c.Team, c.user)
+	list, err := v.s.Health.Connections().Consents(ctx, c.Team, c.user)
 	if err != nil {
 		return nil, err
 	}

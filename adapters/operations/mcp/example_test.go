@@ -26,7 +26,7 @@ func Example() {
 	questions, _ := aggregate.New(health, nil)
 	team := healthlab.TeamID{UUID: uuid.New()}
 	ann, _ := health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "ann"})
-	_, _ = health.Connect(ctx, team, ann.ID, healthdata.NewConnection{Provider: "manual"})
+	_, _ = health.Connections().Connect(ctx, team, ann.ID, healthdata.NewConnection{Provider: "manual"})
 	_, _ = health.IngestSamples(ctx, team, ann.ID, "glucose", healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceApp}}, []healthdata.Sample{
 		{Timestamp: healthlab.At(time.Date(2026, 3, 2, 7, 0, 0, 0, time.UTC)), Unit: "mg/dL", Value: healthdata.Number(90)},
 		{Timestamp: healthlab.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)), Unit: "mg/dL", Value: healthdata.Number(126)},

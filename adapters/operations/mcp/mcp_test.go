@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 		require.NoError(t, err)
 		*at = u.ID
 		for _, p := range []string{"manual", "acme_band", "acme_phone"} {
-			_, err := w.health.Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
+			_, err := w.health.Connections().Connect(t.Context(), team, u.ID, healthdata.NewConnection{Provider: p})
 			require.NoError(t, err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestServer_keyReachesItsTeamPersonAndScopesAlone(t *testing.T) {
 	_, refusal := w.call(c, "ask", question(map[string]any{"user": ""}))
 	require.Empty(t, refusal, "a key of one person needs no user")
 
-	require.NoError(t, w.health.DeleteUser(t.Context(), clinic, w.bob))
+	require.NoError(t, w.health.Deletions().Delete(t.Context(), clinic, w.bob))
 	_, refusal = w.call(w.client("all"), "ask", question(map[string]any{"user": w.bob.String()}))
 	require.Equal(t, unknown, refusal)
 
@@ -397,7 +397,7 @@ func TestAsk_leavesOutSourcesWithoutConsent(t *testing.T) {
 	w := newWorld(t)
 	w.measure(w.ann, "acme_band", "steps", "count", monday, 100)
 	w.measure(w.ann, "acme_phone", "steps", "count", monday, 70)
-	require.NoError(t, w.health.WithdrawConsent(t.Context(), clinic, w.ann, "acme_band"))
+	require.NoError(t, w.health.Connections().WithdrawConsent(t.Context(), clinic, w.ann, "acme_band"))
 	c := w.client("all")
 	out, refusal := w.call(c, "ask", question(nil))
 	require.Empty(t, refusal)

@@ -247,7 +247,7 @@ func walkDevice(t *testing.T, b *browse.Browser) {
 	seen(tab, "waiting")
 	user, err := w.links.Redeem(t.Context(), team, "phone", code)
 	require.NoError(t, err)
-	_, err = w.health.Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
+	_, err = w.health.Connections().Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
 	require.NoError(t, err)
 	tab.Wait("Back at the clinic") // the page goes on by itself
 	require.Equal(t, w.customer.URL+"/done?state=success&provider=health_connect", tab.At())
@@ -378,7 +378,7 @@ func walkDeadLinks(t *testing.T, b *browse.Browser) {
 	gone := w.invite(linking.NewToken{})
 	x, err := w.links.Open(t.Context(), gone.Token)
 	require.NoError(t, err)
-	require.NoError(t, w.health.DeleteUser(t.Context(), team, x.User))
+	require.NoError(t, w.health.Deletions().Delete(t.Context(), team, x.User))
 	parts := strings.Split(issued.Token, ".")
 	for name, token := range map[string]string{
 		"none": "", "nonsense": "x", "truncated": issued.Token[:len(issued.Token)-4], "foreign": foreign.Token, "of a user who is gone": gone.Token,
@@ -617,7 +617,7 @@ func walkWithoutScript(t *testing.T, b *browse.Browser) {
 	tab.See("Warten auf Ihr Telefon")
 	user, err := w.links.Redeem(t.Context(), team, "phone", code)
 	require.NoError(t, err)
-	_, err = w.health.Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
+	_, err = w.health.Connections().Connect(t.Context(), team, user, healthdata.NewConnection{Provider: "health_connect"})
 	require.NoError(t, err)
 	tab.Press("Noch einmal prüfen")
 	tab.See("Health Connect ist verbunden")

@@ -190,7 +190,7 @@ func (w *linkFixture) connected(o linking.IssuedToken) []string {
 	w.t.Helper()
 	x, _ := w.links.Open(w.t.Context(), o.Token)
 	require.False(w.t, x.User.IsZero())
-	list, err := w.health.Connections(w.t.Context(), team, x.User)
+	list, err := w.health.Connections().List(w.t.Context(), team, x.User)
 	require.NoError(w.t, err)
 	out := []string{}
 	for _, c := range list {

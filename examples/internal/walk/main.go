@@ -149,7 +149,7 @@ func build(ctx context.Context, url string) (*service.Service, string, error) {
 	}
 	user, err := s.Health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "walk"})
 	if err == nil {
-		_, err = s.Health.Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
+		_, err = s.Health.Connections().Connect(ctx, team, user.ID, healthdata.NewConnection{Provider: "manual"})
 	}
 	return s, user.ID.String(), err
 }

@@ -88,7 +88,7 @@ func newCrashWorld(t *testing.T, h StoreHarness) *crashWorld {
 	for i := range 3 {
 		u, err := w.health.CreateUser(t.Context(), w.team, healthdata.NewUser{ClientUserID: fmt.Sprint("person ", i)})
 		require.NoError(t, err)
-		_, err = w.health.ConnectLinked(t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: crashProvider, Demo: true})
+		_, err = w.health.Connections().ConnectLinked(t.Context(), w.team, u.ID, healthdata.NewConnection{Provider: crashProvider, Demo: true})
 		require.NoError(t, err)
 		w.people = append(w.people, u.ID)
 		for k := range 80 { // the history is thirty days long

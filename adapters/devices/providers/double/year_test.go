@@ -224,7 +224,7 @@ func (d *deployment) link(p *double.Person) healthlab.UserID {
 	for _, s := range d.provider.record.Scopes {
 		scopes = append(scopes, s.Required...)
 	}
-	establish, err := d.health.ConnectingLinked(healthdata.NewConnection{Provider: slug, ExternalUserID: &g.ExternalUserID, Scopes: scopes})
+	establish, err := d.health.Connections().ConnectingLinked(healthdata.NewConnection{Provider: slug, ExternalUserID: &g.ExternalUserID, Scopes: scopes})
 	require.NoError(d.t, err)
 	_, err = d.store.Linking().Complete(d.t.Context(), linking.Completion{
 		Team: team, Session: x.ID,

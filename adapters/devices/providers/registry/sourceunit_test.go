@@ -98,7 +98,7 @@ func newPerson(t testing.TB, e *registry.Entry) *person {
 	u, err := p.health.CreateUser(t.Context(), p.team, healthdata.NewUser{ClientUserID: "one"})
 	require.NoError(t, err)
 	p.user = u.ID
-	_, err = p.health.Connect(t.Context(), p.team, p.user, healthdata.NewConnection{Provider: e.Slug})
+	_, err = p.health.Connections().Connect(t.Context(), p.team, p.user, healthdata.NewConnection{Provider: e.Slug})
 	require.NoError(t, err)
 	return p
 }

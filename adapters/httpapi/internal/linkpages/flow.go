@@ -140,7 +140,7 @@ func (a *Pages) pageSubmit(v *visit) error {
 		done, err = a.Linking.Accept(v.ctx(), v.token, linking.Acceptance{Provider: p.Slug})
 	case way == "device":
 		n := healthdata.NewConsent{Provider: p.Slug, Version: v.consent.Version, Means: healthdata.ConsentByLink}
-		if _, err := a.Health.RecordConsent(v.ctx(), v.session.Team, v.session.User, n); err != nil {
+		if _, err := a.Health.Connections().RecordConsent(v.ctx(), v.session.Team, v.session.User, n); err != nil {
 			return err
 		}
 		return a.giveCode(v, p)
