@@ -192,8 +192,8 @@ func (s *Connections) Disconnect(ctx context.Context, team healthlab.TeamID, id 
 }
 
 // Disconnecting is [Connections.Disconnect] as a change of a user, for a caller that writes the change in one
-// transaction with its own rows. Disconnecting returns [healthlab.Invalid] as Disconnect does; the returned function returns
-// [healthlab.NotFound] as Disconnect does.
+// transaction with its own rows. Disconnecting returns [healthlab.Invalid] as Disconnect does; the returned function
+// returns [healthlab.NotFound] as Disconnect does.
 func (s *Connections) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.providers.configured(provider)
 	if err != nil {
