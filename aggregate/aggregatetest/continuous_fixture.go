@@ -22,7 +22,7 @@ type ContinuousHarness struct {
 	// Store and Work are the interfaces under test.
 	Store continuous.Store
 	Work  continuous.Work
-	// Data is the health data whose writes schedule tasks, and Users are the people whose data it is.
+	// Data stores the health data whose writes schedule tasks. Users stores the users that own the data.
 	Data  healthdata.Data
 	Users healthdata.Users
 	// Messages lists the events that Work wrote.
@@ -35,8 +35,8 @@ type contT struct {
 	ContinuousHarness
 }
 
-// contQuery returns an active query about steps in which every field is set, and whose tables may be evaluated again at
-// once.
+// contQuery returns an active query about steps with a value in every field. Its MinimumGap is 0, so that a task is due
+// immediately after the one before it.
 func contQuery(team healthlab.TeamID, slug string) continuous.Query {
 	return continuous.Query{
 		ID: newQueryID(), Status: continuous.Active, Slug: slug, Title: "Steps (per day)", Team: team,
@@ -96,7 +96,7 @@ func (t contT) merge(u healthdata.User, key healthdata.SeriesKey, samples ...ser
 	}
 }
 
-// sample writes one sample with the same value at each of some minutes.
+// sample writes samples with the value v, one at minute and one at each minute in more.
 func (t contT) sample(u healthdata.User, resource string, minute int, v float64, more ...int) {
 	list := []series.Sample{healthdatatest.Sample(minute, v)}
 	for _, m := range more {
@@ -110,7 +110,7 @@ func (t contT) refuseSamples(u healthdata.User, samples ...series.Sample) error 
 		func([]series.Outcome) ([]healthlab.Event, error) { return nil, conformance.ErrRefused })
 }
 
-// claim claims n tasks for an hour, fails unless there are n, and returns the first.
+// claim claims n tasks with a lease of an hour and returns the first. The test fails unless exactly n tasks are due.
 func (t contT) claim(n int) continuous.Task {
 	t.Helper()
 	tasks, err := t.Work.Claim(t.Context(), n, time.Hour)
@@ -148,5 +148,5 @@ func statuses(entries []continuous.HistoryEntry) (out []continuous.TaskStatus) {
 	return out
 }
 
-// noon is the time of most samples.
+// noon is the time of the records and of the creation of queries in the tests.
 var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 123_456_000, time.UTC))

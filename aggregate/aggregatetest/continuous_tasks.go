@@ -114,8 +114,8 @@ func scheduleSamples(t contT) {
 	require.ElementsMatch(t, people, got)
 }
 
-// scheduleWhoWasThere tests that writes to a series that is older than a query make tasks once the user was
-// scheduled, and again after the query was archived and activated.
+// scheduleWhoWasThere tests queries that are created after the user and the user's series. Backfill schedules the first
+// task of the user. After that each write schedules a task, except while the query is archived.
 func scheduleWhoWasThere(t contT) {
 	team := conformance.NewTeam()
 	u, other := t.user(team), t.user(conformance.NewTeam())

@@ -69,7 +69,8 @@ func (d *decoder) scheduling(n *strictjson.Node, p strictjson.Path) (s Schedulin
 	return s
 }
 
-// export reads whether changed rows make events, and whether they are pushed as FHIR Observations.
+// export reads the object n at the path p. quiet is true if data_events.enabled is false, fhir is the value of
+// fhir_observations.
 func (d *decoder) export(n *strictjson.Node, p strictjson.Path) (quiet, fhir bool) {
 	if !d.Object(n, p, "data_events", "fhir_observations") {
 		return false, false

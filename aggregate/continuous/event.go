@@ -68,7 +68,8 @@ func (q *Query) change(f *aggregate.Frame, rows []int) []byte {
 // a message.
 const mostChange = 900 << 10
 
-// changes returns the data of the events about some rows: one event, or several if one would be too large.
+// changes returns the data of the events about the rows of f with these numbers: one event, or several if one would be
+// too large.
 func (q *Query) changes(f *aggregate.Frame, rows []int) [][]byte {
 	if len(rows) == 0 {
 		return nil

@@ -21,7 +21,7 @@ type QueryID struct{ uuid.UUID }
 type Status string
 
 const (
-	// Active: the query's tables are kept up to date.
+	// Active: the service evaluates the query again whenever data changes.
 	Active Status = "active"
 	// Archived: the query is no longer evaluated, and its tables stay as they are.
 	Archived Status = "archived"

@@ -32,9 +32,9 @@ type StoreOptions struct {
 	Pushed func(ctx context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID, query uuid.UUID) error
 }
 
-// RowStore is a [Store] and a [Work] over rows. It also schedules tasks in the transactions of other stores: as
-// healthdata.Changes after writes of data, and by [RowStore.Restart] after changes of preferences. Safe for
-// concurrent use.
+// RowStore is a [Store] and a [Work] that stores its rows in a [store.Store]. It also schedules tasks in the
+// transactions of other stores: as healthdata.Changes after writes of data, and by [RowStore.Restart] after changes of
+// preferences. It is safe for concurrent use.
 type RowStore struct {
 	s    store.Store
 	opts StoreOptions
@@ -70,8 +70,8 @@ func placeInList(at time.Time, id QueryID) string {
 	return store.Reverse(store.Time(at) + store.UUID(id.UUID))
 }
 
-// queryTable stores the queries. Only active ones have the first index value. Every write of health data reads
-// it. It is not encrypted, because it has no personal data.
+// queryTable stores the queries. The first index value is the slug of an active query; archived queries have none.
+// Every write of health data reads the table. It is not encrypted, because it has no personal data.
 var queryTable = store.Table[queryRow]{
 	Name: "continuous_query", Unique: [2]bool{true}, Clear: true,
 	Row: func(q *queryRow) store.Row {

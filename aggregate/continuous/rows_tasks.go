@@ -22,7 +22,8 @@ type taskRow struct {
 	// change during the wait.
 	Due     time.Time `json:"d,omitzero"`
 	Skipped time.Time `json:"s,omitzero"`
-	// Waiting is the time range of the next task, if Kept is true; that task may be due or not.
+	// Kept is true if there is a time range for the next task, and Waiting is that range. Kept may be true while no
+	// task waits: the next task then covers the range too.
 	Waiting aggregate.Span `json:"w,omitzero"`
 	Kept    bool           `json:"k,omitempty"`
 
@@ -32,7 +33,7 @@ type taskRow struct {
 	Tries   int            `json:"y,omitempty"`
 	Running aggregate.Span `json:"r,omitzero"`
 	RunDue  time.Time      `json:"rd,omitzero"`
-	// Began is the start of the first try, Started the start of the last one.
+	// Began is the start of the running task's first try, Started the start of its last try.
 	Began   time.Time `json:"b,omitzero"`
 	Started time.Time `json:"st,omitzero"`
 
@@ -85,7 +86,7 @@ func union(a, b aggregate.Span) aggregate.Span {
 	return aggregate.Span{From: min(a.From, b.From), To: max(a.To, b.To)}
 }
 
-// schedule makes a task over a time span, or widens the span of the waiting task. The caller has locked the
+// schedule makes a task over a time span, or widens the time range of the waiting task. The caller has locked the
 // user's row.
 func schedule(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, w *watch, span aggregate.Span) error {
 	e, err := taskTable.Get(tx, taskKey(team, user, w.Query.ID), store.Held)
@@ -118,8 +119,8 @@ func (t *taskRow) widen(span aggregate.Span) {
 	t.Waiting, t.Kept = span, true
 }
 
-// begin turns the waiting task into the running one, or counts one more try. It returns a skipped entry for the
-// history, if there is one.
+// begin makes the waiting task the running one. If a running task's lease has ended, it starts that task's next try.
+// skipped is a history entry about changes during the wait; nil if there were none.
 func (t *taskRow) begin(now time.Time, lease time.Duration) (skipped *HistoryEntry) {
 	t.Run++
 	t.Started = now
@@ -143,7 +144,8 @@ func (t *taskRow) running() HistoryEntry {
 	return HistoryEntry{Query: t.Query, User: t.User, Status: TaskStarted, ScheduledAt: healthlab.At(t.RunDue), StartedAt: &at}
 }
 
-// end adds an entry to the history and removes the oldest one. The caller has locked the user's row.
+// end adds an entry to the history and removes the entry that exceeds HistoryKept. The caller has locked the user's
+// row.
 func (t *taskRow) end(tx store.Tx, entry *HistoryEntry) error {
 	err := historyTable.Insert(tx, &historyRow{team: t.Team, number: t.Ended, HistoryEntry: *entry})
 	if old := t.Ended - HistoryKept; old >= 0 {

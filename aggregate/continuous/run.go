@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// backfillAtOnce is the number of users that get a task at a time.
+// backfillAtOnce is the highest number of existing users for which one Claim schedules tasks.
 const backfillAtOnce = 500
 
 // Run evaluates due tasks until ctx ends. Any number of processes may run it at the same time.
@@ -69,7 +69,7 @@ func (s *Service) Do(ctx context.Context, t Task) error {
 	return nil
 }
 
-// detailsOf returns the code of an error for the history, and whether another try may succeed.
+// detailsOf returns the code of an error for the history. final is true if another try would have the same error.
 func detailsOf(err error) (details string, final bool) {
 	var invalid *healthlab.InvalidError
 	switch {
@@ -121,7 +121,8 @@ func (s *Service) outcome(ctx context.Context, t *Task) (Outcome, error) {
 	return s.write(&q, t, &now)
 }
 
-// write returns the outcome of a table that differs from the stored one.
+// write returns the outcome of a task with a changed table: the encoded table, and the events about its changed rows if
+// the query has events.
 func (s *Service) write(q *Query, t *Task, now *aggregate.Refreshed) (Outcome, error) {
 	o := Outcome{Status: TaskCompleted, FHIR: q.Export.FHIR}
 	var err error

@@ -29,8 +29,8 @@ type Options struct {
 	Idle time.Duration
 	// Wake ends the wait of Idle early when it receives a value. The channel must have a buffer of 1.
 	Wake <-chan struct{}
-	// Accessed is called before a task reads a user's data. After an error the task reads nothing and is tried
-	// again. Nil records nothing.
+	// Accessed is called before a task reads a user's data. After an error the task reads nothing and is tried again.
+	// Default: no call.
 	Accessed func(ctx context.Context, t Task) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -78,8 +78,9 @@ const (
 	UserNotFound = "USER_NOT_FOUND"
 )
 
-// New returns a Service that evaluates queries with questions and within the limits of questions. All arguments but
-// opts are required; without them it returns healthlab.Invalid. It starts no goroutine.
+// New returns a Service. questions evaluates the queries and sets the limits of a query; store and tasks are usually
+// the same [RowStore]. All arguments but opts are required; the error is healthlab.Invalid if one is nil. New starts no
+// goroutine.
 func New(questions *aggregate.Service, store Store, tasks Work, opts *Options) (*Service, error) {
 	if questions == nil || store == nil || tasks == nil {
 		return nil, fmt.Errorf("%w: continuous.New: the aggregate service, the store and the tasks are required", healthlab.Invalid)
@@ -114,7 +115,8 @@ func (s *Service) DecodePatch(data []byte, ignoreUnknown bool) (Patch, error) {
 	return out, nil
 }
 
-// prepare checks a continuous query.
+// prepare checks a definition and returns its prepared aggregate query. The error is a [healthlab.InvalidError] with
+// every problem.
 func (s *Service) prepare(n *Definition) (*aggregate.Prepared, error) {
 	var problems healthlab.Problems
 	checkSlug(&problems, n.Slug)
@@ -260,8 +262,8 @@ func (s *Service) Result(ctx context.Context, team healthlab.TeamID, user health
 	return f, nil
 }
 
-// stored returns the stored table of a user. It returns an empty table and false if there is none, or if an
-// earlier version of the library wrote it with other columns.
+// stored returns the user's table of the last evaluation. It returns an empty table and false if there is none, or if
+// an earlier version of the library stored the table with other columns.
 func (s *Service) stored(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id QueryID, p *aggregate.Prepared) (f aggregate.Frame, found bool, err error) {
 	empty := p.Empty()
 	data, err := s.store.Result(ctx, team, user, id)

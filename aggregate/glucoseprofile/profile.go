@@ -36,7 +36,7 @@ const Quarters = 96
 
 // Question selects the days and the unit of a profile.
 type Question struct {
-	// To is the last day on the person's clock. It counts as a whole.
+	// To is the last day, in the person's local time. The profile includes the entire day.
 	To healthlab.Date
 	// Days is the number of days up to To, at most MaxDays. 0 means DefaultDays.
 	Days int
@@ -199,7 +199,7 @@ func float(v *int) *float64 {
 	return new(float64(*v))
 }
 
-// fillClock sets the distribution by time of day, from means of five minutes.
+// fillClock sets the distribution by quarter hour of the day. f has the means of five minutes.
 func (q *Question) fillClock(p *Profile, f *aggregate.Frame) {
 	const dailyMost = 14
 	first := p.To.AddDays(1 - min(q.Days, dailyMost))

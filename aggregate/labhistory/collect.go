@@ -18,7 +18,8 @@ import (
 // identity is the UUID namespace of the ids of results.
 var identity = uuid.MustParse("5e0a3c52-6d0b-4f5e-9a53-1f4b7e1f9f0d")
 
-// ids makes the ids of the results of one order or report. Results with the same name get ids by their order.
+// ids makes the ids of the results of one order or report. It counts the results by name, so that a repeated name gets
+// different ids.
 type ids map[string]int
 
 func (n ids) of(source uuid.UUID, finding string) uuid.UUID {
@@ -75,7 +76,8 @@ func (r *Result) collectedFrom(sample *labresult.SampleData, res *orders.OrderRe
 	r.ReportedAt, r.ReportedDate = noted(sample.DateReported, reported)
 }
 
-// noted returns an instant and its day. The instant is nil if the time has no offset.
+// noted returns the instant at and its local day, or the date in day if at is nil. The instant is nil if only the day
+// is known; both are nil for a month or year.
 func noted(at *labresult.TimestampWithOffset, day *string) (*healthlab.Time, *healthlab.Date) {
 	if at != nil {
 		switch at.Precision {
@@ -153,7 +155,8 @@ const (
 	rangeOfCatalogue  = "catalogue"
 )
 
-// measure sets the fields that follow from the LOINC code, the reported value and the reported unit.
+// measure sets the fields that follow from the LOINC code, the reported value and the reported unit. number is true if
+// the reported value can be a number. low and high are the limits of the reference range in the reported unit.
 func (r *Result) measure(number bool, low, high *string) {
 	r.Interpretation = cmp.Or(r.Interpretation, string(labresult.UnknownInterpretation))
 	if r.ReferenceRange != nil || low != nil || high != nil {
@@ -176,8 +179,7 @@ func (r *Result) measure(number bool, low, high *string) {
 	r.rangeOf(low, high, r.ReportedUnit)
 }
 
-// rangeOf sets the limits of the reference range, which are in the unit of their source, in the unit of the
-// result.
+// rangeOf sets the limits of the reference range, converted from unit to the unit of the result. Nil is an open limit.
 func (r *Result) rangeOf(low, high, unit *string) {
 	if r.LOINC == nil || unit == nil {
 		return

@@ -249,7 +249,7 @@ func (q *Query) matches(r *Result) bool {
 	return true
 }
 
-// check sets the defaults and parses the cursor.
+// check sets the defaults, reports all problems, and returns the position in the cursor; nil without a cursor.
 func (q *Query) check() (*position, error) {
 	var bad healthlab.Problems
 	if q.Size <= 0 {

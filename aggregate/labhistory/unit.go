@@ -25,8 +25,8 @@ var Notices string
 // substance has the properties of a LOINC component.
 type substance struct {
 	molarMass float64 // g/mol; 0 if unknown
-	charge    float64 // of the ion; 0 if unknown
-	unit      string  // of concentrations
+	charge    float64 // charge of the ion; 0 if unknown
+	unit      string  // UCUM unit of its concentrations
 }
 
 // analyte is a LOINC code with its one unit.
@@ -50,7 +50,8 @@ const (
 	arbitraryKind = "arbitrary"
 )
 
-// quantity returns the quantity that a unit measures; it is the same for all concentrations.
+// quantity returns the quantity of a kind of unit, such as massKind. The three kinds of concentration have one
+// quantity; any other kind is its own quantity.
 func quantity(kind string) string {
 	switch kind {
 	case massKind, amountKind, arbitraryKind:

@@ -20,7 +20,7 @@ const (
 	Active Status = "active"
 	// Disabled: the pipeline collects changed resources and pushes them when it is active again.
 	Disabled Status = "disabled"
-	// deleted: the pipeline is being removed and is not found any more.
+	// deleted: the pipeline is being removed. Methods return NotFound for it.
 	deleted Status = "deleted"
 )
 
@@ -61,8 +61,8 @@ type Pipeline struct {
 	Queries   bool     `json:"queries"`
 	// From is the first day of pushed health data; zero for all days.
 	From healthlab.Date `json:"from,omitzero"`
-	// PatientSystem is the system of the patient identifier at the server; its value is the client user id.
-	// Empty: the identifier is the user id of this service.
+	// PatientSystem is the system of the patient identifier at the server; the value of the identifier is the team's
+	// own id of the user (client user id). Empty: the identifier is the user id of this service.
 	PatientSystem string `json:"patient_system"`
 	// CreatePatients is true if the pipeline creates missing Patients at the server.
 	CreatePatients bool `json:"create_patients"`
@@ -166,13 +166,15 @@ type DeadLetter struct {
 	Codes       []string       `json:"codes"`
 	Expressions []string       `json:"expressions"`
 	At          healthlab.Time `json:"refused_at"`
-	// Subject and Span name the data to push again when the dead letter is replayed.
+	// Subject and Span select the data that Replay pushes again: Subject names a resource slug, an order or a
+	// continuous query, see [DataSubject].
 	Subject string `json:"-"`
 	Span    Span   `json:"-"`
 	version string
 }
 
-// LetterID returns the id of the dead letter of a resource.
+// LetterID returns the id of the dead letter of a FHIR resource: resource is its type, id its id. The same arguments
+// give the same id.
 func LetterID(p PipelineID, user healthlab.UserID, resource, id string) uuid.UUID {
 	return uuid.NewSHA1(p.UUID, []byte(user.String()+"/"+resource+"/"+id))
 }

@@ -207,8 +207,8 @@ func beginSweep(tx store.Tx, team healthlab.TeamID, id PipelineID) error {
 	return sweepTable.Put(tx, e)
 }
 
-// Restart compares all data of a team with the server again, in the transaction tx. It is called after a change
-// of source preferences, which may change every value.
+// Restart marks all data of a team for comparison with the FHIR servers of its pipelines, in the transaction tx. It is
+// called after a change of source preferences, which may change every value.
 func (r *Rows) Restart(_ context.Context, tx store.Tx, team healthlab.TeamID) error {
 	list, err := pipelineTable.Find(tx, all(team, store.Plain))
 	if err != nil {
@@ -260,12 +260,13 @@ type watch struct {
 
 var watches = store.Table[watch]{Name: pipelineTable.Name, Clear: true}
 
-// Queries implements [healthdata.Changes]: the rows of a team that Changed reads, besides the user's row.
+// Queries implements [healthdata.Changes]. It returns the queries whose rows Changed reads in addition to the row of
+// the user.
 func (r *Rows) Queries(team healthlab.TeamID) []store.Query {
 	return []store.Query{all(team, store.Shared)}
 }
 
-// marks are the subjects that a change of a user's data makes due, with the time span of the change.
+// marks maps a subject, such as DataSubject plus the slug of a resource, to the time span of the data to push.
 type marks map[string]Span
 
 // The subjects of marks: the health data of one resource, one order, all orders, the rows of one continuous
@@ -325,7 +326,8 @@ func (r *Rows) QueryChanged(_ context.Context, tx store.Tx, team healthlab.TeamI
 	})
 }
 
-// mark records for the team's pipelines which data of a user must be pushed. The caller has locked the user's row.
+// mark records for the team's pipelines which data of a user must be pushed. of returns the data for one pipeline;
+// nothing is recorded if it returns none. The caller has locked the user's row.
 func (r *Rows) mark(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, of func(*watch) marks) error {
 	list, err := watches.Find(tx, all(team, store.Shared))
 	if err != nil {

@@ -52,7 +52,8 @@ func (r *runRow) value() Run {
 	}
 }
 
-// inRun changes the current run of a pipeline, or starts one. The caller has locked the state row.
+// inRun applies change to the current run of a pipeline. It first starts a new run if there is none, or if the current
+// run has ended by runGap or longestRun. The caller has locked the state row.
 func inRun(tx store.Tx, s *stateRow, change func(*runRow)) error {
 	now := tx.Now().UTC()
 	if s.RunTo.IsZero() || now.Sub(s.RunTo) > runGap || now.Sub(s.RunFrom) > longestRun {
@@ -97,7 +98,7 @@ type RunPage struct {
 	Next string // the cursor of the next page; empty if there is none
 }
 
-// lengthOfPlace is the length of the part of a key that distinguishes the runs of a pipeline.
+// lengthOfPlace is the length in bytes of a decoded cursor: the part of a run's key after the pipeline's id.
 const lengthOfPlace = 8
 
 func (r *Rows) runs(ctx context.Context, q RunQuery) (RunPage, error) {

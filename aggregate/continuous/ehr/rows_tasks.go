@@ -15,10 +15,10 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// mark is the data of a subject that may differ from the data at the server.
+// mark is the time span of one subject's data that may differ from the data at the server. See marks for the subjects.
 type mark struct {
 	Span Span  `json:"s"`
-	Gen  int64 `json:"g"` // grows with each mark
+	Gen  int64 `json:"g"` // a number that is new at each change of the mark
 }
 
 // taskRow is the push task of one user and pipeline.
@@ -129,7 +129,8 @@ func (r *Rows) Claim(ctx context.Context, n int, lease time.Duration) (out []Tas
 	return out, nil
 }
 
-// claim claims one task if fewer than n are claimed, or postpones it.
+// claim claims one task if room is true, and postpones a task whose pipeline is paused or disabled. put reports whether
+// the row has changed and must be stored. out is nil if the task was not claimed.
 func claim(tx store.Tx, e *store.Entry[taskRow], lease time.Duration, room bool) (out *Task, put bool, err error) {
 	t, now := &e.Value, tx.Now()
 	key := pipelineKey(t.Team, t.Pipeline)
@@ -166,8 +167,8 @@ func claim(tx store.Tx, e *store.Entry[taskRow], lease time.Duration, room bool)
 	return out, true, nil
 }
 
-// held returns the row of a task that the caller holds the lease of: healthlab.Precondition if another worker
-// has it, or the user is deleted.
+// held locks the user and returns the row of a task whose lease the caller holds. more are further queries to read in
+// the same call. The error is healthlab.Precondition if another worker has the task, or if the user is deleted.
 func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], error) {
 	key := taskKey(t.Pipeline.Team, t.User, t.Pipeline.ID)
 	got, err := tx.Read(append([]store.Query{lockUser(t.Pipeline.Team, t.User), taskTable.One(key, store.Held)}, more...)...)
@@ -187,8 +188,9 @@ func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], err
 	return e, nil
 }
 
-// Begin records that resources are being sent, and extends the lease. Until Record is called, the server may
-// have any version of them. Precondition if another worker has the task, or the user is deleted.
+// Begin records that the resources in sending are being sent, and extends the lease. Until Record is called, [Sent.Has]
+// is false for every version of them, so that they are sent again after a crash. The error is Precondition if another
+// worker has the task, or if the user is deleted.
 func (r *Rows) Begin(ctx context.Context, t *Task, lease time.Duration, sending []Result) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		var read []store.Query
@@ -221,7 +223,7 @@ func (r *Rows) Begin(ctx context.Context, t *Task, lease time.Duration, sending 
 	})
 }
 
-// sentPlace is the key of a push result in sentTable.
+// sentPlace identifies a row of sentTable of one user and pipeline.
 type sentPlace struct{ subject, month string }
 
 func byPlace(results []Result) map[sentPlace][]Result {
@@ -233,7 +235,7 @@ func byPlace(results []Result) map[sentPlace][]Result {
 	return by
 }
 
-// sentOf locks and returns the row with the results of a subject and month; a new row if there is none.
+// sentOf locks and returns the row of sentTable for a subject and month. It returns a new row if there is none.
 func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
 	e, err := sentTable.Get(tx, sentKey(t, p.subject, p.month), store.Held)
 	if err != nil {
@@ -248,8 +250,9 @@ func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
 	return e, nil
 }
 
-// sentRow has the resource versions of a subject and month that the server has, by resource type and id. A mark before
-// a version says that the server refused it, or that it is being sent.
+// sentRow has the resource versions of a subject and month that the server accepted or refused. Versions has them by
+// SentKey. The prefix refusedNew or refusedOld means that the server refused the version, or that the version is being
+// sent.
 type sentRow struct {
 	Team     healthlab.TeamID  `json:"t"`
 	User     healthlab.UserID  `json:"u"`
@@ -295,13 +298,14 @@ type Sent struct{ versions map[string]string }
 // SentKey returns the key of a resource in Sent.
 func SentKey(resource, id string) string { return resource + "/" + id }
 
-// Has reports whether the server has accepted or refused this version of a resource.
+// Has reports whether the server has accepted or refused this version of a resource. key is a [SentKey].
 func (s Sent) Has(key, version string) bool {
 	v, ok := s.versions[key]
 	return ok && strings.TrimLeft(v, anyRefused) == version
 }
 
-// Taken reports whether the server has any version of a resource.
+// Taken reports whether the server has accepted any version of a resource, even if it refused a later version. key is a
+// [SentKey].
 func (s Sent) Taken(key string) bool {
 	v, ok := s.versions[key]
 	return ok && !strings.HasPrefix(v, refusedNew)
@@ -310,8 +314,8 @@ func (s Sent) Taken(key string) bool {
 // Keys returns the keys of the resources that the server accepted or refused, sorted.
 func (s Sent) Keys() []string { return slices.Sorted(maps.Keys(s.versions)) }
 
-// Sent returns the resource versions at the server for a subject in the months from first to last, such as
-// 2026-03; resources without a day have the month "".
+// Sent returns the resource versions of a subject that the server accepted or refused, in the months from first to
+// last. A month is written as 2026-03; resources without a day have the month "".
 func (r *Rows) Sent(ctx context.Context, t *Task, subject, first, last string) (Sent, error) {
 	out := Sent{map[string]string{}}
 	q := store.Query{Key: sentTable.Key(store.Key{Team: t.Pipeline.Team, User: t.User}), By: store.ByID}
@@ -450,8 +454,9 @@ func (r *Rows) change(tx store.Tx, t *Task, change func(*stateRow) error) error 
 	return stateTable.Put(tx, e)
 }
 
-// Finish ends a task: all marks that it was claimed with are pushed. later are marks that become due at the time at,
-// when values change without a write; nil for none. The errors are those of Record.
+// Finish ends a task whose data has been pushed: it removes the marks that Claim returned, unless they have changed
+// since. later are marks that become due at the time at, for values that change as time passes; nil for none. The
+// errors are those of Record.
 func (r *Rows) Finish(ctx context.Context, t *Task, later map[string]Span, at time.Time) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		for subject, gen := range t.gens {
@@ -470,7 +475,7 @@ func (r *Rows) Finish(ctx context.Context, t *Task, later map[string]Span, at ti
 	})
 }
 
-// Delay postpones a task and keeps its marks.
+// Delay postpones a task by a duration. The data to push stays the same.
 func (r *Rows) Delay(ctx context.Context, t *Task, by time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		v.Due, v.Conflicts = tx.Now().Add(by), 0
@@ -478,7 +483,7 @@ func (r *Rows) Delay(ctx context.Context, t *Task, by time.Duration) error {
 	})
 }
 
-// Conflict postpones a task whose resources another program is changing at the server.
+// Conflict postpones a task by a duration, because another client is changing the same resources at the server.
 func (r *Rows) Conflict(ctx context.Context, t *Task, by time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		v.Due, v.Conflicts = tx.Now().Add(by), t.Conflicts+1
@@ -486,8 +491,8 @@ func (r *Rows) Conflict(ctx context.Context, t *Task, by time.Duration) error {
 	})
 }
 
-// Hold postpones a task and pauses its pipeline, because the server did not answer. pause returns the duration
-// of the pause for a number of consecutive failures; reason is the cause, without values of a person.
+// Hold postpones a task and pauses its pipeline, because the server did not answer. pause returns the duration of the
+// pause after step consecutive failures. reason is the cause of the failure, without values of a person.
 func (r *Rows) Hold(ctx context.Context, t *Task, reason string, pause func(step int) time.Duration) error {
 	return r.end(ctx, t, func(tx store.Tx, v *taskRow) error {
 		until := tx.Now()
@@ -586,8 +591,8 @@ func (r *Rows) replay(ctx context.Context, team healthlab.TeamID, id PipelineID,
 	}
 }
 
-// replayOne forgets the refusal of a version and marks the resource for another push. The dead letter stays
-// until the server accepts the resource.
+// replayOne removes the refused version of a dead letter's resource and marks the resource for another push. The dead
+// letter stays until the server accepts the resource.
 func (r *Rows) replayOne(ctx context.Context, team healthlab.TeamID, id PipelineID, letter uuid.UUID) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		l, err := letterTable.Get(tx, store.Key{Team: team, ID: store.UUID(letter)}, store.Shared)

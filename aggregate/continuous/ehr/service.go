@@ -29,8 +29,8 @@ import (
 type Options struct {
 	// Resources are the slugs of health data that pipelines can push. Default: none.
 	Resources []string
-	// CheckURL returns an error for a URL that must not be called, such as a private address. Set it to the
-	// guard of the HTTP client that pushes. Default: no check.
+	// CheckURL returns an error for a URL that must not be called, such as a private address. Use the same rules as the
+	// HTTP client that pushes. Default: no check.
 	CheckURL func(raw string) error
 	// Max is the highest number of pipelines of a team. Default 10.
 	Max int
@@ -169,7 +169,7 @@ func (s *Service) check(p *healthlab.Problems, v *Pipeline) {
 	}
 }
 
-// close encrypts the secret of a pipeline.
+// close encrypts secret, which is a token or private key, and sets p.secret. An empty secret leaves p.secret as it is.
 func (s *Service) close(ctx context.Context, p *Pipeline, secret []byte) (err error) {
 	if len(secret) == 0 {
 		return nil
@@ -206,7 +206,8 @@ func (s *Service) Key(ctx context.Context, p *Pipeline) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// key parses or creates the private key of a pipeline, and returns it as PKCS #8.
+// key parses text, a private key in PEM, or creates a key if text is empty. It sets KeyID and PublicKey of v and
+// returns the private key as PKCS #8. It adds problems to p.
 func (s *Service) key(p *healthlab.Problems, v *Pipeline, text string) []byte {
 	var key any
 	var err error
