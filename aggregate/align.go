@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// carry fills the gaps of a result: each combination of the group keys other than the bucket gets a row for every
-// bucket from its first to its last. A function without a value in a bucket gets the nearest value that may be carried
-// there. now is the present time on the person's clock.
+// carry fills the gaps of a result with the nearest values, as p.align selects. Each combination of the group keys
+// other than the bucket gets a row for every bucket from its first to its last. now is the present time in the person's
+// local time, in microseconds. The error is too_many_rows if the result has more than limit rows.
 func (p *plan) carry(g *grid, now int64, limit int) error {
 	parts := p.partitions(g)
 	out := p.newGrid()
@@ -24,7 +24,8 @@ func (p *plan) carry(g *grid, now int64, limit int) error {
 	return nil
 }
 
-// partitions returns the rows of each combination of the group keys other than the bucket, ascending by bucket.
+// partitions returns the row numbers of g, one list for each combination of the group keys other than the bucket. Each
+// list is ascending by bucket.
 func (p *plan) partitions(g *grid) [][]int {
 	rows := make([]int, g.n)
 	for i := range rows {
@@ -71,7 +72,8 @@ func (p *plan) partitions(g *grid) [][]int {
 	return out
 }
 
-// add returns the time one period after t, or before t if back is true.
+// add returns the time one period after t, or one period before t if back is true. Times are local, in microseconds
+// since 1970.
 func (p Period) add(t int64, back bool) int64 {
 	n := p.count()
 	if back {
@@ -87,7 +89,8 @@ func (p Period) add(t int64, back bool) int64 {
 	}
 }
 
-// carryPart writes the filled rows of one partition, which is one combination of the other group keys.
+// carryPart appends the filled rows of one partition of g to out. rows are the row numbers of the partition, from the
+// method partitions. now and limit are those of carry.
 func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) error {
 	period, a := p.keys[p.trunc].period, p.align
 	at := g.keys[p.trunc].v.Ints
@@ -132,7 +135,8 @@ func (p *plan) carryPart(g *grid, rows []int, now int64, out *grid, limit int) e
 	return nil
 }
 
-// carryColumn fills the gaps of one function's column.
+// carryColumn copies the column in of one function to out and fills its gaps. spine has the start of each bucket, and
+// from has the row of in for each bucket, -1 for none.
 func (p *plan) carryColumn(in, out *vector.Vec, spine []int64, from []int) {
 	known := func(i int) bool { return from[i] >= 0 && !in.IsNull(from[i]) }
 	// next[i] is the first bucket from i on that has a value.

@@ -2,10 +2,10 @@ package aggregate
 
 import "github.com/healthlab-dev/healthlab/aggregate/internal/vector"
 
-// Band is a range of glucose that a consensus names. The consensus prints the limits in whole mg/dL and in tenths of a
-// mmol/L. Here the lower limit of a band is the printed one in mg/dL (70 mg/dL is 3.885 mmol/L) and the upper limit the
-// printed one in mmol/L (10.0 mmol/L is 180.2 mg/dL), so that a value in either unit is in the band that the consensus
-// prints for it. Each value is in exactly one of the first five bands.
+// Band is a glucose range of the international consensus on time in range. The consensus prints the limits in whole
+// mg/dL and in tenths of a mmol/L. In this package the lower limit of a band is the printed one in mg/dL (70 mg/dL is
+// 3.885 mmol/L), and the upper limit is the printed one in mmol/L (10.0 mmol/L is 180.2 mg/dL). So a value in either
+// unit is in the band that the consensus prints for it. Each value is in exactly one of the first five bands.
 //
 // Sources: Battelino et al., Diabetes Care 2019;42:1593-1603; for TightRange Battelino et al., Lancet Diabetes
 // Endocrinol 2023;11:42-57.

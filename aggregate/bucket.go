@@ -15,16 +15,16 @@ import (
 // last value of each bucket and source. It uses the headers of chunks where they are enough, adds stored integers
 // without decoding where it can, and reads nothing of a source in buckets where a preferred source was chosen.
 
-// bucketPlan is a plan of a query that is answered from bucket sums of whole series, without a row for each
-// sample.
+// bucketPlan is the plan of a query whose result follows from sums by bucket and series, so that it needs no row for
+// each sample.
 type bucketPlan struct {
 	p        *plan
 	set      *sampleSet
 	columns  []sampleField   // fieldValue, fieldSecond: the columns to add up
-	aggs     []int           // index in columns, by aggregate function
-	filters  []vector.Bounds // the bounds on values, by series
-	leave    []bool          // series that the condition excludes
-	hours    *hourChoice     // the chosen hours of series that compete; nil if none compete
+	aggs     []int           // for each aggregate function, the index of its column in columns
+	filters  []vector.Bounds // for each series, the bounds on its values
+	leave    []bool          // for each series, whether the condition excludes it
+	hours    *hourChoice     // chooses a series for each hour where series compete; nil if none compete
 	lanes    []lane
 	parallel int
 	limit    int
@@ -33,11 +33,11 @@ type bucketPlan struct {
 
 // lane is the sources that compete for the same groups, such as two watches that count the same steps.
 type lane struct {
-	keys    []tables.Cell // by group key; not set for the date truncation
+	keys    []tables.Cell // the value of each group key; the cell of the date truncation is empty
 	sources []int         // indexes of the sources, the preferred first
 }
 
-// bucketPlanOf returns the bucket plan of a query plan; false if the query needs a row for each sample.
+// bucketPlanOf returns the bucket plan of a query plan. It returns false if the query needs a row for each sample.
 func bucketPlanOf(p *plan, set *sampleSet) (*bucketPlan, bool) {
 	if p.rows || p.fill || len(p.resources) != 1 {
 		return nil, false
@@ -146,7 +146,8 @@ func (b *bucketPlan) makeLanes() {
 	}
 }
 
-// slabBuckets is the number of buckets that are computed at a time. It bounds the memory, whatever the range.
+// slabBuckets is the number of buckets that are computed at a time. It bounds the memory of a query over any time
+// range.
 const slabBuckets = 1 << 13
 
 // run computes the result of the plan.
@@ -196,9 +197,9 @@ type slab struct {
 	edges  []int64
 	starts []int64
 
-	accs   [][]series.Acc // by column: the sums of the chosen source
+	accs   [][]series.Acc // by column and bucket: the sums of the chosen source, or of all sources if sources are merged
 	winner []int32        // by bucket: the chosen source, -1 for none
-	open   []int32        // by bucket: the next bucket without a chosen source
+	open   []int32        // for each bucket, the first bucket at or after it without a chosen source; set by findOpen
 }
 
 func (s *slab) run(ctx context.Context) error {
@@ -234,8 +235,8 @@ func (s *slab) run(ctx context.Context) error {
 	return nil
 }
 
-// join adds the sums of another source: all of them if sources are merged, else those of buckets without a
-// chosen source.
+// join adds accs, the sums of another source by column and bucket. It adds all sums if sources are merged, else only
+// those of buckets without a chosen source.
 func (s *slab) join(accs [][]series.Acc, source int) {
 	for k := range s.winner {
 		if accs[0][k].N == 0 {
@@ -252,8 +253,8 @@ func (s *slab) join(accs [][]series.Acc, source int) {
 	}
 }
 
-// addAcc adds b to a. If both have a value at the same time, a's value stays, because its source is preferred
-// or its type comes first.
+// addAcc adds b to a. If the last values of a and b have the same time, a's value stays: the caller adds sources in
+// order of preference.
 func addAcc(a, b *series.Acc) {
 	if a.N == 0 {
 		*a = *b
@@ -266,7 +267,7 @@ func addAcc(a, b *series.Acc) {
 	}
 }
 
-// findOpen finds the buckets without a chosen source.
+// findOpen sets s.open, and reports whether there is a bucket without a chosen source.
 func (s *slab) findOpen() bool {
 	n := len(s.winner)
 	if s.open == nil {
@@ -282,7 +283,7 @@ func (s *slab) findOpen() bool {
 	return int(s.open[0]) < n
 }
 
-// seriesOf returns the indexes of the series of a source that can have samples in the buckets of s.
+// seriesOf returns the indexes of the series of a source, without the series that the condition excludes.
 func (s *slab) seriesOf(source int) []int {
 	var out []int
 	for i := range s.b.set.list {
@@ -293,7 +294,8 @@ func (s *slab) seriesOf(source int) []int {
 	return out
 }
 
-// reduce adds up the series of one source. It returns nil if the series have no samples.
+// reduce adds up the series of one source, by column and bucket. list has the indexes of the series. The result is nil
+// if the series have no samples in the buckets of s.
 func (s *slab) reduce(ctx context.Context, list []int) ([][]series.Acc, error) {
 	var total [][]series.Acc
 	for _, i := range list {
@@ -329,7 +331,8 @@ type task struct {
 	lo, hi int // buckets from lo to hi, hi not included
 }
 
-// tasks cuts a series into the parts that have samples to add.
+// tasks returns the parts of a series that have samples to add. samples is the number of their samples, not counting
+// parts into which pending samples must be merged.
 func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 	margin := maxOffset.Microseconds()
 	first, last := s.edges[0], s.edges[len(s.edges)-1]
@@ -371,7 +374,7 @@ func (t *task) appendTo(list []task) []task {
 	return append(list, *t)
 }
 
-// widen extends the bucket range of a task to include the buckets of from and to.
+// widen extends the bucket range of a task to include the buckets of the times from and to.
 func (t *task) widen(edges []int64, from, to int64) {
 	if to < edges[0] || from >= edges[len(edges)-1] {
 		return
@@ -380,8 +383,8 @@ func (t *task) widen(edges []int64, from, to int64) {
 	t.hi = max(t.hi, bucketOf(edges, to)+1)
 }
 
-// bucketOf returns the bucket of t. Before the first bucket it returns the first, after the last bucket the
-// last.
+// bucketOf returns the index of the bucket with the time t: the first bucket for an earlier t, the last bucket for a
+// later t. Bucket i lasts from edges[i] to edges[i+1].
 func bucketOf(edges []int64, t int64) int {
 	i, found := slices.BinarySearch(edges, t)
 	if !found {
@@ -397,10 +400,12 @@ func (s *slab) won(from, to int64) bool {
 	return int(s.open[bucketOf(s.edges, from)]) > bucketOf(s.edges, to)
 }
 
-// parallelFrom is the number of samples from which a second goroutine saves time.
+// parallelFrom is the least number of samples of a series that are added up by several goroutines. Fewer samples are
+// faster on one.
 const parallelFrom = 1 << 20
 
-// reduceSeries adds up the samples of one series.
+// reduceSeries adds up the samples of series i by bucket. column is an index in columns, list has the parts of the
+// series, and samples is the number that the method tasks returned with them.
 func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, samples int) ([]series.Acc, error) {
 	sr := &s.b.set.list[i]
 	edges, buckets := s.keptEdges(i)

@@ -30,7 +30,8 @@ type slotKey struct {
 	from     origin
 }
 
-// check checks a request and returns a plan for each query. It adds problems to r.
+// check checks a request and returns a plan for each query. It adds problems to r. known reports whether a slug is that
+// of a provider or lab.
 func (r *reader) check(req *Request, limits *Limits, known func(string) bool) []*plan {
 	w := r.checkFrame(req, limits)
 	r.checkConfig(&req.Config, known, path{"config"})
@@ -79,7 +80,8 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	return w
 }
 
-// checkConfig checks the settings that all queries share.
+// checkConfig checks the settings that all queries share. known reports whether a slug is that of a provider or lab; at
+// is the path of the settings.
 func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	for i, s := range c.ProviderPriorityOverrides {
 		if !known(s) {
@@ -217,7 +219,8 @@ func (m *mentions) expr(e Expr, p path) {
 	}
 }
 
-// findTable finds the one table that the query names, and the timeseries of its samples.
+// findTable finds the one table that the query names, and the timeseries of its samples. where is the condition of the
+// query. It returns false after an error.
 func (c *compiler) findTable(where condition.Cond) bool {
 	m := mentions{c: c, resources: map[string]*healthdata.Resource{}}
 	for i, e := range c.q.Select {
@@ -426,7 +429,8 @@ func (c *compiler) aggregate(e Aggregate, p path) {
 	c.plan.aggs = append(c.plan.aggs, agg{fn: e.Func, slot: n, base: col.base, in: col.typ, typ: typ, low: e.Low, high: e.High, band: e.Band})
 }
 
-// bounds checks the low and high bounds and the band of a function.
+// bounds checks the low and high bounds and the band of a function, and reports whether they are valid. p is the path
+// of the function.
 func (c *compiler) bounds(e Aggregate, p path) bool {
 	bounded := e.Low != nil || e.High != nil
 	bands := e.Func.bands()

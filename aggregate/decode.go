@@ -26,7 +26,7 @@ func (r *reader) decode(data []byte) Request {
 	return out
 }
 
-// parse reads one JSON text.
+// parse parses data as one JSON text and passes it to read. Invalid JSON becomes a problem, and read is not called.
 func (r *reader) parse(data []byte, read func(n *node)) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
@@ -407,7 +407,8 @@ func (r *reader) macro(n *node, p path) Expr {
 
 const codeMacro = "unknown_value_macro"
 
-// indexArg reads the argument of a date function.
+// indexArg reads the argument of a date function: the index of a table, or a placeholder. It returns false after adding
+// a problem.
 func (r *reader) indexArg(n *node, p path) (Index, bool) {
 	if n.Kind != '{' {
 		r.Fault(codeBody, "must be an object", p)
@@ -455,7 +456,8 @@ func (r *reader) subquery(n *node, p path) Expr {
 	return orBad(s, ok)
 }
 
-// element reads the field that a subquery selects from the elements of its list.
+// element reads the field that a subquery selects from the elements of its list. It returns false after adding a
+// problem.
 func (r *reader) element(n *node, p path) (*Element, bool) {
 	if n.Kind != '{' {
 		r.Fault(codeBody, "must be an object", p)

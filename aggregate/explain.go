@@ -17,7 +17,7 @@ type Explanation struct {
 	// Table is the table of the query, and Resources its timeseries, if any.
 	Table     string   `json:"table"`
 	Resources []string `json:"resources,omitempty"`
-	// From and To are the limits of the time window on the person's clock, To exclusive.
+	// From and To are the limits of the time window in the person's local time, To exclusive.
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Path is the way of computation: buckets (from chunk headers and columns), samples (every sample is read)
@@ -30,14 +30,14 @@ type Explanation struct {
 	Decoded    int `json:"chunks_decoded"`
 	// Rows is the number of rows of summaries in the window.
 	Rows int `json:"rows"`
-	// Sources are the sources that had data, in order of preference. Each has the rule that places it behind
-	// the one before: override, source_type, team_priority or provider.
+	// Sources are the sources that had data, in order of preference. Each has the rule that ranks it below the previous
+	// source: override, source_type, team_priority or provider.
 	Sources []RankedSource `json:"sources"`
 	// OverlapPolicy is the way in which overlapping sources were combined.
 	OverlapPolicy OverlapPolicy `json:"overlap_policy"`
 	// Chosen is true if one source was chosen for each group.
 	Chosen bool `json:"one_source_per_group"`
-	// Merged lists which source was used where, if several were merged.
+	// Merged lists the sources of the result by time range, if several sources were merged.
 	Merged *Merged `json:"merged,omitempty"`
 	// Winners are the ranges of buckets and the source that was chosen in each. If rows are grouped by more
 	// than time, a bucket may have several.
@@ -53,7 +53,7 @@ type Explanation struct {
 // RankedSource is a source with the rule that decided its rank.
 type RankedSource struct {
 	Source
-	// BehindBy is the rule that places the source behind the one before; empty for the first.
+	// BehindBy is the rule that ranks the source below the previous one; empty for the first.
 	BehindBy string `json:"behind_by,omitempty"`
 }
 
@@ -145,7 +145,7 @@ func (t *trace) sources(o *order, list []Source) {
 	}
 }
 
-// chunks counts chunks, and how many of them were decoded.
+// chunks adds len(all) chunks to the counts of the explanation. decoded of them were decoded.
 func (t *trace) chunks(all []series.Chunk, decoded int) {
 	if t == nil {
 		return
@@ -164,7 +164,8 @@ type win struct {
 	resource int // index in the plan's resources
 }
 
-// winners joins neighbouring buckets with the same chosen source.
+// winners adds the chosen sources to the explanation. Neighbouring buckets with the same chosen source become one
+// range. The sources of list are indexes in sources.
 func (t *trace) winners(p *plan, list []win, sources []Source) {
 	if t == nil || !p.chosen {
 		return

@@ -31,13 +31,13 @@ const (
 	// Newest is the value of the row with the largest index.
 	Newest Func = "newest"
 
-	// TimeInRange is an extension: percent of the time, 0 to 100, during which a sample's value was from Low to
-	// High. A sample lasts until the next one of its series, for five times the usual distance at most. With a
-	// [Band] it is percent of the glucose readings in the band, each reading with the same weight, as in the
-	// consensus.
+	// TimeInRange is an extension: percent of the time, 0 to 100, during which a sample's value was from Low to High. A
+	// sample lasts until the next one of its series, but at most 15 minutes and at most five times the distance from
+	// the sample before it. With a [Band] it is percent of the glucose readings in the band, each reading with the same
+	// weight, as in the consensus.
 	TimeInRange Func = "time_in_range"
-	// TimeWeightedMean is an extension: the mean of a value over time, in which the weight of a sample is the
-	// time until the next one.
+	// TimeWeightedMean is an extension: the mean of a value over time, in which the weight of a sample is its duration.
+	// The duration is that of [TimeInRange].
 	TimeWeightedMean Func = "time_weighted_mean"
 	// CV is an extension: the coefficient of variation, 100 * stddev / mean, in percent. Null
 	// for one value, and for a mean that is not positive. It is for numbers.
@@ -54,12 +54,11 @@ const (
 	// 0.8 * high, of the percentages of readings in these bands; never more than 100.
 	// Klonoff et al., J Diabetes Sci Technol 2023;17:1226-1242.
 	GRI Func = "gri"
-	// LBGI is the low blood glucose index: the mean of 10 * f² over all readings, where f =
-	// 1.509 * (ln(mg/dL)^1.084 - 5.381), with 0 in place of it where f > 0. Readings up to
-	// 1 mg/dL, for which f has no value, are left out.
-	// Kovatchev et al., Diabetes Care 1997;20:1655-1658 and 1998;21:1870-1875.
+	// LBGI is the low blood glucose index: the mean over all readings of 10 * f² for f < 0, and of 0 for other
+	// readings, where f = 1.509 * (ln(mg/dL)^1.084 - 5.381). Readings up to 1 mg/dL, for which f has no value, are left
+	// out. Kovatchev et al., Diabetes Care 1997;20:1655-1658 and 1998;21:1870-1875.
 	LBGI Func = "lbgi"
-	// HBGI is the high blood glucose index: as LBGI, with 0 where f < 0.
+	// HBGI is the high blood glucose index: as LBGI, with 10 * f² for f > 0.
 	HBGI Func = "hbgi"
 	// MAGE is the mean amplitude of glycemic excursions in mmol/L. It is the mean height of the rises between
 	// turning points (of the falls if the first excursion is a fall), where turning points differ by more than

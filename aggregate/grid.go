@@ -12,7 +12,7 @@ type grid struct {
 	n    int
 	keys []Column
 	aggs []Column
-	rows []Column // without groups: the values of each row, by column that the plan reads, and at, their index
+	rows []Column // without groups: the values of each row by column of the plan; at has the index of each row
 	at   []int64
 	wins []win     // the chosen sources, if the plan is explained
 	log  *mergeLog // the merged sources, if the plan is explained and merges
@@ -88,8 +88,8 @@ func (g *grid) compare(a, b int) int {
 	return 0
 }
 
-// sortRows sorts the rows of a query without groups by time, then by source, then by the identity of the sample, which
-// is the order in which they were read.
+// sortRows sorts the rows of a query without groups by time. Rows of the same time stay in the order in which they were
+// read: by source, then by the identity of the sample.
 func (g *grid) sortRows() {
 	order := make([]int32, g.n)
 	for i := range order {

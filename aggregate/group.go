@@ -25,7 +25,7 @@ type grouper struct {
 	texts  map[string]int64
 	names  []string
 
-	codes [][]int64 // codes of the batch's rows, by key
+	codes [][]int64 // the codes of the current batch's rows, by key
 	null  []([]bool)
 	tuple []byte
 	last  *group
@@ -35,10 +35,10 @@ type grouper struct {
 type group struct {
 	keys  []int64
 	nulls []bool
-	cells []cell // the values, by resource
+	cells []cell // the accumulated values, by resource
 }
 
-// cell is the values of one resource in one group.
+// cell is the accumulated values of one resource in one group.
 type cell struct {
 	source int // the chosen source; -1 for none yet
 	n      int
@@ -109,8 +109,8 @@ func (g *grouper) take(b *vector.Batch) error {
 
 func (g *grouper) byTime() bool { return len(g.p.keys) == 1 && g.p.trunc == 0 }
 
-// bucket returns the end of the run of rows in the same bucket as row i. If a clock was set back, a bucket has
-// several runs.
+// bucket returns the end (exclusive) of the run of rows from row i in the same bucket. A bucket has several runs if the
+// person's clock was set back.
 func (g *grouper) bucket(b *vector.Batch, i int) int {
 	p := g.p.keys[0].period
 	at := p.truncate(b.Index[i])
@@ -124,8 +124,8 @@ func (g *grouper) bucket(b *vector.Batch, i int) int {
 	return j
 }
 
-// lost reports whether sources that are preferred to source were chosen in every bucket from one time to
-// another, so that source contributes nothing there.
+// lost reports whether source contributes nothing between the local times from and to, because a preferred source was
+// chosen in every bucket there. It returns false for a range of more than 64 buckets.
 func (g *grouper) lost(source, resource int, from, to int64) bool {
 	const most = 64
 	p := g.p.keys[0].period
@@ -143,7 +143,7 @@ func (g *grouper) lost(source, resource int, from, to int64) bool {
 	return false
 }
 
-// run returns the end of the run of rows with the same keys as row i.
+// run returns the end (exclusive) of the run of rows with the same keys as row i. n is the number of rows.
 func (g *grouper) run(i, n int) int {
 	j := n
 	for k := range g.codes {
@@ -157,7 +157,7 @@ func (g *grouper) run(i, n int) int {
 	return j
 }
 
-// code maps the values of a key to integers.
+// code maps the values of key k in the batch to integers.
 func (g *grouper) code(k int, b *vector.Batch) {
 	key := &g.p.keys[k]
 	codes := g.codes[k]
@@ -222,7 +222,7 @@ func (g *grouper) intern(s string) int64 {
 	return n
 }
 
-// find returns the group of row i, nil if it is new.
+// find returns the group of row i, or nil if the group does not exist.
 func (g *grouper) find(i int) *group {
 	if g.last != nil && g.same(g.last, i) {
 		return g.last
@@ -250,7 +250,7 @@ func (g *grouper) same(n *group, i int) bool {
 	return true
 }
 
-// make adds the group of row i, which find did not return.
+// make adds a group with the keys of row i. The caller has checked with find that there is none.
 func (g *grouper) make(i int) *group {
 	keys, nulls := make([]int64, len(g.codes)), make([]bool, len(g.codes))
 	for k := range g.codes {
@@ -260,7 +260,7 @@ func (g *grouper) make(i int) *group {
 	return g.last
 }
 
-// put adds rows to a group, if their source is the chosen one of the group.
+// put adds the rows i to j (exclusive) of b to a group. It ignores them if a preferred source was chosen in the group.
 func (g *grouper) put(n *group, b *vector.Batch, i, j int) {
 	c := &n.cells[b.Resource]
 	if c.accs == nil {
@@ -296,7 +296,7 @@ func (g *grouper) interval(resource int) bool {
 	return g.p.sampleTable() && g.p.resources[resource].Shape != healthdata.Discrete
 }
 
-// fillIn adds the intervals that do not overlap an interval of a preferred source.
+// fillIn adds those of the rows i to j (exclusive) of b that do not overlap an interval of a preferred source.
 func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 	for ; i < j; i++ {
 		v := interval{b.Start[i], b.Start[i]}
@@ -314,7 +314,7 @@ func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 // intervals are the time spans and instants that preferred sources occupy.
 type intervals struct {
 	long   []interval // time spans, sorted by from
-	reach  []int64    // the latest end among the spans up to each one
+	reach  []int64    // for each span, the latest end of this and all earlier spans
 	points []int64
 }
 

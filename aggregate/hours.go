@@ -23,18 +23,19 @@ type hourSpan struct{ from, to int64 }
 // mostHours limits the memory for choosing a source by hour: a hundred years.
 const mostHours = 1 << 20
 
-// hourChoice chooses which local hours of each series contribute.
+// hourChoice chooses which series contribute to a result in each local hour.
 type hourChoice struct {
 	p         *plan
 	set       *sampleSet
 	contested map[unit]bool
 	leave     []bool // series that the condition excludes
 	span      hourSpan
-	kept      [][]bool // chosen hours by series; set by decide
+	kept      [][]bool // by series and hour of span: true if the series contributes; set by decide
 }
 
 // hourChoiceOf returns the hour choice of a plan with competing series; nil if the choice is not made by hour.
-// An explanation never chooses by hour, because it names the source of each sample.
+// contested has the units in which several origins have data. An explanation never chooses by hour, because it names
+// the source of each sample.
 func (p *plan) hourChoiceOf(set *sampleSet, contested map[unit]bool) *hourChoice {
 	if p.traced || len(p.resources) != 1 || p.resources[0].Shape != healthdata.Discrete {
 		return nil
@@ -65,8 +66,8 @@ func (p *plan) hourChoiceOf(set *sampleSet, contested map[unit]bool) *hourChoice
 	return c
 }
 
-// originHours is the hours with samples of one origin (an app or device of a source), and its totals of whole
-// local days.
+// originHours has the hours in which one origin (an app or device of a source) has samples, and what the choice of
+// origins compares for each local day.
 type originHours struct {
 	origin healthdata.Origin
 	has    []bool
@@ -75,7 +76,7 @@ type originHours struct {
 
 func (s hourSpan) day(h int64) int64 { return floorDiv(s.from+h, 24) - floorDiv(s.from, 24) }
 
-// add records that an hour of the span has samples.
+// add records that hour h has samples, which r describes. h and day count from the start of the span.
 func (o *originHours) add(h, day int64, r series.HourRun) {
 	d := &o.days[day]
 	if !o.has[h] {
@@ -107,7 +108,8 @@ func (c *hourChoice) decide(ctx context.Context) error {
 	return nil
 }
 
-// decideUnit chooses between the series of one unit, which compete within a source.
+// decideUnit chooses between the series run[0] to run[1] (exclusive), which are one unit and compete within a source.
+// owner has the chosen source of each hour, as 1 + its index; 0 means none. decideUnit sets it for further hours.
 func (c *hourChoice) decideUnit(ctx context.Context, scan *hourScan, run [2]int, owner []int32) error {
 	list := c.set.list[run[0]:run[1]]
 	source := int32(list[0].source) + 1
@@ -169,7 +171,8 @@ func newOriginHours(span hourSpan, origin healthdata.Origin) *originHours {
 	return o
 }
 
-// bestOrigins returns the chosen origin of each hour of the span; nil where no origin has a sample.
+// bestOrigins returns the chosen origin of each hour of the span; nil for an hour in which no origin has a sample. told
+// are the origins of one unit.
 func bestOrigins(span hourSpan, told []*originHours) []*originHours {
 	out := make([]*originHours, span.to-span.from)
 	order := slices.Clone(told)
@@ -193,7 +196,8 @@ func bestOrigins(span hourSpan, told []*originHours) []*originHours {
 	return out
 }
 
-// hourScan reads the hours of series. With hold, it keeps the loaded chunks in memory for the sums.
+// hourScan reads the hours of series. If hold is true, it keeps the loaded chunks in memory, so that the samples are
+// added up without loading them again.
 type hourScan struct {
 	c     *hourChoice
 	hold  bool
@@ -201,7 +205,8 @@ type hourScan struct {
 	scan  series.Scanner
 }
 
-// series calls a function for each hour with samples, and skips chunks whose hours are all decided.
+// series calls visit for each hour in which a series has samples. It skips a chunk if taken is true for all of its
+// hours; a nil taken skips none.
 func (s *hourScan) series(ctx context.Context, sr *sampleSeries, taken []bool, visit func(series.HourRun)) error {
 	for _, p := range sr.cut() {
 		var need []int
@@ -256,8 +261,8 @@ func (s hourSpan) clip(from, to int64) (lo, hi int64) {
 	return max(floorDiv(from, hour), s.from) - s.from, min(floorDiv(to, hour)+1, s.to) - s.from
 }
 
-// keeps reports whether an hour of a series between two local times contributes. For a nil choice every hour
-// does.
+// keeps reports whether a series contributes in any hour between the local times from and to. A nil choice returns
+// true.
 func (c *hourChoice) keeps(sr *sampleSeries, from, to int64) bool {
 	if c == nil {
 		return true
@@ -266,7 +271,7 @@ func (c *hourChoice) keeps(sr *sampleSeries, from, to int64) bool {
 	return lo < hi && slices.Contains(c.kept[sr.serial-1][lo:hi], true)
 }
 
-// hourTaker filters samples: it passes on those in the chosen hours of their series.
+// hourTaker passes on those samples that are in the chosen hours of their series.
 type hourTaker struct {
 	choice *hourChoice
 	next   taker
@@ -296,8 +301,9 @@ func (t *hourTaker) take(b *vector.Batch) error {
 	return t.next.take(b)
 }
 
-// keptEdges returns the bucket edges of s, with further edges where series i starts or stops to contribute, and the
-// index of the bucket between each two edges; -1 for none. buckets is nil if there are no further edges.
+// keptEdges returns the bucket edges of s, with further edges where series i starts or stops to contribute. buckets[k]
+// is the bucket between edges[k] and edges[k+1]; -1 if the series does not contribute there. buckets is nil if there
+// are no further edges.
 func (s *slab) keptEdges(i int) (edges []int64, buckets []int) {
 	c := s.b.hours
 	if c == nil {
@@ -339,7 +345,7 @@ func (s *slab) edgesOf(edges []int64, t *task) (lo, hi int) {
 	return lo, hi
 }
 
-// sumUp adds up the values between the cut edges by bucket.
+// sumUp adds up accs, the sums between the edges of keptEdges, by bucket. buckets is the second result of keptEdges.
 func (s *slab) sumUp(accs []series.Acc, buckets []int) []series.Acc {
 	if buckets == nil {
 		return accs

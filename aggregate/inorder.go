@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// inOrder runs n functions on several goroutines and handles their results in order. All goroutines have ended
-// when it returns.
+// inOrder calls do for 0 to n-1 on several goroutines, and calls take with the results in order. It stops at the first
+// error in that order and returns it. All goroutines have ended when it returns.
 func inOrder[T any](ctx context.Context, n, workers int, do func(context.Context, int) (T, error), take func(int, T)) error {
 	if workers <= 1 || n <= 1 {
 		for i := range n {

@@ -106,7 +106,7 @@ func (c *compiler) joins(limits *Limits, config *Config) {
 	}
 }
 
-// join checks one join.
+// join checks the join j and adds its plan. at is the path of the join in the request.
 func (c *compiler) join(j *Join, limits *Limits, config *Config, at path) {
 	fits := true
 	for i, e := range j.Select {
@@ -224,7 +224,7 @@ func (p *plan) end(bucket int64) int64 {
 	return end // the bucket is after the timeframe: Align added it
 }
 
-// pick returns the row of a join for each bucket, -1 for none. at are the indexes of the join's rows,
+// pick returns the row number of a join's result for each bucket, -1 for none. at are the times of the join's rows,
 // ascending.
 func (p *plan) pick(j *joinPlan, buckets, at []int64) []int {
 	out := make([]int, len(buckets))

@@ -160,8 +160,8 @@ func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user he
 	return s.opts.LabResults(ctx, team, user)
 }
 
-// labRows computes a plan over the table lab_result. Invalid if a function over numbers would mix analytes or
-// units.
+// labRows returns the rows of lab_result in the window of the plan. Invalid if a function over numbers would mix
+// analytes or units among the rows that the condition selects.
 func (p *plan) labRows(list []LabResult) ([]kept, error) {
 	var out []kept
 	of := map[uuid.UUID]*LabResult{}
@@ -197,8 +197,9 @@ var errAnalytes = healthlab.Problems{{
 	Code: "mixed_analytes", Msg: "must have numbers of one analyte and unit in each column: name one loinc in where, or group by analyte and unit",
 }}.Err()
 
-// checkAnalytes returns Invalid if the values of a function over numbers, or of a column of a last row, are of
-// several analytes or units in one group, where groups by time alone count as one.
+// checkAnalytes returns Invalid if a function over numbers, or a column of a join with AsOf, would use values of
+// several analytes or units. Rows are compared if they have the same values of the group keys that are columns; group
+// keys of time are ignored. of has the results by the id of the row.
 func (p *plan) checkAnalytes(rows []kept, of map[uuid.UUID]*LabResult) error {
 	var numbers []int
 	for _, a := range p.aggs {

@@ -101,8 +101,8 @@ func (c *claims) addFresh() {
 	c.taken, c.fresh = out, c.fresh[:0]
 }
 
-// covered returns the part of v that preferred sources have claimed, and the source that claimed the earliest
-// part; -1 if none did.
+// covered returns the part of v, in microseconds, that preferred sources have claimed, and the source that claimed the
+// earliest part; -1 if no source did.
 func (c *claims) covered(v interval) (length int64, source int) {
 	source = -1
 	i, _ := slices.BinarySearchFunc(c.taken, v.from, func(e claim, at int64) int { return cmp.Compare(e.to, at+1) })
@@ -115,7 +115,8 @@ func (c *claims) covered(v interval) (length int64, source int) {
 	return length, source
 }
 
-// Recorder is a source with the app and device that recorded the data, as the sender named them.
+// Recorder is a source together with the app and device that recorded the data. App and device are as the sender named
+// them.
 type Recorder struct {
 	Source
 	AppID string `json:"app_id,omitempty"`
@@ -136,7 +137,7 @@ type Share struct {
 	// Recorder is the source, and Resource its timeseries; empty for summaries.
 	Recorder
 	Resource string `json:"resource,omitempty"`
-	// From and To are the limits of the span on the person's clock, To exclusive.
+	// From and To are the limits of the span in the person's local time, To exclusive.
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Unit is the unit of the decision: interval, hour, date or session. Count is the number of rows in the
@@ -161,7 +162,7 @@ type ShareTotal struct {
 	Lost     int    `json:"lost"`
 }
 
-// Merged describes which source was used where.
+// Merged lists, by time span, the sources that were used and those that were not.
 type Merged struct {
 	// Shares are sorted by source, resource and time; at most 1,000.
 	Shares []Share `json:"shares"`
@@ -184,12 +185,12 @@ const (
 // verdict is the decision about one row.
 type verdict struct {
 	source, resource int
-	from, to         int64 // on the person's clock
+	from, to         int64 // in the person's local time, in microseconds
 	unit, used       string
-	better           int    // the preferred source; -1 for none
-	origin           int    // the app and device
-	betterOrigin     int    // app and device of the preferred source; -1 if the source does not distinguish them
-	rule             string // the reason within one source
+	better           int    // index of the preferred source; -1 for none
+	origin           int    // index of the row's app and device in mergeLog.origins
+	betterOrigin     int    // index of the preferred app and device; -1 if another source is preferred
+	rule             string // ruleOrigin or ruleOverlap if the row lost within its source; else empty
 }
 
 // mergeLog collects verdicts. A nil log collects nothing.
@@ -198,7 +199,7 @@ type mergeLog struct {
 	origins  []healthdata.Origin // the first one is empty: the origin is unknown
 	verdicts []verdict
 	counts   map[[3]int]*ShareTotal
-	open     map[[3]int]int // the last verdict of each source, resource and origin
+	open     map[[3]int]int // by source, resource and origin: the index in verdicts that the next equal verdict extends
 	omitted  int
 	rows     []int // number of rows by verdict
 }
@@ -245,7 +246,7 @@ func (l *mergeLog) add(v verdict, rows int) {
 	l.verdicts, l.rows = append(l.verdicts, v), append(l.rows, rows)
 }
 
-// join adds the verdicts of another part of the window.
+// join adds the verdicts of o, which is the log of another part of the window.
 func (l *mergeLog) join(o *mergeLog) {
 	if l == nil || o == nil {
 		return
@@ -307,8 +308,9 @@ func (l *mergeLog) merged(o *order, sources []Source) *Merged {
 	return out
 }
 
-// sessionSpan returns the time of a session in UTC, because two sources may tell the same time with different
-// offsets; a menstrual cycle has days. It is false if the row is no session or has no length.
+// sessionSpan returns the time span of a session in UTC, because two sources may write the same time with different
+// offsets. The span of a menstrual cycle is in whole days. It returns false if the row is no session or the session has
+// no length.
 func sessionSpan(r *tables.Row) (interval, bool) {
 	var v interval
 	switch s := r.Summary.(type) {

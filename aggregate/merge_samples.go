@@ -30,7 +30,8 @@ func newSampleMerger(p *plan, set *sampleSet, next taker) *sampleMerger {
 	return &sampleMerger{p: p, next: next, set: set, state: map[int]*sampleClaims{}, log: newMergeLog(p, set.origins)}
 }
 
-// take passes on the samples that b's source is used for.
+// take passes on the samples that are used. It drops the samples, and the parts of samples, that a preferred source
+// covers. If the plan does not merge sources, it passes on all samples.
 func (m *sampleMerger) take(b *vector.Batch) error {
 	if !m.p.merge {
 		return m.next.take(b)
@@ -60,7 +61,7 @@ func (m *sampleMerger) originOf(b *vector.Batch) int {
 	return m.set.originOf(m.set.list[b.Serial-1].Key.Origin)
 }
 
-// handOn passes on the kept rows of a batch with their weights.
+// handOn passes on the rows m.kept of b, with the weights m.shares.
 func (m *sampleMerger) handOn(b *vector.Batch) error {
 	b.Pick(m.kept)
 	if b.N == 0 {
@@ -72,8 +73,8 @@ func (m *sampleMerger) handOn(b *vector.Batch) error {
 	return m.next.take(b)
 }
 
-// keepHours decides about samples without a duration: each local hour belongs to the preferred source with a
-// sample in it.
+// keepHours decides about samples without a duration: only the first source with a sample in a local hour is used in
+// that hour. Sources come in order of preference.
 func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
 	w := m.p.window
 	for i := 0; i < b.N; {
@@ -108,8 +109,8 @@ func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
 	}
 }
 
-// keepIntervals keeps the parts of samples with a duration that no preferred source covers. Values that cannot
-// be added up are kept or dropped as a whole.
+// keepIntervals keeps the parts of samples with a duration that no preferred source covers. A value that cannot be
+// added up is kept in full, unless all of its time is covered.
 func (m *sampleMerger) keepIntervals(c *sampleClaims, b *vector.Batch) {
 	additive := m.p.resources[b.Resource].Additive
 	cut := false
@@ -136,9 +137,10 @@ func (m *sampleMerger) keepIntervals(c *sampleClaims, b *vector.Batch) {
 	}
 }
 
-// byInterval decides about a sample with a start and end: the part that no preferred source covers is used. A
-// sample of zero duration is used unless a preferred source has an interval around it or a sample at the same
-// instant. A sample without an end takes its local hour, as samples without a duration do.
+// byInterval decides about sample i of b, which has a start and an end. The part of the sample that no preferred source
+// covers is used; share is that part, 0 to 1. A sample of zero duration is used unless a preferred source has an
+// interval around it or a sample at the same instant. A sample without an end covers its local hour, as samples without
+// a duration do.
 func (c *sampleClaims) byInterval(b *vector.Batch, i int) (v verdict, share float64) {
 	at := interval{b.Start[i], b.Start[i] + 1}
 	switch {

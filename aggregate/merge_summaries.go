@@ -17,7 +17,7 @@ type summaryMerger struct {
 	log     *mergeLog
 }
 
-// teller is the source and origin that recorded a row.
+// teller identifies the source and the origin that recorded a row, by their indexes.
 type teller struct{ source, origin int }
 
 func newSummaryMerger(p *plan, rows []kept, place map[Source]int) *summaryMerger {
@@ -67,7 +67,8 @@ func (m *summaryMerger) merge(rows []kept) []kept {
 
 func (p *plan) inWindow(r *kept) bool { return r.index >= p.window.from && r.index < p.window.to }
 
-// note adds a verdict about a row in the window to the log.
+// note adds a verdict about a row to the log, if the row is in the window. t recorded the row; better is the preferred
+// source and origin, nil if the row is used.
 func (m *summaryMerger) note(r *kept, v verdict, t teller, better *teller) {
 	v.source, v.origin, v.better, v.betterOrigin = t.source, t.origin, -1, -1
 	if better != nil {
@@ -139,7 +140,7 @@ func (m *summaryMerger) ordered(rows []kept) {
 	})
 }
 
-// mergeByHour uses the rows of the preferred source with a row in the local hour.
+// mergeByHour uses, for each local hour, the rows of the preferred source and origin that have a row in the hour.
 func (m *summaryMerger) mergeByHour(rows []kept) []kept {
 	var out []kept
 	for h, group := range grouped(rows, func(r *kept) int64 { return floorDiv(r.index, hour) }) {
@@ -161,7 +162,7 @@ func (m *summaryMerger) mergeByHour(rows []kept) []kept {
 	return out
 }
 
-// grouped yields rows by group number, ascending.
+// grouped yields rows by group number, ascending. of returns the group number of a row.
 func grouped(rows []kept, of func(*kept) int64) func(yield func(int64, []kept) bool) {
 	return func(yield func(int64, []kept) bool) {
 		groups := map[int64][]kept{}
@@ -209,7 +210,7 @@ func (p *plan) ownColumn(slot int) bool {
 	return slices.ContainsFunc(p.keys, func(k key) bool { return k.kind == keySlot && k.slot == slot })
 }
 
-// mergeDate merges the rows of one date, preferred source first.
+// mergeDate merges the rows of one local date, in days since 1970. rows are sorted, preferred source first.
 func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
 	best := m.teller(&rows[0])
 	count := map[teller]int{}

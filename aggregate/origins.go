@@ -41,7 +41,8 @@ func apartEntries(r *healthdata.Resource) bool {
 	return r.Diary() || slices.Contains([]string{"water", "caffeine", "inhaler_usage"}, r.Slug)
 }
 
-// contested returns the units in which two origins (apps or devices) may have recorded the same data.
+// contested returns the units in which the same data may have been recorded twice: by two origins (apps or devices), or
+// by overlapping intervals of one origin.
 func (p *plan) contested(set *sampleSet) map[unit]bool {
 	if !p.origins {
 		return nil
@@ -59,7 +60,8 @@ func (p *plan) contested(set *sampleSet) map[unit]bool {
 	return out
 }
 
-// units returns the positions of the series of each unit, which are adjacent.
+// units returns the range of series of each unit, as index of the first series and index after the last. The series of
+// a unit are adjacent in set.list.
 func (p *plan) units(set *sampleSet) (out [][2]int) {
 	for i := 0; i < len(set.list); {
 		u, j := p.unitOf(&set.list[i]), i+1
@@ -71,7 +73,7 @@ func (p *plan) units(set *sampleSet) (out [][2]int) {
 	return out
 }
 
-// crossed reports whether intervals of different series can overlap.
+// crossed reports whether intervals of the series can overlap.
 func crossed(list []sampleSeries) bool {
 	var all []*series.Header
 	for i := range list {
@@ -99,24 +101,24 @@ func crossed(list []sampleSeries) bool {
 	return false
 }
 
-// told is a sample that competes with samples of other apps and devices of the same source.
+// told is a sample that competes with other samples of the same unit.
 type told struct {
-	from, to int64 // in UTC; for a sample without a duration the local hour
-	index    int64 // local time on the person's clock
-	at       int64 // time of the measurement
-	place    int32 // position in the samples of the unit
+	from, to int64 // in UTC; the limits of the local hour if point is true and length is true
+	index    int64 // start in the person's local time
+	at       int64 // start in UTC
+	place    int32 // index in decider.out
 	origin   int32
 	rank     uint32
-	point    bool // the sample has no duration
-	length   bool // the sample has a duration greater than zero
+	point    bool // the sample has no end, or its end is not after its start
+	length   bool // the span from from to to is not empty
 }
 
-// decision says how much of a sample counts, where other apps, devices or sources recorded the same time.
+// decision is how much of a sample counts, if other apps, devices or sources recorded the same time.
 type decision struct {
 	share  float64 // the part of the sample that counts, 0 to 1
-	better int32   // the source of the other part; -1 for none
-	origin int32   // the app and device of the other part
-	rule   string  // the reason within one source
+	better int32   // index of the source that is used for the other part; -1 for none
+	origin int32   // index of the app and device of that source in decider.origins; originOfNone for another source
+	rule   string  // ruleOrigin or ruleOverlap if better is the sample's own source; else empty
 }
 
 // originDay summarizes the samples of an origin on a local day.
@@ -141,7 +143,7 @@ type decider struct {
 	across   bool // samples also compete with those of preferred sources
 
 	items  []told
-	first  []int // by series, the position of its first sample
+	first  []int // for each series, the index in items of its first sample
 	orders map[int64][]int32
 	out    []decision
 
@@ -151,12 +153,12 @@ type decider struct {
 // segment is a time span and the sample that it belongs to.
 type segment struct {
 	from, to int64
-	item     int // -1 for the hour of a sample without a duration
+	item     int // index in items; -1 for the hour of a sample without a duration
 	origin   int32
-	place    int32 // rank of the origin
+	place    int32 // rank of the origin on the local day, 0 is the preferred one
 }
 
-// add adds the samples of a batch, which are of one origin.
+// add adds the samples of a batch, which are of the origin with this index.
 func (d *decider) add(b *vector.Batch, origin int32) {
 	for i := range b.N {
 		t := told{at: b.Start[i], from: b.Start[i], to: b.Start[i], index: b.Index[i], origin: origin, place: int32(len(d.items))}
@@ -300,7 +302,7 @@ const (
 	ruleOverlap = "overlap" // the other sample of the origin is shorter, or was received later
 )
 
-// originOfNone stands for no app and device in a decision.
+// originOfNone is the value of decision.origin without an app and device.
 const originOfNone = int32(-1)
 
 // priority decides which of several samples that cover the same time is preferred: the one that compare puts first.
@@ -330,7 +332,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// active is a heap of the samples that cover the current time.
+// active is a heap of the samples that cover the current time of the method sweep, preferred first.
 type active []priority
 
 func (a active) Len() int           { return len(a) }
@@ -344,7 +346,8 @@ func (a *active) Pop() any {
 	return x
 }
 
-// sweep determines which sample each time span belongs to. Samples are sorted by their start.
+// sweep fills d.segments: it assigns each time span to the preferred sample that covers it. Samples are sorted by their
+// start.
 func (d *decider) sweep() {
 	var open active
 	at, i := int64(math.MinInt64), 0
@@ -377,7 +380,7 @@ func (d *decider) sweep() {
 	}
 }
 
-// assign records that a time span belongs to a sample.
+// assign records that the time span from from to to belongs to the sample best.
 func (d *decider) assign(from, to int64, best *priority) {
 	if from >= to {
 		return
@@ -395,7 +398,8 @@ func (d *decider) assign(from, to int64, best *priority) {
 	d.segments = append(d.segments, segment{from, to, item, best.origin, best.place})
 }
 
-// decideIntervals gives each sample the time that no preferred sample of the source covers.
+// decideIntervals decides about all samples of a resource whose samples have durations. A sample counts for the time
+// that no preferred sample covers.
 func (d *decider) decideIntervals() {
 	d.sweep()
 	apart := apartEntries(d.resource)
@@ -461,8 +465,8 @@ func (d *decider) decideInterval(i int, t *told, apart bool) {
 	}
 }
 
-// decideInstant decides about a sample without a duration: it counts unless a preferred origin or source has a
-// sample at the same instant.
+// decideInstant decides about the sample t, which has no duration. It counts unless a preferred origin or source has a
+// sample at the same instant or an interval around it. best is the preferred sample of that instant in the unit.
 func (d *decider) decideInstant(t, best *told) {
 	out := &d.out[t.place]
 	if best.origin != t.origin {
@@ -521,8 +525,8 @@ func slabs(list []sampleSeries, w window) []window {
 	return out
 }
 
-// takeUnit reads and decides about the samples of a unit that two origins may have recorded. read reads a
-// series in a window.
+// takeUnit reads the samples of one unit in the window w, decides about them, and passes them on. It is for units that
+// contested returns. run is the range of series from the method units; read reads a series in a window.
 func (m *sampleMerger) takeUnit(ctx context.Context, set *sampleSet, run [2]int, w window, read func(*sampleSeries, window, func(*vector.Batch) error) error) error {
 	list := set.list[run[0]:run[1]]
 	u := m.p.unitOf(&list[0])
@@ -573,7 +577,8 @@ func compareOrigins(a, b healthdata.Origin) int {
 	return cmp.Or(cmp.Compare(a.App, b.App), bytes.Compare(a.Device[:], b.Device[:]))
 }
 
-// takeDecided passes on the samples of a batch inside a window with their decisions.
+// takeDecided passes on the samples of b inside the window slab, weighted by their decisions made. origin is the index
+// of the samples' origin in the log, and name converts an origin of a decision to such an index.
 func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window, origin int, name func(int32) int) error {
 	w := window{max(slab.from, m.p.window.from), min(slab.to, m.p.window.to)}
 	m.kept, m.shares = m.kept[:0], m.shares[:0]
@@ -598,7 +603,8 @@ func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window
 	return m.handOn(b)
 }
 
-// verdict converts a decision about a sample to its form in the explanation.
+// verdict converts the decision d about sample i of b to its form in the explanation. origin and name are those of
+// takeDecided.
 func (m *sampleMerger) verdict(b *vector.Batch, i int, d *decision, origin int, name func(int32) int) verdict {
 	v := verdict{source: b.Source, origin: origin, resource: b.Resource, from: b.Index[i], to: b.Index[i], unit: "interval", used: usedAll, better: -1, betterOrigin: -1}
 	if m.p.resources[b.Resource].Shape == healthdata.Discrete {

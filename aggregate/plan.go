@@ -12,7 +12,7 @@ import (
 type plan struct {
 	query     *Query
 	table     *table
-	resources []*healthdata.Resource // of samples, in the order of their slugs
+	resources []*healthdata.Resource // the resources of a query over samples, in the order of their slugs
 	window    window
 	slots     []slot
 	where     vector.Filter // nil selects all rows
@@ -28,7 +28,7 @@ type plan struct {
 	fill      bool // gaps of the chosen source are filled from the others
 	align     *Align
 	joins     []joinPlan
-	latest    bool // a join uses a last row, so the rows must be of one analyte
+	latest    bool // the plan is that of a join with AsOf, so its rows must be of one analyte
 	traced    bool // an explanation was requested
 }
 
@@ -187,7 +187,8 @@ func (p *plan) within(w window) *plan {
 	return &q
 }
 
-// value computes the value of a list. eb is memory for the elements of the list.
+// value computes the subplan's value from a list. fields are the fields of an element. eb is memory for the elements of
+// the list, which value overwrites.
 func (s *subplan) value(list tables.Cell, fields []tables.ListField, eb *vector.Batch) tables.Cell {
 	eb.Reset(len(fields))
 	for i, f := range fields {

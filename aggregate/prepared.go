@@ -22,9 +22,9 @@ type Prepared struct {
 	overrides []string
 }
 
-// Prepare checks a query. The query must have a date truncation and select all of its group keys. Result
-// columns have qualified names, whatever the config says. The error is an InvalidError, as that of
-// [Service.Check]. The config is not checked; see [Service.CheckConfig].
+// Prepare checks a query. The query must have a date truncation and select all of its group keys. Result columns have
+// qualified names; Config.ColumnNaming is ignored. The error is an InvalidError, as that of [Service.Check]. The config
+// is not checked; see [Service.CheckConfig].
 func (s *Service) Prepare(q *Query, c *Config) (*Prepared, error) {
 	var r reader
 	p := r.prepare(q, c, &s.opts.Limits)
@@ -178,8 +178,8 @@ func (q *Prepared) Refresh(ctx context.Context, team healthlab.TeamID, user heal
 
 func (p *plan) unbounded() bool { return p.align != nil || p.overTime() }
 
-// touched returns the buckets whose rows a change in a span can affect. It has a margin for time zones, and for
-// the stages of a night, which have times of their own.
+// touched returns the window of the buckets whose rows a change of data in s can affect. Its margin covers time zones
+// and the stages of a night, whose times differ from the Index of the night's session.
 func (p *plan) touched(s Span) window {
 	const most = int64(1) << 57 // dates beyond this are not computed
 	if p.unbounded() || s.From < -most || s.To > most {
@@ -194,7 +194,8 @@ func (p *plan) touched(s Span) window {
 	return window{period.truncate(from), period.next(period.truncate(to))}
 }
 
-// extent returns the buckets that contain all samples of a plan. Windows of summaries need no limit.
+// extent returns the window of the buckets that contain all samples of a plan. For a plan that reads no samples it
+// returns everything.
 func (p *plan) extent(ctx context.Context, v healthdata.View) (window, error) {
 	if !p.sampleTable() {
 		return everything, nil
@@ -259,7 +260,7 @@ func (q *Prepared) evaluate(ctx context.Context, team healthlab.TeamID, user hea
 	return out, err
 }
 
-// patch replaces the rows of some buckets.
+// patch returns old with the rows of the buckets in w replaced by the rows of fresh.
 func (p *plan) patch(old, fresh *Frame, w window) Frame {
 	out := Frame{Columns: make([]Column, len(fresh.Columns))}
 	at := old.Columns[0].v.Ints // the index is the bucket

@@ -50,7 +50,7 @@ func NewPreferences(store PriorityStore, known func(slug string) bool) (*Prefere
 	return &Preferences{store, known}, nil
 }
 
-// Of returns a team's preferences, sorted by data, then provider. [Options.Priorities] accepts it.
+// Of returns a team's preferences, sorted by data, then provider. [Options.Priorities] accepts the method.
 func (s *Preferences) Of(ctx context.Context, team healthlab.TeamID) ([]Priority, error) {
 	list, err := s.store.Priorities(ctx, team)
 	if err != nil {
@@ -71,8 +71,8 @@ func (s *Preferences) About(ctx context.Context, team healthlab.TeamID, data str
 	return slices.DeleteFunc(list, func(p Priority) bool { return data != "" && p.Data != data }), err
 }
 
-// Profiles returns a team's numbers for providers in preferences about all data. healthdata.Options.Preference
-// accepts it.
+// Profiles returns the Number of each provider for which the team has a preference without Data.
+// healthdata.Options.Preference accepts the method.
 func (s *Preferences) Profiles(ctx context.Context, team healthlab.TeamID) (map[string]int, error) {
 	list, err := s.Of(ctx, team)
 	out := map[string]int{}

@@ -14,10 +14,10 @@ type Request struct {
 	Config  Config
 }
 
-// Timeframe is the time range of all queries of a request: the period Past up to the end of the day Anchor, on
-// the person's clock.
+// Timeframe is the time range of all queries of a request: the period Past up to the end of the day Anchor, in the
+// person's local time.
 type Timeframe struct {
-	// Anchor is the last day. It counts as a whole.
+	// Anchor is the last day. The range includes the entire day.
 	Anchor healthlab.Date
 	// Past is the length of the range up to the end of Anchor: 7 days are Anchor and the six days before.
 	Past Period
@@ -30,7 +30,7 @@ type Period struct {
 	Value int64
 }
 
-// Unit is a unit of time on the calendar and the clock of the person.
+// Unit is a calendar unit in the person's local time.
 type Unit string
 
 // Units of time. Weeks begin on Monday.
@@ -103,7 +103,7 @@ type Naming string
 const (
 	// ShortNames names a mean "mean" if that is unique, else "mean.efficiency".
 	ShortNames Naming = "short"
-	// QualifiedNames always names it "mean.efficiency".
+	// QualifiedNames names a mean "mean.efficiency" in every result.
 	QualifiedNames Naming = "qualified"
 )
 

@@ -82,7 +82,7 @@ func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
 	return c.slot(col), col, true
 }
 
-// whereName resolves a name in the condition.
+// whereName resolves a name in the condition to the number of the column in the plan, and its type.
 func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) {
 	t := c.plan.table
 	use := func(col column) (int, Type, *condition.Fault) {
@@ -221,7 +221,8 @@ func (c *compiler) subquery(e Subquery, p path) (col column, sub *subplan, ok bo
 	return column{name: name, base: name, typ: typ, from: fromList}, sub, true
 }
 
-// elementWhere parses the condition on the elements of a list.
+// elementWhere parses the condition on the elements of a list into sub.where. fields are the fields of an element. It
+// returns false after adding a problem.
 func (c *compiler) elementWhere(text string, fields []tables.ListField, sub *subplan, p path) bool {
 	n, fault := condition.Parse(text)
 	if fault != nil {

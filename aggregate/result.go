@@ -122,11 +122,11 @@ func (f *Frame) UnmarshalBinary(data []byte) error {
 // Column is one column of a result. A method for another type than the column's panics.
 type Column struct {
 	Name string
-	// Type is TypeInt64, TypeFloat64, TypeBool, TypeString, TypeDate, TypeTimestamp
-	// (the person's clock) or TypeInstant (UTC). It depends on the query only.
+	// Type is TypeInt64, TypeFloat64, TypeBool, TypeString, TypeDate, TypeTimestamp (the person's local time) or
+	// TypeInstant (UTC). It depends on the query only.
 	Type Type
 
-	days bool // the index has buckets of whole days
+	days bool // true for an index whose buckets are days, weeks, months or years
 	v    vector.Vec
 }
 
@@ -190,8 +190,8 @@ func (c *Column) Float(i int) float64 {
 	}
 }
 
-// Int returns an int64; for a date the days and for a time the microseconds since 1970-01-01 (for a timestamp
-// on the person's clock); 0 for null.
+// Int returns an int64. For a date it is the days since 1970-01-01, for a timestamp (local time) and an instant (UTC)
+// the microseconds since then. 0 for null.
 func (c *Column) Int(i int) int64 { return c.v.Ints[i] }
 
 // Text returns a string, empty for null.
@@ -200,8 +200,8 @@ func (c *Column) Text(i int) string { return c.v.Texts[i] }
 // Bool returns a boolean, false for null.
 func (c *Column) Bool(i int) bool { return c.v.Ints[i] != 0 }
 
-// Time returns a date, a wall-clock time (as if it were UTC) or an instant, always with the location UTC; the
-// zero time for null.
+// Time returns the value of a date, timestamp or instant, with the location UTC. A timestamp is returned as if the
+// local time were UTC. The zero time for null.
 func (c *Column) Time(i int) time.Time {
 	switch {
 	case c.Null(i):
@@ -213,8 +213,8 @@ func (c *Column) Time(i int) time.Time {
 	}
 }
 
-// Date returns the day of a date, or of a time on the person's clock such as the start of a bucket. The zero
-// Date for null.
+// Date returns the day of a date, or the local day of a timestamp such as the start of a bucket. The zero Date for
+// null.
 func (c *Column) Date(i int) healthlab.Date {
 	if c.Null(i) {
 		return healthlab.Date{}

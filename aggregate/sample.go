@@ -163,8 +163,8 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 	return g, err
 }
 
-// choose returns a taker that passes on to out the samples that count: whole hours of a source if possible, else sample
-// by sample.
+// choose returns a taker that passes on to out only the samples that count. If series can be chosen by the hour, it
+// also returns the hourChoice; otherwise it also returns the sampleMerger, which decides by sample.
 func (p *plan) choose(ctx context.Context, set *sampleSet, contested map[unit]bool, out taker) (taker, *sampleMerger, *hourChoice, error) {
 	hours := p.hourChoiceOf(set, contested)
 	if hours == nil {
@@ -185,7 +185,7 @@ type filler struct {
 	holds bool
 
 	elements vector.Batch
-	waiting  series.Block // the previous block, if the duration of its last sample depends on the next block
+	waiting  series.Block // if hasWait: the block whose last sample's duration depends on the next block
 	hasWait  bool
 	previous int64 // time of the last sample whose duration is known, or noTime
 }
@@ -196,8 +196,8 @@ func (f *filler) begin(s *sampleSeries) {
 	f.s, f.hasWait, f.previous = s, false, noTime
 }
 
-// fill passes on the rows of a block. If the duration of the block's last sample depends on the next block, it keeps
-// the block and passes on the one before.
+// fill passes the rows of a block to give. If durations are needed, it keeps the block and passes on the previous one,
+// because the duration of the last sample depends on the next block.
 func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error {
 	if !f.holds {
 		return f.emit(block, noTime, give)
@@ -218,7 +218,7 @@ func (f *filler) fill(block *series.Block, give func(*vector.Batch) error) error
 
 func (f *filler) inside(at int64) bool { return at >= f.p.window.from && at < f.p.window.to }
 
-// end passes on the remaining rows.
+// end passes the rows that fill has kept to give.
 func (f *filler) end(give func(*vector.Batch) error) error {
 	if !f.hasWait {
 		return nil
@@ -227,7 +227,8 @@ func (f *filler) end(give func(*vector.Batch) error) error {
 	return f.emit(&f.waiting, noTime, give)
 }
 
-// emit makes a batch of the samples of a block that lie in the window.
+// emit passes the samples of a block that are in the window to give, as a batch. next is the time of the sample after
+// the block, or noTime.
 func (f *filler) emit(block *series.Block, next int64, give func(*vector.Batch) error) error {
 	b := &f.b
 	b.Reset(len(f.p.slots))
@@ -285,12 +286,13 @@ func (f *filler) ranks(block *series.Block) {
 	b.OwnRank = b.Rank
 }
 
-// longest is the duration of a sample if the usual distance of its series is unknown.
+// longest is the longest duration of a sample, and the duration of a sample before which there is none.
 const longest = 15 * minute
 
-// setHoldTimes sets the duration of each sample: until the next one of its series in the window, but at most
-// five times the distance from the one before it, and at most 15 minutes. The last sample has the duration of
-// the one before it.
+// setHoldTimes sets the duration of each sample: the time until the next sample of its series in the window, but at
+// most five times the distance from the sample before it, and at most 15 minutes. The duration of the last sample is
+// the distance from the sample before it, with the same limits. next is the time of the sample after the block, or
+// noTime.
 func (f *filler) setHoldTimes(block *series.Block, next int64) {
 	b := &f.b
 	n := block.Len()

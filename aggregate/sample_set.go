@@ -107,8 +107,8 @@ func (p *plan) samples(ctx context.Context, v healthdata.View, o *order) (*sampl
 	return set, nil
 }
 
-// known returns a function that returns the value of a text column, by its number in the plan, if all samples of a
-// series share it.
+// known returns a function about the columns of the plan, by number. The function returns the text that all samples of
+// s share in the column, whether it is null, and whether it is known. vector.Settle takes such a function.
 func (p *plan) known(s *sampleSeries) func(slot int) (string, bool, bool) {
 	return func(n int) (string, bool, bool) {
 		c := &p.slots[n].column
@@ -135,7 +135,7 @@ type piece struct {
 	start, stop int64        // the earliest and the latest start of a sample in it
 }
 
-// pieces cuts a series into pieces.
+// pieces cuts a series into pieces of at most atOnce chunks. A merged piece may have more.
 func pieces(s *healthdata.Series, atOnce int) []piece {
 	var out []piece
 	last := series.MinTime
@@ -171,7 +171,7 @@ func pieces(s *healthdata.Series, atOnce int) []piece {
 	return out
 }
 
-// span computes the time range of a merged piece.
+// span sets start and stop of a merged piece from its chunks and from pending, which has the series' pending segments.
 func (p *piece) span(pending []series.Chunk) {
 	p.start, p.stop = series.MaxTime, series.MinTime
 	for _, list := range [...][]series.Chunk{p.chunks, pending} {
@@ -186,7 +186,9 @@ func (p *piece) span(pending []series.Chunk) {
 // chunksAtOnce is the number of chunks in memory at a time, for each goroutine.
 const chunksAtOnce = 32
 
-// eachBlock calls a function for each block of a series' samples, in order of time.
+// eachBlock calls visit for each block of a series' samples in the window w, in order of time. Blocks may have further
+// samples outside w. skip reports whether a chunk with samples from one local time to another is left out; nil leaves
+// out none.
 func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, skip func(from, to int64) bool, visit func(*series.Block) error) error {
 	var scan series.Scanner
 	var scratch series.Block
@@ -232,7 +234,7 @@ func (set *sampleSet) eachBlock(ctx context.Context, s *sampleSeries, w window, 
 	return nil
 }
 
-// local returns the earliest and latest time on the person's clock of a chunk's samples.
+// local returns the earliest and the latest local time of a chunk's samples, in microseconds since 1970.
 func local(h *series.Header) (from, to int64) {
 	if h.OneOffset {
 		return h.Start + int64(h.Offset)*second, h.Stop + int64(h.Offset)*second

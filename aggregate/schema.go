@@ -18,7 +18,7 @@ type Schema struct {
 	Timeseries []TableSchema `json:"timeseries"`
 	// ValueMacros are derived values of a sleep session: {"value_macro":NAME}.
 	ValueMacros []ColumnSchema `json:"value_macros"`
-	// Functions are the names of functions, to which every percentile_0 to percentile_100 is added.
+	// Functions are the names of all functions other than percentile_0 to percentile_100, which exist too.
 	Functions []string `json:"functions"`
 	// Bands are the bands of glucose that time_in_range and episodes accept.
 	Bands []BandSchema `json:"bands"`
@@ -29,7 +29,7 @@ type BandSchema struct {
 	Name Band `json:"name"`
 	// Functions are the functions that accept the band.
 	Functions []Func `json:"functions"`
-	// Low and High are its limits in the consensus, in whole mg/dL, both inclusive; nil is open.
+	// Low and High are the limits of the band in the consensus, in whole mg/dL, both inclusive; nil is open.
 	Low  *int `json:"low_mg_dl"`
 	High *int `json:"high_mg_dl"`
 	// LowMmol and HighMmol are the limits in mmol/L.
@@ -56,7 +56,7 @@ type ColumnSchema struct {
 	// Aliases are other names that queries may use. Never nil.
 	Aliases []string `json:"aliases"`
 	Type    Type     `json:"type"`
-	// Unit is the unit of the values; local for a time on the person's clock. Empty for values without a unit.
+	// Unit is the unit of the values; "local" for a local time of the person. Empty for values without a unit.
 	Unit string `json:"unit"`
 	// Doc describes the values, if name and unit are not enough.
 	Doc string `json:"description"`

@@ -242,7 +242,8 @@ func (s *Service) wall(u *healthdata.User) int64 {
 	return at.UnixMicro() + int64(offset)*second
 }
 
-// under adds the path of a query or join to problems.
+// under returns err with place as prefix of the path of each problem. place is the path of a query or join. An err that
+// is no healthlab.InvalidError is returned unchanged.
 func under(err error, place ...any) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {
@@ -253,7 +254,7 @@ func under(err error, place ...any) error {
 	return p.Err()
 }
 
-// run computes one plan. labs are the rows of lab_result.
+// run computes one plan. labs are the rows of lab_result. t collects the explanation; nil if none was requested.
 func (s *Service) run(ctx context.Context, v healthdata.View, p *plan, o *order, t *trace, labs []LabResult) (*grid, error) {
 	m := &models{score: s.opts.SleepScore, readiness: s.opts.Readiness}
 	limit := &s.opts.Limits

@@ -18,14 +18,14 @@ type Source struct {
 type Priority struct {
 	// Provider is the slug of a provider or lab.
 	Provider string
-	// Data is the kind of data: sleep, activity, body, workouts or timeseries. Empty is all data without an
-	// entry of its own.
+	// Data is the kind of data: sleep, activity, body, workouts or timeseries. Empty applies to all kinds for which the
+	// provider has no entry.
 	Data   string
 	Number int
 }
 
-// order compares sources; the smallest is preferred. It has several rules, each of which decides only if those
-// before it find no difference.
+// order compares sources; the smallest source is preferred. It applies several rules in order until one finds a
+// difference.
 type order struct {
 	overrides map[string]int
 	numbers   map[string]int

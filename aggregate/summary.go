@@ -15,11 +15,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// maxOffset is the largest offset of a person's clock from UTC.
+// maxOffset is the largest offset of local time from UTC.
 const maxOffset = 24 * time.Hour
 
-// pageOf is the time range that is read at a time. It limits memory, because documents of summaries may be
-// large and only a few of their values are used.
+// pageOf is the time range of the records that are read at a time. It limits memory, because records of summaries may
+// be large and only a few of their values are used.
 const pageOf = 92 * 24 * time.Hour
 
 func recordQueries(t *tables.Table, w window) []healthdata.RecordQuery {
@@ -29,7 +29,8 @@ func recordQueries(t *tables.Table, w window) []healthdata.RecordQuery {
 	return w.pages(t.Resource)
 }
 
-// eachSummary calls a function for each row of a table in a window, page by page.
+// eachSummary calls visit for each row of the table t in the window w, page by page. visit also gets the index of the
+// row, in microseconds. If cycles is true, rows of sleep have their stages.
 func eachSummary(ctx context.Context, v healthdata.View, t *tables.Table, w window, cycles bool, visit func(*tables.Row, int64) error) error {
 	for _, q := range recordQueries(t, w) {
 		if err := ctx.Err(); err != nil {
@@ -67,8 +68,8 @@ func eachSummary(ctx context.Context, v healthdata.View, t *tables.Table, w wind
 	return nil
 }
 
-// Years in which a window without limits is read page by page. Data outside, of which there is hardly any, is
-// read at once.
+// pagedFrom and pagedTo limit the years in which an unlimited window is read page by page. Records outside, which are
+// rare, are read at once.
 var pagedFrom, pagedTo = time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2045, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // pages cuts a window into queries that do not overlap.
@@ -129,7 +130,7 @@ func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) 
 	return out, nil
 }
 
-// kept is the part of a row that a query uses.
+// kept is the part of a row of summaries, readiness or lab results that a query uses.
 type kept struct {
 	source  Source
 	origin  healthdata.Origin
@@ -139,7 +140,7 @@ type kept struct {
 	cells   []tables.Cell
 	span    interval // of a session, in UTC
 	session bool     // span is known
-	offset  int64    // offset of the person's clock from UTC
+	offset  int64    // local time minus UTC, in microseconds
 }
 
 // summaryRows reads the rows of a plan over summaries.
@@ -189,7 +190,8 @@ func indexCell(t Type, at int64) tables.Cell {
 	return vector.IntCell(at)
 }
 
-// runRows computes a plan over rows in memory.
+// runRows computes a plan over rows in memory. It also returns the sources of the rows, the preferred first;
+// vector.Batch.Source is an index in them.
 func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits) (*grid, []Source, error) {
 	sources := make([]Source, 0, len(rows))
 	for i := range rows {
@@ -294,7 +296,7 @@ func (p *plan) filtered(rows []kept) []kept {
 // batchRows is the number of rows of summaries in a batch.
 const batchRows = 4096
 
-// taker takes batches of rows and returns the result that they give.
+// taker takes batches of rows and computes a result from them.
 type taker interface {
 	take(b *vector.Batch) error
 	grid() (*grid, error)

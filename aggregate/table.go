@@ -51,10 +51,11 @@ type column struct {
 	summary  *tables.Column       // set if from is fromSummary
 	resource *healthdata.Resource // set if from is fromSample
 	field    sampleField          // set if from is fromSample
-	number   int                  // fromReadiness, fromLab and fromMacro: index of the value
+	number   int                  // index of the value, if from is fromReadiness, fromLab or fromMacro
 }
 
-// origin says where the values of a column come from: a field of a summary, a sample, a laboratory result and so on.
+// origin is the kind of data from which the values of a column come: a field of a summary, a sample, a laboratory
+// result and so on.
 type origin uint8
 
 const (

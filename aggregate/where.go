@@ -128,7 +128,8 @@ func classOf(a, b Type) vector.Class {
 	}
 }
 
-// literal converts a literal to a value that can be compared with a column of type t.
+// literal sets v to the literal o, as a value that can be compared with a column of type t, and returns the class of
+// the comparison. It returns false after adding an error.
 func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vector.Class, bool) {
 	mismatch := func() (vector.Class, bool) {
 		c.fail(codeMismatch, "must be of the type of the column", o.At)
@@ -180,7 +181,8 @@ func (c *checker) literal(t Type, o condition.Operand, v *vector.Operand) (vecto
 	}
 }
 
-// timeLiteral parses a day, or a day with a clock time. Only an instant may have an offset.
+// timeLiteral parses a day, or a day with a clock time. Only a literal for an instant may have an offset. It returns
+// days for a date, else microseconds, since 1970; false if s is invalid for the type t.
 func timeLiteral(s string, t Type) (int64, bool) {
 	if d, err := healthlab.ParseDate(s); err == nil {
 		if t == typeDate {

@@ -72,15 +72,15 @@ func monthsBefore(t, n int64) int64 {
 
 func (w window) yearsLong(n int) bool { return w.from < monthsBefore(w.to, 12*int64(n)) }
 
-// Start returns the start of the bucket of the clock time at, as the value of a date_trunc group key: the clock
-// time as UTC. Buckets of several units start at multiples of their number: days and shorter from 1970-01-01,
-// weeks from Monday 1970-01-05, months and years from year 0.
+// Start returns the start of the bucket that contains at in the local time of at's location. The result is that local
+// time written as UTC, as the value of a date_trunc group key. Buckets of several units start at multiples of their
+// number: days and shorter from 1970-01-01, weeks from Monday 1970-01-05, months and years from year 0.
 func (p Period) Start(at time.Time) time.Time {
 	_, offset := at.Zone()
 	return time.UnixMicro(p.truncate(at.UnixMicro() + int64(offset)*second)).UTC()
 }
 
-// truncate returns the start of the bucket of t.
+// truncate returns the start of the bucket of t. Times are local, in microseconds since 1970.
 func (p Period) truncate(t int64) int64 {
 	n := p.count()
 	switch p.Unit {
@@ -127,8 +127,9 @@ func monthStart(m int64) int64 {
 	return time.Date(int(y), time.Month(m-12*y+1), 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 }
 
-// edges appends the edges of the buckets from the one of w.from, limited to the window, and their starts, which
-// may be before the window. After limit buckets it returns the time to continue at.
+// edges appends to edges the limits of the buckets in w, which start at w.from and end at w.to, and to starts the start
+// of each bucket. The start of the first bucket may be before w.from. After limit buckets it stops; rest is the
+// remaining part of w.
 func (p Period) edges(edges, starts []int64, w window, limit int) (e, s []int64, rest window) {
 	edges = append(edges, w.from)
 	at := p.truncate(w.from)

@@ -252,7 +252,8 @@ func (p *parser) not() Cond {
 	}
 }
 
-// nest enters one nesting level; the function that it returns leaves the level.
+// nest enters one nesting level; the function that it returns leaves the level. More than maxNesting levels are an
+// error at the byte offset at.
 func (p *parser) nest(at int) func() {
 	p.depth++
 	if p.depth > maxNesting {

@@ -29,7 +29,8 @@ const CodeBody = "invalid_body"
 // Fault adds a problem at a path.
 func (r *Reader) Fault(code, msg string, p Path) { r.Problems.Add(code, msg, p...) }
 
-// Object checks that n is an object with only the given keys, each at most once.
+// Object checks that n is an object with only the given keys, each at most once. It returns false only if n is not an
+// object; other keys and repeated keys become problems.
 func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	if n.Kind != '{' {
 		r.Fault(CodeBody, "must be an object", p)
@@ -61,8 +62,8 @@ func (r *Reader) twice(n *Node, p Path) {
 // codeUnknownKey is the problem code of an unknown key.
 const codeUnknownKey = "unknown_key"
 
-// Unknown adds a problem about an unknown name. Its text has the nearest known name, and the allowed names
-// unless name is a key.
+// Unknown adds a problem about an unknown name. The problem's text has the nearest known name. It also has the allowed
+// names, unless code is the one for an unknown key.
 func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	problem := healthlab.Problem{Path: p, Code: code, Msg: msg}
 	switch allowed := nearest.Allowed(name, known, nearest.Contract); {
@@ -79,7 +80,7 @@ func (r *Reader) Unknown(code, msg, name string, known []string, p Path) {
 	r.Problems = append(r.Problems, problem)
 }
 
-// ShortName shortens a caller's name for use in an error.
+// ShortName cuts s, which comes from a request, to at most 64 bytes for use in an error.
 func ShortName(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "")
@@ -87,7 +88,7 @@ func ShortName(s string) string {
 	return s
 }
 
-// Text reads a required string.
+// Text returns the string in n. It returns false and adds a problem if n is nil, is not a string or contains U+0000.
 func (r *Reader) Text(n *Node, p Path) (string, bool) {
 	switch {
 	case n == nil:
@@ -102,7 +103,7 @@ func (r *Reader) Text(n *Node, p Path) (string, bool) {
 	return "", false
 }
 
-// Whole reads a whole number.
+// Whole returns the integer in n. It returns false and adds a problem if n is not an integer of 64 bits.
 func (r *Reader) Whole(n *Node, p Path) (int64, bool) {
 	i, err := strconv.ParseInt(n.Text, 10, 64)
 	if n.Kind != '0' || err != nil {
@@ -112,7 +113,7 @@ func (r *Reader) Whole(n *Node, p Path) (int64, bool) {
 	return i, true
 }
 
-// Boolean reads true or false.
+// Boolean returns the boolean in n. It returns false and adds a problem if n is not a boolean.
 func (r *Reader) Boolean(n *Node, p Path) bool {
 	if n.Kind != 't' {
 		r.Fault(CodeBody, "must be true or false", p)
@@ -120,7 +121,8 @@ func (r *Reader) Boolean(n *Node, p Path) bool {
 	return n.Kind == 't' && n.Yes
 }
 
-// Choice reads one of a list of words.
+// Choice returns the string in n, which must be one of words. It returns false and adds a problem otherwise; code is
+// the code of the problem about an unknown word.
 func (r *Reader) Choice(n *Node, p Path, code string, words []string) (string, bool) {
 	s, ok := r.Text(n, p)
 	if !ok {
@@ -133,7 +135,7 @@ func (r *Reader) Choice(n *Node, p Path, code string, words []string) (string, b
 	return s, true
 }
 
-// List returns the elements of a required list.
+// List returns the elements of the array in n. It returns nil and adds a problem if n is nil or not an array.
 func (r *Reader) List(n *Node, p Path) []Node {
 	switch {
 	case n == nil:

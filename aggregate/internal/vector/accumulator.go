@@ -12,7 +12,7 @@ import (
 
 // Acc accumulates the values of one group into the result of a function.
 type Acc interface {
-	// Add adds the rows i to j of v, which is a column of b.
+	// Add adds the rows i to j (exclusive) of v, which is a column of b.
 	Add(v *Vec, b *Batch, i, j int)
 	// Merge adds the values of another Acc of the same kind.
 	Merge(o Acc)
@@ -331,8 +331,8 @@ func compareCells(t tables.ColumnType, a, b tables.Cell) int {
 	}
 }
 
-// Edge finds the value of the first or last row. Of rows with the same index the first one counts; within one
-// series, where the clock was set back, the row with the later instant counts.
+// Edge finds the value of the row with the smallest index, or with the largest if Newest is true. Of several such rows
+// the first one counts. Within one series, where the clock was set back, the row with the later instant counts.
 type Edge struct {
 	best   tables.Cell
 	at     int64
@@ -366,7 +366,8 @@ func (a *Edge) Merge(o Acc) {
 // Result implements [Acc].
 func (a *Edge) Result() (tables.Cell, error) { return a.best, nil }
 
-// OverTime computes a mean in which the weight of a value is the time until the next one.
+// OverTime weights each value by the time until the next value. With Mean it computes the weighted mean, else the
+// percentage of the time in which the value was from Low to High.
 type OverTime struct {
 	inside, whole series.Sum
 	Low, High     float64

@@ -2,15 +2,15 @@ package vector
 
 import "github.com/healthlab-dev/healthlab/healthdata/tables"
 
-// Batch is some rows of one source, as columns.
+// Batch is a set of rows of one source, stored as columns.
 type Batch struct {
 	N     int
-	Index []int64 // local time on the person's clock
+	Index []int64 // the person's local time of each row, in microseconds since 1970
 	Cols  []Vec   // by number of the column in the plan
 
 	Source   int // rank of the source in the order of preference
 	Resource int // index in the plan's resources; 0 for summaries
-	Serial   int // the series; rows of one series with the same index are in order of time. 0: none
+	Serial   int // number of the series, from 1; 0 for none. Rows of one series with the same index are in order of time
 	Start    []int64
 	End      []int64   // of samples, in UTC; nil if none has one
 	Rank     []uint32  // rank of each sample; nil if all are 0
@@ -44,7 +44,7 @@ func (b *Batch) SetLen(n int) {
 	b.OwnIndex = b.Index
 }
 
-// Scratch lends memory for the results of a filter.
+// Scratch returns memory for the results of a filter, one for each row. The caller returns it with Done.
 func (b *Batch) Scratch() []Tri {
 	if k := len(b.tris) - 1; k >= 0 && cap(b.tris[k]) >= b.N {
 		t := b.tris[k][:b.N]
@@ -54,7 +54,7 @@ func (b *Batch) Scratch() []Tri {
 	return make([]Tri, b.N)
 }
 
-// Done takes back memory from Scratch.
+// Done makes memory from Scratch available to the next Scratch.
 func (b *Batch) Done(t []Tri) { b.tris = append(b.tris, t) }
 
 // Keep removes the rows for which the filter is not true.
@@ -71,7 +71,8 @@ func (b *Batch) Keep(f Filter) {
 	b.Pick(b.Picks)
 }
 
-// Pick removes all rows but those at these ascending positions. Borrowed columns are copied.
+// Pick removes all rows except those at the positions in at, which are ascending. Columns that share memory with
+// another owner are copied.
 func (b *Batch) Pick(at []int32) {
 	if len(at) == b.N {
 		return

@@ -177,7 +177,8 @@ func (f Compare) Eval(b *Batch, out []Tri) {
 	}
 }
 
-// verdicts returns the results of an operator for less, equal and greater.
+// verdicts returns the results of a comparison operator for a left side that is less than, equal to and greater than
+// the right side.
 func verdicts(op string) (lo, eq, hi Tri) {
 	switch op {
 	case "=":

@@ -74,8 +74,9 @@ func mirrored(op string) string {
 	}
 }
 
-// Settle simplifies a filter for rows in which some text columns have a known value: it returns the filter's value if
-// it is known, else the remaining filter.
+// Settle simplifies a filter for rows in which some text columns have a known value. known returns the value of a
+// column, and ok false for a column without a known value. If the filter has the same value for all such rows, rest is
+// nil and answer is that value. Otherwise rest is the remaining filter.
 func Settle(f Filter, known func(slot int) (text string, null, ok bool)) (rest Filter, answer Tri) {
 	switch f := f.(type) {
 	case And, Or:

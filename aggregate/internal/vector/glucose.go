@@ -102,7 +102,8 @@ func (a *Shares) Result() (tables.Cell, error) {
 	return FloatCell(min(sum/float64(a.n), a.Most)), nil
 }
 
-// RiskIndex is the mean risk of glucose values, of low or of high ones.
+// RiskIndex is the mean risk of glucose values: the index of high values (HBGI) if High is true, else that of low
+// values (LBGI).
 type RiskIndex struct {
 	High bool
 

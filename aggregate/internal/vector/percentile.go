@@ -14,7 +14,7 @@ type Rank struct {
 	In      tables.ColumnType
 	ints    []int64
 	tally   tally
-	held    int  // values that are stored
+	held    int  // number of values that this Rank stores
 	Left    *int // number of values that all groups together may still store
 }
 
@@ -61,7 +61,8 @@ func (a *Rank) Merge(o Acc) {
 	b.tally.each(func(x float64, n int64) { a.tally.addTimes(x, n) })
 }
 
-// place returns the positions of the two values around the result, and its relative distance from the first.
+// place returns the positions, from 0, of the two of n sorted values between which the result is. share is the part of
+// their difference that is added to the lower value, 0 to 1.
 func (a *Rank) place(n int64) (lo, hi int64, share float64) {
 	at := float64(a.Percent) / 100 * float64(n-1)
 	lo = int64(at)
@@ -131,7 +132,7 @@ type times struct {
 
 const (
 	tallyStart  = 128     // length of the list at which the array is made
-	tallyRest   = 4096    // length of the list beside the array at which equal numbers are combined
+	tallyRest   = 4096    // length of the list at which equal numbers in it are combined, once there is an array
 	tallyWindow = 1 << 16 // number of entries of the array
 )
 

@@ -30,7 +30,7 @@ type reading struct {
 
 // Trace stores the readings of a group in order of time and computes a measure of them.
 type Trace struct {
-	// Clock selects the order by the person's clock; false orders by instants.
+	// Clock is true if readings are ordered by the person's local time, false if they are ordered by UTC time.
 	Clock bool
 	// Measure computes the measure; null if there are too few readings. The readings ascend, and no two have
 	// the same time.
@@ -222,8 +222,9 @@ func usualMinutes(list []reading) (int64, bool) {
 
 func minutes(micros int64) int64 { return (micros + microsOfMinute/2) / microsOfMinute }
 
-// SensorActive returns the percentage of the time from the first to the last reading, both with their own
-// duration, in which the sensor delivered readings. Null if the readings are not those of a sensor.
+// SensorActive returns the percentage of the time from the first to the last reading in which the sensor delivered
+// readings. Each reading counts for the usual distance, see usualMinutes. Null if the readings are not those of a
+// sensor.
 func SensorActive(list []reading) tables.Cell {
 	usual, ok := usualMinutes(list)
 	if !ok {
