@@ -22,9 +22,9 @@ type Write struct {
 	Was int64
 }
 
-// Buffer is a [Tx] in memory, which an engine can use in place of its own. It remembers the rows that were read,
-// collects the writes for the commit, and checks the rules of locks. An engine makes one for each run of an Update,
-// passes it to [Buffer.Run], and commits [Buffer.Writes].
+// Buffer is a [Tx] in memory, which an engine can use as its Tx. It remembers the rows that were read, collects the
+// writes for the commit, and checks the rules of locks. An engine makes one for each run of an Update, passes it to
+// [Buffer.Run], and commits [Buffer.Writes].
 type Buffer struct {
 	fetch func([]Query) ([][]Row, error)
 	now   time.Time

@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// KV is what [ReadKV] and [WriteKV] need of a key-value database: an ordered map of rows by key, and an ordered map
-// of marks. A mark is an encoded index value and leads to the key of its row. A KV belongs to one transaction, and
-// transactions must run one after another; or it reads one snapshot.
+// KV is what [ReadKV] and [WriteKV] need of a key-value database: an ordered map of rows by key, and an ordered map of
+// marks. A mark is an encoded index value and leads to the key of its row. A KV is used either for one transaction or
+// for reads of one snapshot. Transactions must run one after another.
 type KV interface {
 	// Get returns the row with this key. False if there is none.
 	Get(key string) (Row, bool, error)

@@ -34,9 +34,9 @@ type Store interface {
 // returned.
 //
 // Two rules make business rules safe under concurrency. A rule about a row that the transaction does not write must
-// read that row with the lock [Shared]. A rule about a range of rows (such as their highest number) must read one
-// row that stands for the range, such as that of the user or the team, with the lock [Held]; each transaction that
-// writes in the range must read this row as Shared or Held.
+// read that row with the lock [Shared]. A rule about a range of rows (such as their highest number) must read one row
+// that represents the range, such as that of the user or the team, with the lock [Held]; each transaction that writes
+// in the range must read this row as Shared or Held.
 //
 // The row of a user (see [User]) can be locked even if it does not exist, so that these rules work for a host that
 // stores its users elsewhere. Any other row that does not exist cannot be locked.
@@ -132,7 +132,7 @@ type Definition struct {
 	Secret [2]bool
 }
 
-// By says by which values a query finds and orders rows.
+// By selects the values by which a query finds and orders rows.
 type By uint8
 
 const (

@@ -16,14 +16,14 @@ type Entry struct {
 	Team healthlab.TeamID
 	// At is the time at which the request was answered.
 	At time.Time
-	// Actor is the caller: key:ID, app (a token of the person's own app), link (a link token), management:NAME,
-	// job:NAME.
+	// Actor is the caller: key:ID (an API key), app (a token of the person's own app), link (a link token),
+	// management:NAME (a management credential) or job:NAME (a background job).
 	Actor string
 	// Person is the person whose data was accessed; zero if the access failed before the person was known.
 	Person healthlab.UserID
 	// Kind is the kind of data: data, orders, reports, link or admin.
 	Kind string
-	// Operation is the operationId of the HTTP API, or the name of what a job did.
+	// Operation is the operationId of the HTTP API, or the name of a background job's operation.
 	Operation string
 	// Status is the HTTP status of the answer.
 	Status int
@@ -39,7 +39,7 @@ type Hash [sha256.Size]byte
 // String returns the hash in hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Line is an entry with its place in the hash chain of its team.
+// Line is an entry with its number and hashes in the hash chain of its team.
 type Line struct {
 	Entry
 	// Seq is the number of the line among the lines of its team, from 1.

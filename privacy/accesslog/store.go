@@ -39,8 +39,8 @@ type SealQuery struct {
 // before a call, the call writes nothing and returns the context's error. Times are kept in UTC to the microsecond.
 // Text that is not UTF-8 or has a NUL, and an entry without a team, is healthlab.Invalid.
 //
-// A line is added without a number, so that concurrent additions do not wait for each other. Sealing gives a line
-// its number and its place in the chain.
+// A line is added without a number, so that concurrent additions do not wait for each other. Seal gives a line its
+// number and its hashes.
 type Store interface {
 	// Append adds entries as unsealed lines: all of them or none. If ctx has a transaction of the store, Append
 	// uses this transaction. It calls stored, unless nil, after the commit; stored must not block.

@@ -11,13 +11,12 @@ import (
 // Store stores export jobs.
 //
 // All methods are safe for concurrent use and atomic. Times are kept in UTC to the microsecond. The caller may edit
-// returned values. Once ctx has ended, a call returns the context's error and writes nothing. A job needs an
-// id, a team and a user, and texts that can be stored.
+// returned values. Once ctx has ended, a call returns the context's error and writes nothing. A job must have an id, a
+// team and a user, and its texts must pass [healthlab.CheckText].
 //
-// Erasing a user deletes the jobs without files. A job with files stays until its files are deleted: it keeps ID,
-// Team, CreatedAt and Files, becomes Failed and gets the next Revision. Claim returns it to the worker that deletes
-// the files. A job that was in progress is returned only after its lease, so that no file is written after the
-// deletion.
+// Erasing a user deletes the jobs without files. A job with files stays until its files are deleted: it keeps ID, Team,
+// CreatedAt and Files, becomes Failed and gets the next Revision. Claim returns it to the worker that deletes the
+// files. A job that was in progress is returned only after its lease, so that no file is written after the deletion.
 type Store interface {
 	// Insert adds a job with Revision 1. NotFound if the team has no such user or the user is deleted, if the store
 	// also stores users. Conflict if the team has a job with this id; another team may have one. Invalid if
@@ -57,7 +56,7 @@ type BlobStore interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// Users finds users of a team. HasUser returns nil if the team has this user and the user is not deleted.
+// Users finds users of a team. HasUser returns true if the team has this user and the user is not deleted.
 type Users interface {
 	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
 }

@@ -207,8 +207,8 @@ func refOf(k store.Key) Ref {
 
 func boundTo(k store.Key) string { return "row/" + k.Table + "/" + k.ID }
 
-// key returns an encryption key from memory. If it is not there, key returns false and notes in the session that
-// the key must be fetched, or created if create.
+// key returns an encryption key from memory. If it is not there, key returns false and adds the ref to s.missing, so
+// that the key is fetched before the next run. If create is true, a key that does not exist is created then.
 func (e *encrypted) key(s *session, ref Ref, create bool) (*key, bool) {
 	k, ok := s.opened[ref]
 	if !ok {

@@ -240,7 +240,7 @@ func (k *Keys) Delete(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// EachDeleted calls do for every ref whose key was deleted, until do returns an error, which it returns.
+// EachDeleted calls do for every ref whose key was deleted. It stops at the first error of do and returns it unchanged.
 func (k *Keys) EachDeleted(ctx context.Context, do func(Ref) error) error {
 	const page = 500
 	for after := (Ref{}); ; {

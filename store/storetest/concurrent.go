@@ -363,7 +363,8 @@ func (s suite) snapshot() {
 	}
 }
 
-// numbers tests that a counter row never gives a number twice, even after the row with that number was deleted.
+// numbers tests that a counter row gives each number once, even after the row with a number was deleted. It also tests
+// that a row that is put after its deletion begins at Revision 1.
 func (s suite) numbers() {
 	team := newTeam()
 	counter := key(plainTable, team, "counter")

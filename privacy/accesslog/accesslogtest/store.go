@@ -349,5 +349,5 @@ var accessCases = map[string]func(t accessT){
 	},
 }
 
-// noon is the time that most calls pass. It is near the store's clock.
+// noon is the time at which the tests start, which most calls pass as the present time.
 var noon = time.Now().UTC().Truncate(time.Second).Add(123456 * time.Microsecond)

@@ -20,7 +20,7 @@ import (
 type StoreHarness struct {
 	Exports personexport.Store
 	Users   healthdata.Users
-	// SetClock sets the store's clock to an instant, where it stands still.
+	// SetClock sets the store's clock to an instant and stops it there.
 	SetClock func(now time.Time)
 }
 

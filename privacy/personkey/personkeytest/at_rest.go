@@ -54,7 +54,7 @@ type AtRestHarness struct {
 	// Files is nil if the store has no files.
 	Files labreport.BlobStore
 	Keys  *personkey.Keys
-	// Kept returns everything that is stored: as text, or as bytes, which may be written in hex or base64.
+	// Kept returns all stored data, as text or bytes. Bytes may be written in hex or base64.
 	Kept func(t testing.TB) []byte
 }
 
