@@ -199,8 +199,8 @@ func (r *reader) join(n *node, p path) (j Join) {
 	return j
 }
 
-// where reads the text of a condition, which is parsed later. An empty text is an error here, because elsewhere
-// it means that there is no condition.
+// where reads the text of a condition, which is parsed later. An empty text is an error in JSON, because an empty Where
+// means that there is no condition.
 func (r *reader) where(n *node, p path) string {
 	s, ok := r.Text(n, p)
 	if ok && s == "" {

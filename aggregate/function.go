@@ -89,7 +89,7 @@ const (
 // interpolates linearly; the 50th is the median. In the HTTP API its name is such as percentile_95.
 func Percentile(p int) Func { return Func(percentilePrefix + strconv.Itoa(p)) }
 
-// percent returns the percentage in the name of a percentile.
+// percent returns the percentage in the name of a percentile; false for other functions.
 func (f Func) percent() (p int, ok bool) {
 	digits, ok := strings.CutPrefix(string(f), percentilePrefix)
 	if !ok || len(digits) > 3 || digits == "" || digits != "0" && digits[0] == '0' {

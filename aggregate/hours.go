@@ -28,7 +28,7 @@ type hourChoice struct {
 	p         *plan
 	set       *sampleSet
 	contested map[unit]bool
-	leave     []bool // series that the condition excludes
+	leave     []bool // for each series, whether the condition excludes it
 	span      hourSpan
 	kept      [][]bool // by series and hour of span: true if the series contributes; set by decide
 }

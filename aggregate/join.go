@@ -175,7 +175,8 @@ func validAs(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// join adds the columns of the joins to the frame of a plan. run computes the plan of one join.
+// join adds the columns of the joins to the frame of a plan. run computes the plan of one join. If x is not nil, join
+// adds the explanations of the joins to it.
 func (p *plan) join(f *Frame, x *Explanation, run func(*plan) (*grid, *Explanation, error)) error {
 	if len(p.joins) == 0 {
 		return nil

@@ -123,7 +123,7 @@ func (w *jsonWriter) column(c *Column) {
 	}
 }
 
-// appendRange writes values that are not null, each followed by a comma.
+// appendRange writes the values of the rows from to to (exclusive), none of which is null, each followed by a comma.
 func (c *Column) appendRange(b []byte, from, to int) []byte {
 	switch c.Type {
 	case typeInt:
@@ -176,7 +176,7 @@ func appendWall(b []byte, at int64) []byte {
 	return appendClock(appendDay(b, d), at-d*day)
 }
 
-// appendClock writes the time of day with a T before it.
+// appendClock writes the time of day with a T before it. rest is the time since midnight in microseconds.
 func appendClock(b []byte, rest int64) []byte {
 	s := int(rest / second)
 	h, m := twoDigits[s/3600], twoDigits[s/60%60]
@@ -189,7 +189,7 @@ func appendClock(b []byte, rest int64) []byte {
 	return b
 }
 
-// appendDay writes a day as YYYY-MM-DD.
+// appendDay writes a day, counted from 1970-01-01, as YYYY-MM-DD.
 func appendDay(b []byte, d int64) []byte {
 	y, m, dd := time.Unix(d*86400, 0).UTC().Date()
 	if y < 0 || y > 9999 {

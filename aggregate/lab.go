@@ -103,7 +103,8 @@ func timeCell(t *healthlab.Time) tables.Cell {
 	return vector.IntCell(t.UnixMicro())
 }
 
-// instant orders the results of one day: the time of the collection, or of the report; 0 if both are unknown.
+// instant returns the time by which results of one day are ordered, in microseconds since 1970: the time of the
+// collection, or of the report; 0 if both are unknown.
 func (r *LabResult) instant() int64 {
 	switch {
 	case r.CollectedAt != nil:

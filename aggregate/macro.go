@@ -96,8 +96,8 @@ func nightOf(s *healthdata.Sleep) SleepNight {
 	return SleepNight{Asleep: s.Total, REM: s.REM, Deep: s.Deep, Latency: s.Latency, Efficiency: s.Efficiency}
 }
 
-// chronotype returns the chronotype by the clock time of the middle of the sleep: lark from 17:00 to 03:30,
-// third to 06:00, else owl.
+// chronotype returns the chronotype by the local time of the middle of the sleep, in microseconds since 1970: lark from
+// 17:00 to 03:30, third to 06:00, else owl.
 func chronotype(middle int64) string {
 	switch t := middle - floorDiv(middle, day)*day; {
 	case t >= 17*hour, t <= 3*hour+30*minute:
@@ -113,7 +113,8 @@ func isAsleep(t healthdata.SleepStage) bool {
 	return t == healthdata.SleepStageDeep || t == healthdata.SleepStageLight || t == healthdata.SleepStageREM
 }
 
-// awakeAt returns the end of the last sleep stage. Stages ascend by start.
+// awakeAt returns the end of the last stage in which the person slept; null if there is none. Stages ascend by start.
+// start is the start of the session.
 func awakeAt(c *healthdata.SleepCycle, start int64) tables.Cell {
 	if c == nil {
 		return tables.Cell{}
@@ -126,7 +127,7 @@ func awakeAt(c *healthdata.SleepCycle, start int64) tables.Cell {
 	return tables.Cell{}
 }
 
-// awakenings counts the changes from sleep to being awake.
+// awakenings counts the changes from sleep to being awake; null if the session has no sleep cycle.
 func awakenings(c *healthdata.SleepCycle) tables.Cell {
 	if c == nil {
 		return tables.Cell{}

@@ -153,7 +153,7 @@ type Share struct {
 	Rule   string    `json:"rule,omitempty"`
 }
 
-// ShareTotal has the numbers of a source's rows by their use.
+// ShareTotal has the numbers of a source's rows that were used, used in part and not used.
 type ShareTotal struct {
 	Recorder
 	Resource string `json:"resource,omitempty"`

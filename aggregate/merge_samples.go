@@ -12,7 +12,7 @@ type sampleMerger struct {
 	p     *plan
 	next  taker
 	set   *sampleSet
-	state map[int]*sampleClaims // by resource
+	state map[int]*sampleClaims // by resource: the times that preferred sources cover
 	log   *mergeLog
 
 	kept   []int32
@@ -22,8 +22,8 @@ type sampleMerger struct {
 // sampleClaims are the times of one resource that preferred sources cover.
 type sampleClaims struct {
 	claims
-	hours map[int64]int32 // source of each local hour
-	times map[int64]int32 // source of each instant
+	hours map[int64]int32 // by local hour since 1970: the source that is used
+	times map[int64]int32 // by instant, for samples of zero duration: the source that is used
 }
 
 func newSampleMerger(p *plan, set *sampleSet, next taker) *sampleMerger {

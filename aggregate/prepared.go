@@ -144,7 +144,7 @@ var Always = Span{From: math.MinInt64, To: math.MaxInt64}
 // Refreshed is an updated result.
 type Refreshed struct {
 	Frame Frame
-	// Changed are the new and changed rows of Frame, ascending. Group keys identify a row.
+	// Changed are the numbers of the new and changed rows of Frame, ascending. Group keys identify a row.
 	Changed []int
 }
 
@@ -288,7 +288,7 @@ func (p *plan) patch(old, fresh *Frame, w window) Frame {
 	return out
 }
 
-// changed returns the rows of now that are new or differ from before. Group keys identify a row.
+// changed returns the numbers of the rows of now that are new or differ from before. Group keys identify a row.
 func (p *plan) changed(before, now *Frame) []int {
 	known := make(map[string]int, before.Len())
 	var b []byte

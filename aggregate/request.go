@@ -169,7 +169,7 @@ type Aggregate struct {
 
 // GroupKey is the key of a group, selected by its position in GroupBy.
 type GroupKey struct {
-	// Offset counts from 0.
+	// Offset is the position in GroupBy, counted from 0.
 	Offset int
 	// All selects all keys in order.
 	All bool

@@ -23,8 +23,8 @@ func (c *compiler) slot(col column) int {
 	return c.slots[k]
 }
 
-// column resolves an expression to a column of a row. If it is not a column or is unknown, ok is false and an
-// error is recorded.
+// column resolves an expression to a column of a row. p is the path of the expression. sub is set for a subquery. If
+// the expression is not a column or is unknown, ok is false and an error is recorded.
 func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	t := c.plan.table
 	switch e := e.(type) {
@@ -69,7 +69,8 @@ func (c *compiler) column(e Expr, p path) (col column, sub *subplan, ok bool) {
 	}
 }
 
-// value resolves an expression to a column of rows and its number among the columns that the plan reads.
+// value resolves an expression to a column of rows and its number n among the columns that the plan reads. It returns
+// false after recording an error.
 func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
 	col, sub, ok := c.column(e, p)
 	if !ok {

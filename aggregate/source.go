@@ -13,8 +13,8 @@ type Source struct {
 	Type     healthdata.SourceType `json:"type"`
 }
 
-// Priority is a team's preference for a provider: between two sources of the same type the larger number is
-// preferred. A provider without one has 0.
+// Priority is a team's preference for a provider: of two sources with the same source type, the one with the larger
+// Number is preferred. The number of a provider without a preference is 0.
 type Priority struct {
 	// Provider is the slug of a provider or lab.
 	Provider string
@@ -53,7 +53,8 @@ func newOrder(overrides []string, priorities []Priority, table string) *order {
 	return o
 }
 
-// steps are the rules in order: an override of the request, the source type, the team's number, the slug.
+// steps are the rules in the order in which they apply: the overrides of the request, the source type, the team's
+// Priority, the slug of the provider.
 var steps = []struct {
 	name    string
 	compare func(o *order, a, b Source) int
@@ -75,7 +76,8 @@ func compareTypes(a, b healthdata.SourceType) int {
 	return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(a, b))
 }
 
-// compare compares two sources, and returns the rule that decided.
+// compare compares two sources: negative if a is preferred, positive if b is. rule is the name of the rule that
+// decided.
 func (o *order) compare(a, b Source) (c int, rule string) {
 	for _, s := range steps {
 		if c := s.compare(o, a, b); c != 0 {

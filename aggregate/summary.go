@@ -99,8 +99,8 @@ func recordPages(resource string, from, to time.Time) []healthdata.RecordQuery {
 // cycleResource is the resource with the stages of a night.
 const cycleResource = "sleep_cycle"
 
-// cyclesOf returns the sleep cycles of the sessions that q reads, by session. If a session has several, it is
-// the one that changed last.
+// cyclesOf returns the sleep cycles of the sessions that q reads, by session. If a session has several cycles, it
+// returns the one that changed last.
 func cyclesOf(ctx context.Context, v healthdata.View, q healthdata.RecordQuery) (map[uuid.UUID]*healthdata.SleepCycle, error) {
 	q.Resource = cycleResource
 	// The end of a cycle may differ from the end of its session, so read more on both sides.

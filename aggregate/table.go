@@ -189,7 +189,7 @@ func sampleResourceNames() []string {
 	return out
 }
 
-// sampleColumn returns a field of a resource's samples.
+// sampleColumn returns the column of a field of the resource's samples; false if there is no field with the name.
 func sampleColumn(r *healthdata.Resource, name string) (column, bool) {
 	for _, c := range tables.SampleColumns(r) {
 		if c.Name != name {

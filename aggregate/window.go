@@ -146,7 +146,7 @@ func (p Period) edges(edges, starts []int64, w window, limit int) (e, s []int64,
 	return edges, starts, window{at, w.to}
 }
 
-// of returns the date part of a time, and the time until which it stays the same.
+// of returns the date part of the local time t, and the time until which the part stays the same.
 func (p Part) of(t int64) (value, until int64) {
 	switch p {
 	case MinuteOfHour:

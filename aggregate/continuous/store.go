@@ -75,9 +75,9 @@ type Work interface {
 	// the next Try.
 	Claim(ctx context.Context, n int, lease time.Duration) ([]Task, error)
 
-	// Finish ends a claimed task, in one transaction with its table and events. healthlab.Precondition if
-	// another worker has claimed the task since, or its user was erased; then nothing is written. After
-	// TaskError the next task keeps the range.
+	// Finish ends a claimed task, in one transaction with its table and events. healthlab.Precondition if another
+	// worker has claimed the task since, or its user was erased; then nothing is written. After TaskError the next task
+	// covers the range of this one too.
 	Finish(ctx context.Context, t Task, o Outcome) error
 }
 

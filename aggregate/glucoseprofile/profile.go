@@ -80,8 +80,8 @@ type Band struct {
 	Percent *float64 `json:"percent"`
 }
 
-// Quarter is the distribution of readings in one quarter hour of the day, over all days. It is computed from
-// means of five minutes; percentiles are interpolated linearly. All fields are nil if no day has a reading.
+// Quarter is the distribution of readings in one quarter hour of the day, over all days. It is computed from means of
+// five minutes; percentiles are interpolated linearly. All percentiles are nil if no day has a reading.
 type Quarter struct {
 	// Minute is the start of the quarter, in minutes from midnight.
 	Minute int      `json:"minute"`

@@ -22,7 +22,7 @@ var molarMassCSV string
 //go:embed data/NOTICES.md
 var Notices string
 
-// substance has the properties of a LOINC component.
+// substance has the properties of a LOINC component that conversions need.
 type substance struct {
 	molarMass float64 // g/mol; 0 if unknown
 	charge    float64 // charge of the ion; 0 if unknown
@@ -217,9 +217,9 @@ func (a *analyte) convert(v float64, u ucum.Unit) (float64, bool) {
 	return 0, false
 }
 
-// convertGlycated converts hemoglobin A1c to percent of NGSP by the master equation of IFCC and NGSP, mmol/mol
-// = 10.929 * (percent - 2.15): Hoelzel et al., Clin Chem 2004;50:166-174. Percent under an IFCC code is
-// ambiguous and is not converted.
+// convertGlycated converts hemoglobin A1c to percent of NGSP by the master equation of IFCC and NGSP, mmol/mol = 10.929
+// * (percent - 2.15): Hoelzel et al., Clin Chem 2004;50:166-174. It returns false for other units than percent and
+// mmol/mol, and for percent under an IFCC code, which is ambiguous.
 func (a *analyte) convertGlycated(v float64, u ucum.Unit) (float64, bool) {
 	switch {
 	case u.UCUM == "mmol/mol":

@@ -84,8 +84,7 @@ type NewPipeline struct {
 	// Title has at most 100 characters.
 	Title   string
 	BaseURL string
-	// Token is a static bearer token, ClientID the client of SMART backend services. At most one of them is
-	// given.
+	// Token is a static bearer token, ClientID the client id for SMART backend services. At most one of them is given.
 	Token    string
 	ClientID string
 	// Scope is the OAuth scope of the access token. Default system/*.write.

@@ -362,9 +362,9 @@ func (s *Service) DeadLetters(ctx context.Context, q LetterQuery) (LetterPage, e
 	return page, nil
 }
 
-// Replay pushes the resources of the given dead letters again, in their present version; all dead letters if
-// none is given. It returns their number. NotFound if the team has no such pipeline, or the pipeline no such
-// dead letter.
+// Replay pushes the resources of the given dead letters again, in their present version. Without letters it pushes
+// those of all dead letters of the pipeline. It returns their number. NotFound if the team has no such pipeline, or the
+// pipeline no such dead letter.
 func (s *Service) Replay(ctx context.Context, team healthlab.TeamID, id PipelineID, letters []uuid.UUID) (int, error) {
 	n, err := s.rows.replay(ctx, team, id, letters)
 	if err != nil {

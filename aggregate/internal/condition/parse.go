@@ -35,7 +35,7 @@ func (f *Fault) Problem(p []any) healthlab.Problem {
 	return out
 }
 
-// token is a word of a condition.
+// token is a keyword, name, literal, operator or punctuation mark of a condition.
 type token struct {
 	kind byte   // w word, q quoted name, s string, n number, o operator or mark, e end
 	text string // a word as written, a string without quotes, an operator
@@ -331,7 +331,7 @@ func (p *parser) in(left Operand, not bool) Cond {
 	return c
 }
 
-// operand reads a column or a literal.
+// operand reads a column or a literal. It returns false after an error.
 func (p *parser) operand() (Operand, bool) {
 	if p.fault != nil {
 		return Operand{}, false

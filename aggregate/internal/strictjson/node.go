@@ -27,7 +27,7 @@ var (
 	errUTF8  = errors.New("must be UTF-8")
 )
 
-// Parse reads one JSON text.
+// Parse reads one JSON text. An error may quote the text.
 func Parse(data []byte) (Node, error) {
 	if !utf8.Valid(data) {
 		return Node{}, errUTF8

@@ -12,9 +12,9 @@ type Batch struct {
 	Resource int // index in the plan's resources; 0 for summaries
 	Serial   int // number of the series, from 1; 0 for none. Rows of one series with the same index are in order of time
 	Start    []int64
-	End      []int64   // of samples, in UTC; nil if none has one
-	Rank     []uint32  // rank of each sample; nil if all are 0
-	Hold     []float64 // seconds until the next sample of the series, if the plan needs them
+	End      []int64   // end of each sample, in UTC; nil if no sample has an end
+	Rank     []uint32  // series.Attrs.Rank of each sample; nil if all are 0
+	Hold     []float64 // duration of each sample in seconds, if the plan needs durations
 
 	OwnIndex, ownStart, ownEnd []int64
 	OwnRank                    []uint32

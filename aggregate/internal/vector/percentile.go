@@ -118,7 +118,7 @@ func between(x, y, share float64) float64 {
 type tally struct {
 	n      int64
 	rest   []float64
-	scale  float64 // 0: no array yet
+	scale  float64 // numbers times scale are counted in the array; 0 while there is no array
 	first  int64
 	counts []int64
 	sorted []times
