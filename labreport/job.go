@@ -110,13 +110,13 @@ type PublishedJob struct {
 	FailureReason *FailureReason `json:"failure_reason"`
 	// Data is not null only if the job is completed.
 	Data *Data `json:"data"`
-	// NeedsHumanReview is the value of the request, or true if a page was not read. IsReviewed is true after
-	// that review.
+	// NeedsHumanReview is the value of the request, or true if a page could not be read. IsReviewed is true after a
+	// person has approved or rejected the draft.
 	NeedsHumanReview bool `json:"needs_human_review"`
 	IsReviewed       bool `json:"is_reviewed"`
-	// Pages are the pages of all files in order; empty until the report is read.
+	// Pages are the pages of all files in order; empty until the files are read.
 	Pages []PublishedPage `json:"pages"`
-	// DataOmitted is present and true in an event whose data was too large; read the data with Get.
+	// DataOmitted is present and true in an event whose data was too large; [Service.Get] returns the data.
 	DataOmitted bool `json:"data_omitted,omitzero"`
 }
 
@@ -185,7 +185,7 @@ type Review struct {
 	// By is the host's name of the reviewer.
 	By string
 	At time.Time
-	// Approved reports whether the draft was accepted. Corrections changed it to Data; Data is nil without
+	// Approved reports whether the reviewer accepted the draft. Data is the draft with the corrections; nil without
 	// corrections.
 	Approved    bool
 	Corrections []Correction
@@ -223,7 +223,8 @@ func (j *Job) Published() PublishedJob {
 
 func (j *Job) corrected() bool { return j.Review != nil && len(j.Review.Corrections) > 0 }
 
-// move applies a trigger to the job.
+// move changes the status by a trigger, at the time at, and sets Tries to 0. It returns a [TransitionError] if the
+// status does not allow the trigger.
 func (j *Job) move(on Trigger, at time.Time) error {
 	to, ok := lifecycle.Next(variant(j.NeedsHumanReview), j.Status, on, struct{}{})
 	if !ok {

@@ -87,7 +87,7 @@ func (r *Reader) Readability(p Page) float64 {
 // pictures uses it to choose a dictionary.
 func (r *Reader) Language(p Page) string { return languageOf(linesOf(p, 0)) }
 
-// document is the state of reading one report.
+// document is the state while a Reader reads one report.
 type document struct {
 	g         grammar
 	pages     []Page
@@ -174,7 +174,7 @@ func (r *Reader) document(pages []Page) *document {
 	return d
 }
 
-// read processes the lines.
+// read finds table headings, panels and rows in the lines, and adds the rows to the document.
 func (d *document) read() {
 	var cols []column
 	in := section{line: -1, specimen: loinc.NoSpecimen}

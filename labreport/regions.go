@@ -31,8 +31,8 @@ func (d *document) regions(p Page, index int) []line {
 	return best
 }
 
-// namesOnBothSides is a fast check before a page is split: are there lines whose left and right halves both
-// begin with a known analyte?
+// namesOnBothSides reports whether in at least two lines the parts left and right of the gutter both begin with a
+// known analyte. It is a fast check before cutLines.
 func (d *document) namesOnBothSides(lines []line, gutter float64) bool {
 	n := 0
 	for _, l := range lines {

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// add makes a row from a parsed line.
+// add makes a row from parsed line number at in section in, and appends it to the rows of the document.
 func (d *document) add(p *parsed, at int, in section, cols []column) {
 	r := row{p: p, at: at, panel: in.name, panelLine: in.line, known: p.known, specimen: d.specimenFor(p, in)}
 	d.nameAndUnit(&r)
@@ -198,7 +198,7 @@ func (d *document) unitInName(r *row) {
 	r.unitToks, r.nameToks = r.nameToks[last:], r.nameToks[:last]
 }
 
-// termsOf returns the possible terms of a row, limited to its specimen if there are any.
+// termsOf returns the possible terms of a row: those of its specimen, or all if no term has its specimen.
 func (d *document) termsOf(r *row) []*loinc.Term {
 	specimen := loinc.NamedSpecimen(r.name)
 	if specimen == loinc.NoSpecimen {
@@ -253,7 +253,7 @@ var (
 	reNotReport = regexp.MustCompile(`(?i)\b(?:drinking water|tap water|trinkwasser|agua potable|eau potable|wasseranalyse|water quality|nutrition facts|per serving|nährwerte|información nutricional|valeurs nutritionnelles|invoice|rechnung|factura|facture|soil analysis|bodenanalyse|price list|preisliste|purchase order|receipt|quittung|waste ?water|quality control|qualitätskontrolle|control de calidad|contrôle de qualité)\b`)
 )
 
-// refuse decides whether the document is a lab report.
+// refuse returns why the document is not read as a lab report; empty if it is one.
 func (d *document) refuse() FailureReason {
 	if d.words == 0 {
 		if d.g.image {
@@ -400,7 +400,8 @@ func (e Evidence) sure(least float64) bool {
 	return e.allSure(least, "value", "units", "test_name")
 }
 
-// allSure reports whether each field was read with the least confidence and without alternatives.
+// allSure reports whether each of the fields has at least this confidence and no alternatives. A field that is not in
+// the Evidence counts as sure.
 func (e Evidence) allSure(least float64, fields ...string) bool {
 	for _, field := range fields {
 		got, ok := e[field]
@@ -417,8 +418,8 @@ func (res *Result) review(least float64) {
 	}
 }
 
-// nameConfidence returns the confidence of a row's name. The value of a broken row is text that may belong to
-// the name.
+// nameConfidence returns the confidence of a row's name. picture reports whether the page was read by OCR; broken
+// reports whether the text in the value field may be a part of the name.
 func (r *row) nameConfidence(picture, broken bool) float64 {
 	switch {
 	case r.cutName() || broken:
@@ -433,7 +434,7 @@ func (r *row) nameConfidence(picture, broken bool) float64 {
 	return 0.82
 }
 
-// evidence returns the place and confidence of each field.
+// evidence returns the position and confidence of each field. match is the score of the best LOINC candidate, 0 to 1.
 func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	page := d.pages[r.p.line.page]
 	e := Evidence{}
@@ -508,7 +509,8 @@ func agreed(tokens []token) bool {
 	return !slices.ContainsFunc(tokens, func(t token) bool { return t.votes < 2 })
 }
 
-// valueConfidence returns the confidence of a value.
+// valueConfidence returns the confidence of a row's value, 0 to 1. known reports whether the catalogue knows the
+// analyte.
 func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	value := 0.98
 	switch valueShape(r.value, d.g.decimals) {
@@ -575,8 +577,8 @@ func contradicts(r *row, res *Result) bool {
 	return (m == Abnormal || m == Critical) && in || m == Normal && out
 }
 
-// plausible returns a lower confidence for a number from a picture that is far outside of its range, printed or
-// published.
+// plausible returns the highest confidence that a value can have: 0.6 for a number from a picture that is more than
+// six times outside of its range, otherwise 1. Without a printed range the published range of the analyte is used.
 func (d *document) plausible(r *row, res *Result) float64 {
 	if !d.pages[r.p.line.page].Image || *res.Type != Numeric {
 		return 1

@@ -91,7 +91,8 @@ func (p ListPosition) cursor() string {
 	return strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + "." + p.ID.String()
 }
 
-// placeOf parses a cursor.
+// placeOf parses the cursor of a list of jobs. It returns the zero position for an empty cursor, Invalid for a wrong
+// one.
 func placeOf(cursor string) (ListPosition, error) {
 	at, id, _ := strings.Cut(cursor, ".")
 	micro, err1 := strconv.ParseInt(at, 10, 64)

@@ -44,7 +44,8 @@ type section struct {
 	specimen loinc.Specimen
 }
 
-// under returns the section of a heading that follows section s.
+// under returns the section that begins with a heading in the given line. A heading inside of section s, such as
+// "Microscopy", takes the specimen of s.
 func (s section) under(heading string, line int) section {
 	next := section{heading, line, specimenIn(heading)}
 	words := loinc.Key(heading)

@@ -38,7 +38,7 @@ type Settings struct {
 	HumanReview bool
 }
 
-// attemptTimeout is how long one attempt may take.
+// attemptTimeout is how long one call of [Service.Step] may take.
 const attemptTimeout = 4 * time.Minute
 
 // Options adjusts a Service. Environment is required; every other field that is zero means its default.
@@ -279,7 +279,7 @@ const afterTimeout = 3 * time.Second
 // keepTimeout is how long storing the files of a job may take.
 const keepTimeout = 2 * time.Minute
 
-// keep stores a file of a job.
+// keep writes a file of a job to the BlobStore under key.
 func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) error {
 	ctx, stop := context.WithTimeout(ctx, keepTimeout/MaxFiles)
 	defer stop()
@@ -290,7 +290,8 @@ func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) err
 	return unavailable(err)
 }
 
-// enter counts the team's running uploads.
+// enter counts a new upload of the team. It returns Exhausted if the team has too many uploads in progress; otherwise
+// the caller must call leave.
 func (s *Service) enter(team healthlab.TeamID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -437,7 +438,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Step runs the next step of a claimed job. [Service.Run] calls it; a host with its own loop may call it too.
+// Step runs the next step of a job that [Store.Claim] returned. [Service.Run] calls it; a host with its own loop may
+// call it too.
 func (s *Service) Step(ctx context.Context, j Job) error {
 	ctx, stop := context.WithTimeout(ctx, attemptTimeout)
 	defer stop()
@@ -452,7 +454,8 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	return nil
 }
 
-// stage checks that all files are stored.
+// stage checks that all files of a new job are stored completely, and starts the job, or schedules a retry if they
+// are not.
 func (s *Service) stage(ctx context.Context, j Job) error {
 	var fault error
 	for _, f := range j.Files {
@@ -621,7 +624,8 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 	}
 }
 
-// finish applies a trigger to a job and sends the event.
+// finish applies a trigger and edit to the stored job, and writes an event of each type in names, in one transaction.
+// It does nothing if another process has already applied the trigger.
 func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, edit func(*Job), names ...string) error {
 	ids := make([]uuid.UUID, len(names))
 	for i := range ids {
@@ -652,7 +656,8 @@ func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, e
 	return nil
 }
 
-// fail fails a job. A failure of storing files sends both events, so that a subscriber of either receives one.
+// fail sets the status Failed with a reason. If storing the files failed, it sends the created event as well as the
+// updated event, so that a subscriber of either receives one.
 func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	on, names := ReadingFailed, []string{EventJobUpdated}
 	if j.Status == UploadPending {
@@ -664,7 +669,7 @@ func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureR
 	}, names...)
 }
 
-// again records a failed attempt and schedules a retry, or gives up.
+// again records a failed attempt and schedules a retry. After the last attempt it fails the job with the reason.
 func (s *Service) again(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	if j.Tries+1 >= s.opts.Tries {
 		return s.fail(ctx, j, at, reason)

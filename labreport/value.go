@@ -28,7 +28,7 @@ const (
 type Decimals uint8
 
 const (
-	// Undecided means that no number decides; numbers are read with a point.
+	// Undecided means that the texts have no unambiguous number; numbers are then read with a point.
 	Undecided Decimals = iota
 	// Point is a document with numbers such as 1,234.5.
 	Point
@@ -48,9 +48,8 @@ var (
 	reGrade    = regexp.MustCompile(`^(?:[1-4]\s?\+|\+{1,4}|\(\+\)|\+/-|\+\s?/\s?-|\+[1-4]|[-–]{1,3}|\(-\))$`)
 )
 
-// TypeOf returns the type of a value and the value as it is published: commas that
-// only group digits are removed from numbers. unit is the printed unit, which decides
-// whether 12:30 is a duration.
+// TypeOf returns the type of a value, and the value as it is published: commas that group digits are removed from
+// numbers. unit is the printed unit, which decides whether 12:30 is a duration.
 func TypeOf(value, unit string) (ValueType, string) {
 	v := strings.Join(strings.Fields(value), " ")
 	switch {
