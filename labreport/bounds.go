@@ -41,7 +41,8 @@ type span struct {
 	lowOpen, highOpen bool
 }
 
-// spanOf returns the set of numbers that a value of type t can mean. It returns false if the value is not numeric.
+// spanOf returns the set of numbers that a value of type t can mean. It returns false if the value is neither a
+// number nor a range of numbers.
 func spanOf(t ValueType, value string) (span, bool) {
 	r, ok := refrange.Value(value)
 	if !ok || t != Numeric && t != RangeValue {

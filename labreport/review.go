@@ -91,8 +91,7 @@ func (p ListPosition) cursor() string {
 	return strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + "." + p.ID.String()
 }
 
-// placeOf parses the cursor of a list of jobs. It returns the zero position for an empty cursor, Invalid for a wrong
-// one.
+// placeOf parses the cursor of a list of jobs. It returns Invalid if the cursor is malformed or empty.
 func placeOf(cursor string) (ListPosition, error) {
 	at, id, _ := strings.Cut(cursor, ".")
 	micro, err1 := strconv.ParseInt(at, 10, 64)

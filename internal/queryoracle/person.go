@@ -132,7 +132,7 @@ func (p *Person) Measure(t require.TestingT, k healthdata.SeriesKey, span series
 	slices.SortFunc(st.Chunks, func(a, b series.Chunk) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Put stores a summary and returns its id.
+// Put stores a summary with its source type, its time (index) and its offset from UTC, and returns its id.
 func (p *Person) Put(t require.TestingT, resource, provider string, st healthdata.SourceType, index time.Time, offset int, s healthdata.Summary) uuid.UUID {
 	doc, err := json.Marshal(s)
 	require.NoError(t, err)

@@ -237,8 +237,8 @@ func (t *Term) Specimen() Specimen {
 	return OtherSpecimen
 }
 
-// inFluids are components that are measured in blood and also in other body fluids, whether or not the catalogue has
-// codes for these fluids.
+// inFluids are components that are measured in blood or urine and also in other body fluids, whether or not the
+// catalogue has codes for these fluids.
 var inFluids = fold.Set(`glucose protein albumin lactate amylase lipase cholesterol triglyceride bilirubin creatinine urea leukocyte erythrocyte neutrophil lymphocyte monocyte eosinophil
 	macrophage ph sodium potassium chloride ldh adenosine`)
 
