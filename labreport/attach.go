@@ -254,8 +254,8 @@ func (d *document) sameComponent(a, b string) bool {
 	return len(x) > 0 && len(y) > 0 && x[0].Term.Component == y[0].Term.Component
 }
 
-// headsRows reports whether text is a heading of which the name in line i is a part: the catalogue has the name with
-// the text before it, and not the name alone.
+// headsRows reports whether the row in line i needs the heading text as the first part of its name: the catalogue has
+// text followed by the row's name, and not the row's name alone.
 func (d *document) headsRows(text string, i int, cols []column) bool {
 	if i >= len(d.lines) {
 		return false
@@ -349,7 +349,7 @@ func (d *document) continuesName(i, lastRow int) bool {
 	return true
 }
 
-// nameCell returns the tokens of a row's name up to the end of its cell, including words that no other field has; nil
+// nameCell returns the tokens of a row's name up to the end of its cell, including words that belong to no field; nil
 // if the cell contains another field of the row.
 func (r *row) nameCell() []token {
 	for k, s := range r.p.pieces {
@@ -374,8 +374,8 @@ func (r *row) nameCell() []token {
 	return nil
 }
 
-// cutName reports whether words that no field has follow the name in the same cell: "Bilirubin d1rekt" is another
-// analyte than bilirubin, and "Vitamin D 1,25" is not vitamin D.
+// cutName reports whether words that belong to no field follow the name in the same cell: "Bilirubin d1rekt" is
+// another analyte than bilirubin, and "Vitamin D 1,25" is not vitamin D.
 func (r *row) cutName() bool {
 	name := r.p.find(rName)
 	if len(r.nameToks) != len(name) {

@@ -98,8 +98,8 @@ func heading(l line) []column {
 	return withoutParents(cols)
 }
 
-// tableHeads reports whether cols are the headings of a table of results. Of columns whose heading is a date it makes
-// the newest the value column, and the others columns of older results.
+// tableHeads reports whether cols are the headings of a table of results. If no column is named as the result, it
+// makes the column with the newest date the value column, and the other dated columns older results.
 func tableHeads(cols []column) bool {
 	has := map[role]int{}
 	for _, c := range cols {
@@ -245,9 +245,9 @@ func columnOf(cols []column, x0, x1, h float64) (int, float64) {
 	return best, bestCost / max(h, 1e-9)
 }
 
-// valueAmongRanges reports, for a row from a picture, whether its value is in the horizontal position of the ranges
-// of most other rows of the page, and of no other value. Then OCR missed the value, and the text in its field is a
-// part of a range or of another row.
+// valueAmongRanges reports, for a row from a picture, whether its value is where most other rows of the page have
+// their range, and no other row has its value. Then OCR missed the value, and the text in its field is a part of a
+// range or of another row.
 func (d *document) valueAmongRanges(r *row) bool {
 	value := r.p.find(rValue)
 	if !d.pages[r.p.line.page].Image || len(value) == 0 {

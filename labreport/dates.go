@@ -32,7 +32,7 @@ var months = func() map[string]time.Month {
 	return m
 }()
 
-// dayOrder is which of two small numbers in a date is the day.
+// dayOrder is whether the day or the month comes first in a date such as 01/02/2026.
 type dayOrder uint8
 
 const (

@@ -304,8 +304,8 @@ func (s *search) best(i, mask int) step {
 	return top
 }
 
-// order scores role r after the roles in the bit set mask: a value before the name costs points. A role with a column
-// of its own costs none.
+// order returns 0, or a negative score if role r is unusual after the roles in the bit set mask, such as a name after
+// its value. A table column for a name, value, range or unit makes any order usual for that role.
 func (s *search) order(r role, mask int) float64 {
 	value, name := mask&(1<<rValue) != 0, mask&(1<<rName) != 0
 	switch r {

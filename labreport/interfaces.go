@@ -47,11 +47,11 @@ type Store interface {
 // Query selects the jobs to list.
 type Query struct {
 	Team healthlab.TeamID
-	// User, if not zero, keeps the jobs of one user.
+	// User, if not zero, restricts the list to the jobs of this user.
 	User healthlab.UserID
-	// Status keeps jobs with one of these statuses; empty means any.
+	// Status restricts the list to jobs with one of these statuses; empty means any.
 	Status []Status
-	// Corrected keeps jobs whose review has corrections.
+	// Corrected restricts the list to jobs whose review has corrections.
 	Corrected bool
 	// After, if not zero, is the position after which the list begins. A job at that position need not exist.
 	After ListPosition

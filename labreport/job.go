@@ -16,7 +16,7 @@ import (
 // JobID is the id of a parsing job.
 type JobID struct{ uuid.UUID }
 
-// Status is the status of a job in its published form. Clients must accept further ones.
+// Status is the status of a job, as the HTTP API spells it. Clients must accept further ones.
 type Status string
 
 // Statuses, in the order of a job's life.
@@ -120,7 +120,7 @@ type PublishedJob struct {
 	DataOmitted bool `json:"data_omitted,omitzero"`
 }
 
-// PageStatus is whether a page was read, in its published form. Clients must accept further ones.
+// PageStatus is whether a page was read, as the HTTP API spells it. Clients must accept further ones.
 type PageStatus string
 
 // Page statuses.

@@ -23,7 +23,7 @@ type Box struct {
 	Height float64 `json:"height"`
 }
 
-// Word is a text without white space and its place on the page.
+// Word is a text without white space and its position on the page.
 type Word struct {
 	healthlab.Private
 

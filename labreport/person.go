@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// genderOf returns the gender of a printed sex.
+// genderOf converts a printed sex to male, female or other; empty if the word is unknown.
 func genderOf(s string) string {
 	f := fold.Words(s)
 	if len(f) == 0 {

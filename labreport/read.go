@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// FailureReason is why a report has no results, in its published form.
+// FailureReason is why a report has no results, as the HTTP API spells it.
 type FailureReason string
 
 // Failure reasons. Clients must accept further ones.

@@ -98,8 +98,8 @@ func (d *document) nameAndUnit(r *row) {
 	}
 }
 
-// chooseUnit decides the unit among those of the analyte. On a picture it resolves similar letters. A unit that
-// the analyte does not have is kept and marked as doubtful.
+// chooseUnit decides which of the units of the analyte the printed text means. On a picture it resolves letters that
+// OCR confuses. A unit that the analyte does not have stays and sets foreignUnit.
 func (d *document) chooseUnit(r *row) {
 	if r.unitText == "" {
 		d.unitInName(r)
@@ -136,8 +136,8 @@ func (d *document) chooseUnit(r *row) {
 	}
 }
 
-// withDigits returns a name from a picture with the digits of the names of its terms: a letter that looks like a
-// digit is that digit if a term has the word with it and none has it without ("HbAic").
+// withDigits corrects a name from a picture: a letter that looks like a digit becomes the digit if the name of a term
+// has the word with the digit and none has the word with the letter ("HbAic" becomes "HbA1c").
 func withDigits(name string, terms []*loinc.Term) string {
 	words := map[string]bool{}
 	for _, t := range terms {
@@ -174,8 +174,8 @@ func digitsOf(from, word string) string {
 	return string(out)
 }
 
-// unitInName removes a unit in parentheses from the end of a name. On a picture it may be misread, so that the
-// parser did not recognize it.
+// unitInName moves a unit in parentheses from the end of a name to the unit of the row. It does so only on a picture,
+// where the unit may be misread, so that the parser did not recognize it.
 func (d *document) unitInName(r *row) {
 	last := len(r.nameToks) - 1
 	if !d.g.image || last < 1 {
@@ -217,7 +217,7 @@ func (d *document) termsOf(r *row) []*loinc.Term {
 	return all
 }
 
-// limits sets a range from two columns, one for each end.
+// limits sets the bounds of a row from the columns of lower and upper limits, if the row has no other range.
 func (d *document) limits(r *row) {
 	low, high := r.p.find(rLow), r.p.find(rHigh)
 	if len(low)+len(high) == 0 || r.bounds.any() {
@@ -316,7 +316,8 @@ func (d *document) measuredIn(r *row) bool {
 	})
 }
 
-// frame counts the kinds of labels that lab reports have and other documents do not.
+// frame counts the kinds of labels, such as birth date and collection date, that lab reports have and other documents
+// do not.
 func (d *document) frame() int {
 	kinds := map[metaField]bool{}
 	for i := range d.lines {
@@ -339,7 +340,7 @@ func (d *document) frame() int {
 	return n
 }
 
-// data returns the extracted data in its published form.
+// data returns the extracted results and metadata.
 func (d *document) data() Data {
 	out := Data{Results: make([]Result, 0, len(d.rows))}
 	out.Metadata = readMeta(d.lines, d.pages, func(i int) bool { return d.isRow[i] }, d.language)
@@ -361,7 +362,8 @@ func (d *document) data() Data {
 
 var reAmbiguous = regexp.MustCompile(`^[<>=]*[1-9]\d{0,2}[.,]\d{3}$`)
 
-// result returns one row in its published form.
+// result converts row r, of which raw is the text as printed, to a Result. It returns false if the row has no name or
+// no value.
 func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
 	if ok {
@@ -376,7 +378,8 @@ func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	return res, ok
 }
 
-// withoutDoubtfulFlags keeps only the printed flag if the value, the unit or the range was not read surely.
+// withoutDoubtfulFlags removes the flags that follow from the value, the unit and the range, unless all three were
+// read with high confidence. The printed flag alone then decides the interpretation.
 func (res *Result) withoutDoubtfulFlags(printed string) {
 	if res.Evidence.allSure(flagSure, "value", "units", "reference_range") {
 		return
@@ -578,7 +581,8 @@ func contradicts(r *row, res *Result) bool {
 }
 
 // plausible returns the highest confidence that a value can have: 0.6 for a number from a picture that is more than
-// six times outside of its range, otherwise 1. Without a printed range the published range of the analyte is used.
+// six times outside of its range, otherwise 1. Without a printed range the usual range of the analyte is used (see
+// usualRange).
 func (d *document) plausible(r *row, res *Result) float64 {
 	if !d.pages[r.p.line.page].Image || *res.Type != Numeric {
 		return 1

@@ -40,11 +40,11 @@ type JobReview struct {
 	healthlab.Private
 
 	JobSummary
-	// Draft is the extracted data with the place and confidence of each field; nil until the report is read.
+	// Draft is the extracted data with the position and confidence of each field; nil until the report is read.
 	Draft *Data `json:"draft"`
 	// Corrections are those of the review; never nil.
 	Corrections []Correction `json:"corrections"`
-	// Data is the published data: nil until the job is completed.
+	// Data is the data that clients get, with the corrections; nil until the job is completed.
 	Data *Data `json:"data"`
 }
 
@@ -60,7 +60,7 @@ type TrainingExample struct {
 	Correction Correction       `json:"correction"`
 	// Read is the original text of a changed field; nil if it was not read.
 	Read *string `json:"read"`
-	// Reading is the place and confidence of the field; nil if it was not read.
+	// Reading is the position and confidence of the field; nil if it was not read.
 	Reading *Reading `json:"reading"`
 	// Draft is the whole original result; nil for added results and for metadata.
 	Draft *Result `json:"draft"`
@@ -68,9 +68,9 @@ type TrainingExample struct {
 
 // JobsQuery selects jobs for reviewers.
 type JobsQuery struct {
-	// Status keeps jobs with one of these statuses; empty means any.
+	// Status restricts the list to jobs with one of these statuses; empty means any.
 	Status []Status
-	// User, if not zero, keeps the jobs of one user.
+	// User, if not zero, restricts the list to the jobs of this user.
 	User healthlab.UserID
 	// Cursor is the Next of an earlier page; empty for the first page.
 	Cursor string

@@ -42,7 +42,7 @@ type RawRow struct {
 	Low, High *json.Number
 	// Specimen is the specimen; empty if the row does not state it.
 	Specimen loinc.Specimen
-	// Evidence has the places of the fields. It may be nil.
+	// Evidence has the positions and confidences of the fields. It may be nil.
 	Evidence Evidence
 }
 
@@ -176,7 +176,7 @@ func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decima
 	return res, best, true
 }
 
-// typeOf returns the type of a row's value, and the value in its published form.
+// typeOf returns the type of a row's value, and the value as [Result] has it.
 func typeOf(raw RawRow, decimals Decimals) (ValueType, string) {
 	printed := toPointAll(raw.Value, decimals)
 	typ, value := TypeOf(printed, raw.Unit)
@@ -206,7 +206,7 @@ func asPrinted(end *float64, text string) *json.Number {
 // reDecimal matches a JSON number without a sign.
 var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
 
-// maxMatches is the number of published candidates.
+// maxMatches is the largest number of LOINC candidates of a [Result].
 const maxMatches = 5
 
 func matchOf(t *loinc.Term, score float64) Match {
@@ -214,8 +214,7 @@ func matchOf(t *loinc.Term, score float64) Match {
 	return Match{LoincCode: t.Code, LoincName: t.Name, DisplayName: t.Display, Aliases: append([]string{}, names...), ConfidenceScore: round2(score)}
 }
 
-// match sets the published LOINC candidates and the match status. It returns the score of the best candidate, 0
-// without one.
+// match sets LoincMatches and LoincMatchStatus. It returns the score of the best candidate, 0 without one.
 func (res *Result) match(candidates []loinc.Candidate, q loinc.Question) (best float64) {
 	res.LoincMatches = []Match{}
 	for i, c := range candidates {

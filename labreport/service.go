@@ -550,7 +550,8 @@ func (s *Service) understand(ctx context.Context, pages []Page) (data Data, reas
 	return data, reason, nil
 }
 
-// reasonFor converts an error of the extractor to the published reason; final means that a retry would not help.
+// reasonFor converts an error of the extractor to the reason for which the job fails. final reports whether a retry
+// would not help.
 func reasonFor(err error, fileType string) (reason FailureReason, final bool) {
 	var broken *healthlab.RuleError
 	switch {

@@ -16,7 +16,8 @@ import (
 //go:embed data/usual_ranges.csv
 var usualText string
 
-// usualRange is a published range of healthy adults in a unit. A nil end is open.
+// usualRange is the reference range of healthy adults from the embedded table, for a unit. It only decides whether
+// numbers on a picture have lost or moved their decimal points. A nil end is open.
 type usualRange struct {
 	unit ucum.Unit
 	Bounds
@@ -39,7 +40,7 @@ var usualRanges = sync.OnceValue(func() map[string][]usualRange {
 	return out
 })
 
-// readUsual parses ranges by the key of their term.
+// readUsual parses the embedded table of usual ranges. The keys of the result are those of usualKey.
 func readUsual(r io.Reader) (map[string][]usualRange, error) {
 	out := map[string][]usualRange{}
 	var wrong error
@@ -67,8 +68,8 @@ func readUsual(r io.Reader) (map[string][]usualRange, error) {
 	return out, err
 }
 
-// usual returns the published range of the first possible term of a row that has one, converted to the unit of the
-// row. It returns false if there is none.
+// usual returns the usual range of the first possible term of a row that has one, converted to the unit of the row.
+// It returns false if no term has one.
 func (d *document) usual(r *row) (Bounds, bool) {
 	if r.unit.UCUM == "" {
 		return Bounds{}, false
@@ -95,7 +96,7 @@ func (d *document) usual(r *row) (Bounds, bool) {
 }
 
 // rangeOf returns the printed range of a row and its text with decimal points. If no range was read, it returns the
-// published range of the analyte.
+// usual range of the analyte.
 func (d *document) rangeOf(r *row) (b Bounds, text string) {
 	if r.bounds.any() {
 		return r.bounds, toPointAll(r.reference, d.g.decimals)
@@ -109,7 +110,7 @@ func (d *document) rangeOf(r *row) (b Bounds, text string) {
 	return b, text
 }
 
-// rangeSize is how the size of a printed range compares with that of the published range.
+// rangeSize is how the size of a printed range compares with that of the usual range of the analyte.
 type rangeSize int
 
 const (
@@ -118,9 +119,9 @@ const (
 	farFromUsual           // larger or smaller, and not by a power of ten
 )
 
-// sizeOf compares a printed range with the published one of the analyte, and returns by how many places the
-// decimal points must move to the left. Ranges of laboratories differ by less than a factor of two and a half; a
-// single limit may differ more.
+// sizeOf compares a printed range with the usual range of the analyte, and returns by how many digits the decimal
+// points must move to the left (negative: to the right). Ranges of laboratories differ by less than a factor of two
+// and a half; a range with one end may differ more.
 func sizeOf(printed, usual Bounds) (rangeSize, int) {
 	var ratios []float64
 	for _, end := range [][2]*float64{{printed.Low, usual.Low}, {printed.High, usual.High}} {
@@ -154,8 +155,8 @@ func sizeOf(printed, usual Bounds) (rangeSize, int) {
 	return usualSize, 0
 }
 
-// misplaced compares the printed range of a row on a picture with the published one of the analyte, as sizeOf does.
-// Rows of other pages, and rows without a range, have the usual size.
+// misplaced compares the printed range of a row on a picture with the usual range of the analyte, as sizeOf does.
+// Rows of other pages, and rows without a range, have the usualSize.
 func (d *document) misplaced(r *row) (rangeSize, int) {
 	if !d.pages[r.p.line.page].Image || !r.bounds.any() || valueShape(r.value, d.g.decimals) != number1 {
 		return usualSize, 0
@@ -223,9 +224,9 @@ func movePoints(s string, places int) string {
 	})
 }
 
-// doubtShifted lowers the confidence of the range and the value of a row if the printed range is far from the
-// published one, and adds the numbers with a moved decimal point as alternatives. The value is not changed if only
-// the range has lost its point. On a page with many such rows the confidence of every number is lowered.
+// doubtShifted lowers the confidence of the range and the value of a row if the printed range is far from the usual
+// range of the analyte, and adds the numbers with a moved decimal point as alternatives. The value is not changed if
+// only the range has lost its point. On a page with many such rows the confidence of every number is lowered.
 func (d *document) doubtShifted(r *row, e Evidence) {
 	size, places := d.misplaced(r)
 	sheet := d.shifted[r.p.line.page] && valueShape(r.value, d.g.decimals) == number1

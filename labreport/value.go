@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// ValueType is the class of a value in its published form.
+// ValueType is the class of a value, as the HTTP API spells it.
 type ValueType string
 
 // Value types. The first matching one is used, in this order.
@@ -48,7 +48,7 @@ var (
 	reGrade    = regexp.MustCompile(`^(?:[1-4]\s?\+|\+{1,4}|\(\+\)|\+/-|\+\s?/\s?-|\+[1-4]|[-–]{1,3}|\(-\))$`)
 )
 
-// TypeOf returns the type of a value, and the value as it is published: commas that group digits are removed from
+// TypeOf returns the type of a value, and the value as [Result] has it: commas that group digits are removed from
 // numbers. unit is the printed unit, which decides whether 12:30 is a duration.
 func TypeOf(value, unit string) (ValueType, string) {
 	v := strings.Join(strings.Fields(value), " ")

@@ -209,8 +209,8 @@ func specimenScore(t *Term, specimen Specimen) (score float64) {
 	return score
 }
 
-// byMagnitude compares a term with the printed range, for a row without a unit: a percentage and a count of the
-// same cells differ in size. The value is not used, because it may be abnormal.
+// byMagnitude scores whether the upper end of the printed range fits a term, for a row without a unit: a percentage
+// and a count of the same cells differ in size. The value is not used, because it may be abnormal.
 func byMagnitude(t *Term, q Question) float64 {
 	if q.High == nil {
 		return 0

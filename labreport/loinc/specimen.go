@@ -8,7 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// Specimen is the examined material, by the names of the published sample_type.
+// Specimen is the examined material. Its values are those of the API field sample_type, and some that
+// [Specimen.Published] converts.
 type Specimen string
 
 // Specimens. Clients must accept further ones.
@@ -38,11 +39,11 @@ const (
 	sweat         Specimen = "sweat"
 )
 
-// SeveralSpecimens is the specimen of a section with results of more than one. It is published as unknown, and
-// no specimen is inferred for its rows.
+// SeveralSpecimens is the specimen of a section with results of more than one specimen. [Specimen.Published] converts
+// it to unknown, and no specimen is inferred for rows of the section.
 const SeveralSpecimens Specimen = "several"
 
-// Published returns the sample_type of a specimen.
+// Published returns the value of s in the API field sample_type.
 func (s Specimen) Published() Specimen {
 	switch s {
 	case dayUrine:

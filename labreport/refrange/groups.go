@@ -267,8 +267,8 @@ func cutAtGroups(line string) []string {
 	return append(out, line[from:])
 }
 
-// readGroup reads one entry of a list, such as "Male 18-60 years: 13-17 g/dL". It returns false if a part of the
-// entry is not understood.
+// readGroup reads one entry of a list, such as "Male 18-60 years: 13-17 g/dL". It returns false if the entry has no
+// range or no name. A word of the name that it does not know sets unclear.
 func readGroup(e entry) (Group, bool) {
 	label, r, ok := labelled(e.plain)
 	if !ok || !r.Any() {
