@@ -45,9 +45,9 @@ type Reading struct {
 	// Page counts from 1.
 	Page int `json:"page"`
 	Box  Box `json:"box"`
-	// Confidence of the reading, 0 to 1. It covers the letters and their role in the row, not the LOINC code. A
-	// field of a picture has 0.9 or more only if two readings agree. docs/labreport.md lists how often readings
-	// are right.
+	// Confidence of the reading, 0 to 1. It covers the letters and their role in the row, not the LOINC code. A field
+	// of a picture has 0.9 or more only if two OCR passes agree. docs/labreport.md lists how often readings are
+	// right.
 	Confidence float64 `json:"confidence"`
 	// Alternatives are further possible texts of a number whose decimal point may have been lost. A result with
 	// alternatives needs review.

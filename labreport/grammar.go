@@ -25,7 +25,7 @@ type parsed struct {
 	line   *line
 	pieces []piece
 	score  float64
-	// known is how well the name matches the catalogue, 0 to 1.
+	// known is the likeness of the best catalogue term for the name, 0 to 1.
 	known float64
 	cols  []column
 }
@@ -124,7 +124,7 @@ type roleSet uint16
 
 func (s roleSet) has(r role) bool { return s&(1<<r) != 0 }
 
-// known returns how well a name matches the catalogue exactly, 0 to 1.
+// known returns the likeness, 0 to 1, of the best catalogue term for a name; 0 if the likeness is less than 0.85.
 func (g *grammar) known(name string) float64 {
 	name = cleanName(name)
 	if name == "" {
@@ -159,7 +159,8 @@ type ranged struct {
 	ok bool
 }
 
-// nearly returns how well a name matches the catalogue, 0 to 1, even if it is slightly misread or misspelt.
+// nearly returns the likeness, 0 to 1, of the best catalogue term for a name, even if the name is misread or
+// misspelt. Unlike known it has no lower limit.
 func (g *grammar) nearly(name string) float64 {
 	if k := g.known(name); k > 0.8 {
 		return k

@@ -85,8 +85,8 @@ type BlobStore interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// Users checks whether users exist. HasUser reports whether the team has this live user. Implementations must be
-// safe for concurrent use.
+// Users checks whether users exist. HasUser reports whether the team has this user and the user is not deleted.
+// Implementations must be safe for concurrent use.
 type Users interface {
 	HasUser(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (bool, error)
 }

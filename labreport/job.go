@@ -98,7 +98,7 @@ func (e *TransitionError) Error() string {
 // Unwrap returns [healthlab.Precondition].
 func (e *TransitionError) Unwrap() error { return healthlab.Precondition }
 
-// PublishedJob is a job in answers and events.
+// PublishedJob is a job as HTTP responses and events contain it.
 type PublishedJob struct {
 	healthlab.Private
 
@@ -106,7 +106,7 @@ type PublishedJob struct {
 	// JobID is the same as ID.
 	JobID  JobID  `json:"job_id"`
 	Status Status `json:"status"`
-	// FailureReason is not null only if the job has failed. Clients must accept null there too.
+	// FailureReason is not null only if the job has failed. Clients must accept null for a failed job, too.
 	FailureReason *FailureReason `json:"failure_reason"`
 	// Data is not null only if the job is completed.
 	Data *Data `json:"data"`
@@ -127,7 +127,7 @@ type PageStatus string
 const (
 	// PageRead is a page whose words were read, or a blank one.
 	PageRead PageStatus = "read"
-	// PageNotRead is a page with content that could not be read. No result is from it.
+	// PageNotRead is a page with content that could not be read. The data has no result from this page.
 	PageNotRead PageStatus = "not_read"
 )
 
@@ -182,7 +182,7 @@ type StoredFile struct {
 type Review struct {
 	healthlab.Private
 
-	// By is the host's name of the reviewer.
+	// By is the name of the reviewer, as the host gave it.
 	By string
 	At time.Time
 	// Approved reports whether the reviewer accepted the draft. Data is the draft with the corrections; nil without
@@ -199,7 +199,7 @@ func (j Job) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", j.ID.String()), slog.String("team", j.Team.String()), slog.String("status", string(j.Status)), slog.Int("files", len(j.Files)))
 }
 
-// Published returns the job as answers show it, with data only if it is completed.
+// Published returns the job as HTTP responses and events contain it, with data only if it is completed.
 func (j *Job) Published() PublishedJob {
 	p := PublishedJob{ID: j.ID, JobID: j.ID, Status: j.Status, NeedsHumanReview: j.NeedsHumanReview, IsReviewed: j.Review != nil,
 		Pages: make([]PublishedPage, j.Pages)}

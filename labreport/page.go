@@ -107,7 +107,7 @@ type Renderer interface {
 	RenderPage(ctx context.Context, file File, page, pixels int) (image.Image, error)
 }
 
-// token is a word, or a part of a word, in page units.
+// token is a word, or a part of a word, with its box in the unit of the page's width and height.
 type token struct {
 	text           string
 	x0, x1, y0, y1 float64

@@ -104,11 +104,11 @@ type document struct {
 	mixed     bool           // the report states several specimens
 	bothMarks bool           // both a point and a comma are used as decimal marks
 	shifted   map[int]bool   // pages whose numbers lost their decimal points
-	crossed   map[int]bool   // pages whose names stand beside the values of other rows
+	crossed   map[int]bool   // pages of which names are level with the values of other rows, as on a slanted picture
 	catalogue loinc.Catalogue
 }
 
-// row is one result while it is read.
+// row is one result of a report before it becomes a [Result].
 type row struct {
 	p        *parsed
 	at       int // index of the line
@@ -312,7 +312,7 @@ func (d *document) clauses(l *line, cols []column) []*parsed {
 	return nil
 }
 
-// accept reports whether a parsed line is a result: its name or its unit must be known.
+// accept reports whether a parsed line is a result: the catalogue must know its name, or its unit must be known.
 func (d *document) accept(p *parsed, cols []column) bool {
 	name := cleanName(p.text(rName))
 	if name == "" || p.score < 2 {

@@ -268,7 +268,8 @@ func checkReviewer(by string) (p healthlab.Problems) {
 	return p
 }
 
-// decide records a person's decision.
+// decide applies the trigger on to a job in review, and stores the decision that review returns for the job. An error
+// of review is returned, and nothing is stored.
 func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, on Trigger, review func(*Job) (Review, error)) (PublishedJob, error) {
 	at, event := s.now(), s.opts.NewID()
 	j, err := s.job(ctx, team, id) // the job of a deleted user is not found
@@ -323,7 +324,7 @@ func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func
 	}
 }
 
-// example returns a correction with the original reading.
+// example returns the training example of a correction, with the original text and its confidence.
 func (j *Job) example(c Correction) TrainingExample {
 	e := TrainingExample{JobID: j.ID, UserID: j.User, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
 	evidence := j.Draft.Metadata.Evidence

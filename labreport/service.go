@@ -56,10 +56,9 @@ type Options struct {
 	// Retention is how long files are kept after a job's final state. Default 30
 	// days.
 	Retention time.Duration
-	// Deadline is how long reading may take altogether, after which the job fails.
-	// Default 15 min.
+	// Deadline is how long reading a job may take over all attempts, after which the job fails. Default 15 min.
 	Deadline time.Duration
-	// Tries is the number of attempts of a step. Default 3.
+	// Tries is the number of attempts of each step of a job, such as reading. Default 3.
 	Tries int
 	// Workers is the number of jobs that are read at a time. Default 1.
 	Workers int
@@ -70,7 +69,7 @@ type Options struct {
 	// Renderer draws the pages of a job for reviewers. Default: none; pictures of pages are then
 	// [healthlab.Unimplemented].
 	Renderer Renderer
-	// Idle is the interval of background work without jobs. Default 1 s.
+	// Idle is the pause between queries for due jobs while none is due. Default 1 s.
 	Idle time.Duration
 	// Accessed is called before each attempt to read the files of a job. After an error nothing is read, the
 	// attempt does not count, and the job is retried after its lease. Nil records nothing.
@@ -209,8 +208,9 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (
 	return i.Create(ctx, u)
 }
 
-// Create accepts a report. It returns at once; events and Get have the outcome. The same report twice makes two
-// jobs. The error is a [healthlab.RuleError] of the first failed check.
+// Create stores a report and its files, and returns before the report is read; events and [Service.Get] have the
+// outcome. The same report twice makes two jobs. The error of the first failed check is a [healthlab.RuleError], or a
+// [healthlab.InvalidError] without a file.
 func (i *Intake) Create(ctx context.Context, u Upload) (PublishedJob, error) {
 	s := i.s
 	has, err := s.users.HasUser(ctx, i.team, u.User)
@@ -315,8 +315,8 @@ const undeclared = "application/octet-stream"
 
 var declarable = []string{undeclared, "application/pdf", "image/jpeg", "image/jpg", "image/png"}
 
-// CheckFiles checks number, size and type of uploaded files and returns them with the types of their content. It
-// does not open them.
+// CheckFiles checks number, size and type of uploaded files and returns them with the types of their content. It does
+// not decode the files.
 func CheckFiles(files []File) ([]File, error) {
 	if len(files) == 0 {
 		var p healthlab.Problems
@@ -477,7 +477,7 @@ func (s *Service) stage(ctx context.Context, j Job) error {
 	return s.finish(ctx, j, at, Staged, func(j *Job) { j.DueAt, j.StartedAt = at, at }, EventJobCreated)
 }
 
-// read reads the report of a job.
+// read reads the report of a job, and completes the job, sends it to review, schedules a retry or fails it.
 func (s *Service) read(ctx context.Context, j Job) error {
 	if s.now().Sub(j.StartedAt) > s.opts.Deadline {
 		return s.fail(ctx, j, s.now(), ProcessingError)

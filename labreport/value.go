@@ -163,7 +163,7 @@ type shape uint8
 const (
 	noValue   shape = iota
 	number1         // a number, perhaps with a comparator
-	spanShape       // 0-5
+	spanShape       // two numbers: 0-5
 	titerShape
 	gradeShape
 	wordShape // a known word

@@ -33,7 +33,8 @@ type Candidate struct {
 	Score float64
 	// Clash reports whether the term is measured in another kind of unit than the row has.
 	Clash bool
-	// Guessed reports whether the specimen is not stated.
+	// Guessed reports whether the specimen is neither stated nor implied by the name, or the kind of blood may be
+	// another one than that of the term.
 	Guessed bool
 }
 

@@ -49,7 +49,8 @@ type TestReport struct {
 	Status string
 	// Control and OrderStatus are the fields of the order (ORC-1; ORC-25, else ORC-5).
 	Control, OrderStatus string
-	// At is when the results were reported or changed, and Reported the same as text; nil if unknown.
+	// At is when the results were reported or changed, and Reported is the same time as the report has it, with
+	// offset and precision; nil if unknown.
 	At       time.Time
 	Reported *labresult.TimestampWithOffset
 	// Parent is the result that led to the test; nil without one.

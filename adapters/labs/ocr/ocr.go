@@ -26,7 +26,7 @@ import (
 
 // Options adjusts an Engine. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Command is the program. Default "tesseract", found in the path.
+	// Command is the name or path of the program. Default "tesseract"; a name is looked up in PATH.
 	Command string
 	// Readability rates how well a page was read; higher is better. The page is read in several ways, and the best
 	// reading is used. Use [labreport.Reader.Readability]. Default: the number of words.
@@ -221,7 +221,7 @@ func (e *Engine) alone(ctx context.Context, work func() error) error {
 type try struct {
 	part float64 // size of the picture, as a share of the full size
 	psm  string  // tesseract's page segmentation mode
-	raw  bool    // with the lines of tables
+	raw  bool    // the lines of tables are not erased before
 }
 
 // Ways of reading a page, the best first. They make different mistakes: with mode 11, a value is read separately
