@@ -245,10 +245,10 @@ func parseOffset(s string) (offset int, written bool, err error) {
 	return offset, true, nil
 }
 
-// String returns the format of the HTTP API.
+// String returns t in the format of the HTTP API.
 func (t Time) String() string { return string(t.Append(nil)) }
 
-// Append appends the format of the HTTP API to b.
+// Append appends t in the format of the HTTP API to b.
 func (t Time) Append(b []byte) []byte {
 	u := t.UTC()
 	b = u.AppendFormat(b, "2006-01-02T15:04:05")
@@ -267,8 +267,8 @@ func (t Time) Append(b []byte) []byte {
 	return append(b, "+00:00"...)
 }
 
-// MarshalText returns the format of the HTTP API. A year outside 0001 to 9999 is [Invalid], because it could
-// not be parsed again.
+// MarshalText returns t in the format of the HTTP API. A year outside 0001 to 9999 is [Invalid], because the text
+// could not be parsed again.
 func (t Time) MarshalText() ([]byte, error) {
 	if err := t.checkYear(); err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (t Time) checkYear() error {
 	return nil
 }
 
-// MarshalJSON returns the format of the HTTP API in quotes, with the errors of MarshalText.
+// MarshalJSON returns t in the format of the HTTP API as a JSON string, with the errors of MarshalText.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if err := t.checkYear(); err != nil {
 		return nil, err

@@ -12,8 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// stacked reads results over several lines: a name above its value, alone or side by side with others, and names
-// that wrap around their values.
+// stacked reads results that are spread over several lines, beginning with line i: names above their values, and
+// names that wrap around their values. claimed is the set of lines that already belong to a result; stacked adds the
+// lines that it uses.
 func (d *document) stacked(i int, cols []column, claimed map[int]bool) []*parsed {
 	l := &d.lines[i]
 	// A row whose name is in the lines above and below it.
@@ -32,7 +33,8 @@ func (d *document) stacked(i int, cols []column, claimed map[int]bool) []*parsed
 	return d.tiles(i, cells, claimed)
 }
 
-// tiles reads names side by side with their values under them.
+// tiles reads line i, split into cells, as analyte names side by side, and the values from the four lines below.
+// claimed is the set of lines that already belong to a result; tiles adds the lines that it uses.
 func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed {
 	l := &d.lines[i]
 	known := 0
@@ -102,8 +104,9 @@ func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed
 	return out
 }
 
-// wrapped reads a line with a value and no name, whose name is half a line above and below it, or directly above
-// it.
+// wrapped reads line i as a row with a value and no name, whose name is in the line above, the line below, or both.
+// It returns nil if line i is no such row. claimed is the set of lines that already belong to a result; wrapped adds
+// the lines that it uses.
 func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 	l := &d.lines[i]
 	if len(l.tokens) == 0 || !hasRole(cols, rName) {
@@ -167,10 +170,10 @@ func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
 	return nil
 }
 
-// splitName reads a row whose name begins in the one or two lines above it: "Vitamin D," over "25-Hydroxy", "Low
-// Density" over "Lipoprotein". The lines are joined if the catalogue has the joined name. A line that other rows
-// need, or that is a name above another name, is a heading. It returns the index of the last line and claims all
-// lines.
+// splitName reads a row whose name begins in line i and ends one or two lines below: "Vitamin D," over "25-Hydroxy",
+// "Low Density" over "Lipoprotein". It joins the lines if the catalogue has the joined name and line i is not a
+// heading. It returns the row and the index of its last line, and adds its lines to claimed; nil and 0 if there is no
+// such row.
 func (d *document) splitName(i int, cols []column, claimed map[int]bool) (*parsed, int) {
 	if !d.namePart(i, claimed) {
 		return nil, 0
@@ -204,8 +207,8 @@ func (d *document) namePart(i int, claimed map[int]bool) bool {
 		loinc.SpecimenOf(l.text()) == loinc.NoSpecimen
 }
 
-// joinedRow reads a line as a row whose name begins in the lines above it; nil if the catalogue does not have
-// the joined name.
+// joinedRow reads line j as a row whose name begins with parts, the tokens of the lines above; nil if the catalogue
+// does not have the joined name or if parts is a heading.
 func (d *document) joinedRow(parts []token, j int, cols []column) *parsed {
 	l := &d.lines[j]
 	tokens := append(slices.Clone(parts), l.tokens...)
@@ -251,8 +254,8 @@ func (d *document) sameComponent(a, b string) bool {
 	return len(x) > 0 && len(y) > 0 && x[0].Term.Component == y[0].Term.Component
 }
 
-// headsRows reports whether the row of line i needs the text as a heading: the catalogue knows the name of the row with
-// the text before it, and not without it.
+// headsRows reports whether the row in line i needs the heading text as the first part of its name: the catalogue has
+// text followed by the row's name, and not the row's name alone.
 func (d *document) headsRows(text string, i int, cols []column) bool {
 	if i >= len(d.lines) {
 		return false
@@ -261,7 +264,8 @@ func (d *document) headsRows(text string, i int, cols []column) bool {
 	return p != nil && p.known < 0.8 && d.g.known(text+" "+p.text(rName)) > 0.8
 }
 
-// continues adds a line to the row above it as the second line of its range.
+// continues reads line i as the range of the row above, or as the second line of this range, and adds it to the row.
+// It reports whether it did. lastRow is the index of the last line of the row.
 func (d *document) continues(i, lastRow int, cols []column) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow > 3 {
 		return false
@@ -292,8 +296,9 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 	return false
 }
 
-// continuesName joins a line to the name of the row above it, if the catalogue has the joined name, and not the
-// first part alone with a better match. A unit at its end is that of the row.
+// continuesName reads line i as the second line of the name of the row above, and adds it to the row. It reports
+// whether it did. The catalogue must have the joined name, and must not match the first part better. A unit at the
+// end of line i becomes the unit of the row. lastRow is the index of the last line of the row.
 func (d *document) continuesName(i, lastRow int) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow != 1 {
 		return false
@@ -344,8 +349,8 @@ func (d *document) continuesName(i, lastRow int) bool {
 	return true
 }
 
-// nameCell returns the tokens of a row's name up to the end of its cell, including unread words; nil if the cell
-// contains another part of the row.
+// nameCell returns the tokens of a row's name up to the end of its cell, including words that belong to no field; nil
+// if the cell contains another field of the row.
 func (r *row) nameCell() []token {
 	for k, s := range r.p.pieces {
 		if s.role != rName {
@@ -369,8 +374,8 @@ func (r *row) nameCell() []token {
 	return nil
 }
 
-// cutName reports whether unread words follow the name in the same cell: "Bilirubin d1rekt" is another analyte
-// than bilirubin, and "Vitamin D 1,25" is not vitamin D.
+// cutName reports whether words that belong to no field follow the name in the same cell: "Bilirubin d1rekt" is
+// another analyte than bilirubin, and "Vitamin D 1,25" is not vitamin D.
 func (r *row) cutName() bool {
 	name := r.p.find(rName)
 	if len(r.nameToks) != len(name) {
@@ -393,7 +398,8 @@ func (r *row) cutName() bool {
 	return false
 }
 
-// panelName returns the text of a line without a value as a possible heading.
+// panelName returns the first cell of line i if it can be the heading of a panel: it has no value, and one of the
+// next four lines is a row, a table heading or a known analyte. It returns false for other lines.
 func (d *document) panelName(i int, cols []column) (string, bool) {
 	l := &d.lines[i]
 	cells := l.cells()
@@ -440,7 +446,7 @@ func (d *document) panelName(i int, cols []column) (string, bool) {
 	return "", false
 }
 
-// printsRange reports whether a text ends in a range: "Women: 13 - 150".
+// printsRange reports whether the tokens end in a range: "Women: 13 - 150".
 func (d *document) printsRange(tokens []token) bool {
 	for k := range tokens {
 		if b, ok := d.g.bounds(toPointAll(textOf(tokens[k:]), d.g.decimals)); ok && b.any() {
@@ -456,9 +462,9 @@ var reSpecimen = regexp.MustCompile(`(?i)^(?:specimen|sample|specimen type|sampl
 // reSite matches a line that states the body site of a specimen.
 var reSite = regexp.MustCompile(`(?i)^(?:source|specimen source|specimen|sample|site|body site|collection site|material|probe|entnahmeort|entnahmestelle|muestra|sitio|lugar|localizaci[oó]n|pr[eé]l[eè]vement|siège|site de pr[eé]l[eè]vement)\s*:`)
 
-// statesSpecimen records the specimen that a line states: that of the report before the first row, that of the
-// section after it. A title with a specimen counts only before the first row. It returns true if the line states
-// nothing else.
+// statesSpecimen records the specimen that line l states: before the first row as that of the report, later as that
+// of the section in. A title with a specimen counts only before the first row. It returns true if the line is only a
+// specimen statement.
 func (d *document) statesSpecimen(l *line, in *section) bool {
 	state := func(of loinc.Specimen) {
 		switch {

@@ -41,7 +41,8 @@ type span struct {
 	lowOpen, highOpen bool
 }
 
-// spanOf returns the numbers that a value can mean; false if they are not known.
+// spanOf returns the set of numbers that a value of type t can mean. It returns false if the value is neither a
+// number nor a range of numbers.
 func spanOf(t ValueType, value string) (span, bool) {
 	r, ok := refrange.Value(value)
 	if !ok || t != Numeric && t != RangeValue {
@@ -60,8 +61,8 @@ func spanOf(t ValueType, value string) (span, bool) {
 	return p, true
 }
 
-// RangeFlags reports whether a value is above or below its bounds. Nil means that there is no such bound, or
-// that the value does not decide it: ">500" may or may not be above 1100.
+// RangeFlags reports whether a value is above the upper bound or below the lower one. A flag is nil if the bounds
+// have no such end, or if the value can lie on both sides of it: ">500" may or may not be above 1100.
 func RangeFlags(t ValueType, value string, b Bounds) (above, below *bool) {
 	p, ok := spanOf(t, value)
 	if !ok {
@@ -184,7 +185,8 @@ func inWords(value, expected string) Interpretation {
 	return Abnormal
 }
 
-// wordKind returns the class of a value in words: negative and non-reactive are one class.
+// wordKind returns the class of a value in words, such as negative, which includes non-reactive. It returns false for
+// a text that has none.
 func wordKind(s string) (string, bool) {
 	s = strings.TrimSpace(refrange.PlainMarks(s))
 	if reTiter.MatchString(s) {

@@ -21,7 +21,7 @@ const (
 	rRange
 	rLow
 	rHigh
-	// roles that a row has at most once end here
+	// a row has each of the roles above at most once, and the roles below any number of times
 	rPrev
 	rCode
 	rNote
@@ -30,14 +30,14 @@ const (
 	roles
 )
 
-// headingRoles has the roles of columns by their names in the word files.
+// headingRoles maps the keys of the list "heading" in the word files (data/words) to the roles of columns.
 var headingRoles = map[string]role{"name": rName, "value": rValue, "outside": rOut, "flag": rFlag, "unit": rUnit, "range": rRange, "low": rLow, "high": rHigh,
 	"previous": rPrev, "code": rCode, "note": rNote, "date": rDate}
 
-// headWords are the words of column headings, without case and accents.
+// headWords maps column headings, in lower case without accents, to the roles of their columns.
 var headWords = wordsBy("heading", headingRoles)
 
-// headShapes are headWords in which similar letters and digits are equal.
+// headShapes is headWords with letters and digits that OCR confuses, such as O and 0, made equal.
 var headShapes = func() map[string]role {
 	out := map[string]role{}
 	for _, phrase := range slices.Sorted(maps.Keys(headWords)) {
@@ -98,8 +98,8 @@ func heading(l line) []column {
 	return withoutParents(cols)
 }
 
-// tableHeads reports whether the columns are those of a table of results, and decides which dated column is
-// current.
+// tableHeads reports whether cols are the headings of a table of results. If no column is named as the result, it
+// makes the column with the newest date the value column, and the other dated columns older results.
 func tableHeads(cols []column) bool {
 	has := map[role]int{}
 	for _, c := range cols {
@@ -224,8 +224,8 @@ func headPhrase(words []token) (role, int) {
 	return 0, 0
 }
 
-// columnOf returns the column at a horizontal position, and the distance from it in line heights; -1 if there
-// are no columns.
+// columnOf returns the index of the column nearest to the horizontal extent x0 to x1, and the distance from it in
+// line heights h; -1 if there are no columns.
 func columnOf(cols []column, x0, x1, h float64) (int, float64) {
 	best, bestCost := -1, math.Inf(1)
 	for i, c := range cols {
@@ -245,9 +245,9 @@ func columnOf(cols []column, x0, x1, h float64) (int, float64) {
 	return best, bestCost / max(h, 1e-9)
 }
 
-// valueAmongRanges reports whether the value of a row on a picture stands where most rows of the page have their
-// range, and no other row has its value. The value of such a row was not read, and a part of a range or of the
-// row beside it was taken for it.
+// valueAmongRanges reports, for a row from a picture, whether its value is where most other rows of the page have
+// their range, and no other row has its value. Then OCR missed the value, and the text in its field is a part of a
+// range or of another row.
 func (d *document) valueAmongRanges(r *row) bool {
 	value := r.p.find(rValue)
 	if !d.pages[r.p.line.page].Image || len(value) == 0 {

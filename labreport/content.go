@@ -18,7 +18,7 @@ var (
 	reUnitish = regexp.MustCompile(`^[A-Za-zµμ%\[{][A-Za-z0-9µμ%.*^\[\]{}'()]{0,14}/[A-Za-zµμ0-9][A-Za-z0-9µμ.,*^\[\]{}'()²³/]{0,14}$`)
 )
 
-// content returns how well the text of a part fits a role.
+// content scores how well the text of n tokens from i on fits role r; higher is better, impossible excludes the role.
 func (s *search) content(r role, i, n int) float64 {
 	tokens := s.l.tokens[i : i+n]
 	for _, t := range tokens {
@@ -41,8 +41,8 @@ func (s *search) content(r role, i, n int) float64 {
 	return v
 }
 
-// noFlag reports whether a text that looks like a flag belongs to its neighbour: the sign of a number, an hour,
-// or the start of a name ("Normal forms").
+// noFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number,
+// the letter of an hour, or the start of a name ("Normal forms").
 func (s *search) noFlag(i, n int) bool {
 	text := textOf(s.l.tokens[i : i+n])
 	var next string
@@ -61,8 +61,8 @@ func (s *search) noFlag(i, n int) bool {
 	return false
 }
 
-// byColumn returns how well an ambiguous text fits a role by its column: in a value column any short text is a
-// value, in a range column a range.
+// byColumn scores a text that fits no role by itself, by its column: in a value column any short text can be a value,
+// in a range column a range. It returns impossible for other roles and columns.
 func (s *search) byColumn(r role, tokens []token, text string) float64 {
 	n := len(tokens)
 	if r != rValue && r != rRange || !s.hasCol.has(r) {
@@ -90,7 +90,7 @@ func (s *search) byColumn(r role, tokens []token, text string) float64 {
 	return 0.2 + 0.2*float64(n)
 }
 
-// fit returns how well a text fits a role, without its position.
+// fit scores how well a text fits role r, whatever its position; higher is better, impossible excludes the role.
 func (s *search) fit(r role, tokens []token, text string) float64 {
 	n := len(tokens)
 	switch r {
@@ -320,7 +320,8 @@ func (s *search) valueContent(text string, n int) float64 {
 	return impossible
 }
 
-// reOtherMark is a number with a decimal comma.
+// reOtherMark matches a number that can only have a decimal comma: one, two or more than three digits follow the
+// comma.
 var reOtherMark = regexp.MustCompile(`^[<>]?\d+,(?:\d{1,2}|\d{4,})$`)
 
 var reReadable = regexp.MustCompile(`^\d+[.,]\d+$`)

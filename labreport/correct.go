@@ -79,7 +79,7 @@ const (
 
 var (
 	resultFields = []string{fieldName, fieldValue, fieldUnits, fieldRange, fieldPanel, fieldSpecimen, fieldMeans, fieldCode}
-	// setFields are the fields that cannot be cleared.
+	// setFields are the fields that a correction cannot set to nil.
 	setFields       = []string{fieldName, fieldValue, fieldSpecimen, fieldMeans, "gender"}
 	specimenValues  = []loinc.Specimen{loinc.Urine, loinc.Blood, loinc.CapillaryBlood, loinc.Stool, loinc.Saliva, loinc.OtherSpecimen, loinc.NoSpecimen}
 	interpretations = []Interpretation{Normal, Abnormal, Critical, Unclear}
@@ -210,7 +210,7 @@ func (c *Correction) checkChange(p *healthlab.Problems) {
 	}
 }
 
-// checkText checks the text of a field.
+// checkText adds to p the problems of v as the new text of a field. path leads to the text in the request.
 func checkText(p *healthlab.Problems, field, v string, path ...any) {
 	switch {
 	case v == "":
@@ -362,7 +362,8 @@ func (r *Reader) addedResult(row *AddedRow, decimals Decimals) Result {
 	return out
 }
 
-// result returns the result for a row that a person entered.
+// result returns the result for a row that a person entered. flag is the printed flag of the original result, empty
+// for an added one; decimals is the decimal mark of the reference range.
 func (r *Reader) result(row *AddedRow, flag string, decimals Decimals) Result {
 	raw := RawRow{Name: row.TestName, Value: row.Value, Unit: row.Units, Range: toPointAll(row.ReferenceRange, decimals), Panel: row.SourcePanelName,
 		Flag: flag, Specimen: row.SampleType}

@@ -22,7 +22,8 @@ type Metadata struct {
 
 	PatientFirstName *string `json:"patient_first_name"`
 	PatientLastName  *string `json:"patient_last_name"`
-	// Dates are YYYY-MM-DD if day, month and year are unambiguous, otherwise as printed.
+	// DOB, DateReported and DateCollected are YYYY-MM-DD if day, month and year are unambiguous, otherwise as
+	// printed.
 	DOB *string `json:"dob"`
 	// Gender is male, female or other; other also means unknown.
 	Gender         string  `json:"gender"`
@@ -30,25 +31,26 @@ type Metadata struct {
 	DateReported   *string `json:"date_reported"`
 	DateCollected  *string `json:"date_collected"`
 	SpecimenNumber *string `json:"specimen_number"`
-	// Evidence has the reading of every field that was found, by its JSON name.
+	// Evidence has the position and confidence of every field that was found, by its JSON name.
 	Evidence Evidence `json:"evidence"`
 }
 
-// Evidence has the place and confidence of each field of a result. The keys are the names of the fields in JSON:
-// "test_name", "value", "units", "reference_range", "interpretation" (the printed flag) and "source_panel_name".
+// Evidence has the position and confidence of each field of a result, or of [Metadata]. The keys are JSON names; for
+// a result "test_name", "value", "units", "reference_range", "interpretation" (the printed flag) and
+// "source_panel_name".
 type Evidence map[string]Reading
 
-// Reading is the place and confidence of one field.
+// Reading is where one field is on the page, and how sure its text is.
 type Reading struct {
 	// Page counts from 1.
 	Page int `json:"page"`
 	Box  Box `json:"box"`
-	// Confidence of the reading, 0 to 1. It covers the letters and their role in the row, not the LOINC code. A
-	// field of a picture has 0.9 or more only if two readings agree. docs/labreport.md lists how often readings
-	// are right.
+	// Confidence of the reading, 0 to 1. It covers the letters and their role in the row, not the LOINC code. A field
+	// of a picture has 0.9 or more only if two OCR passes agree. docs/labreport.md lists how often readings are
+	// right.
 	Confidence float64 `json:"confidence"`
-	// Alternatives are further readings of a value whose decimal point may be lost; the
-	// row needs review.
+	// Alternatives are further possible texts of a number whose decimal point may have been lost. A result with
+	// alternatives needs review.
 	Alternatives []string `json:"alternatives,omitempty"`
 }
 
@@ -57,12 +59,14 @@ type MatchStatus string
 
 // Match statuses. Nil means that matching was not possible.
 const (
-	// AutoMatch: the best candidate has at least 0.90, and 0.05 more than the second. Name, value and unit are
-	// read surely, and the specimen is stated or implied by the analyte.
+	// AutoMatch: the ConfidenceScore of the best candidate is at least 0.90 and at least 0.05 above that of the
+	// second. Name, value and unit were read with high confidence, and the specimen is stated or implied by the
+	// analyte.
 	AutoMatch MatchStatus = "auto_match"
-	// NeedsReview: the best candidate has at least 0.50.
+	// NeedsReview: the ConfidenceScore of the best candidate is at least 0.50, and a condition of AutoMatch is not
+	// met.
 	NeedsReview MatchStatus = "needs_review"
-	// NoMatch: no candidate has 0.50.
+	// NoMatch: no candidate has a ConfidenceScore of 0.50 or more.
 	NoMatch MatchStatus = "no_match"
 )
 
@@ -87,8 +91,8 @@ type Result struct {
 	Type *ValueType `json:"type"`
 	// Units is the printed unit; nil if there is none.
 	Units *string `json:"units"`
-	// ReferenceRange is the printed range. Its ends are numbers with all printed digits; nil means an open end,
-	// or not one range.
+	// ReferenceRange is the printed range; nil if there is none. MinReferenceRange and MaxReferenceRange are its ends
+	// with all printed digits. An end is nil if the range is open there, or if the text is not a single range.
 	ReferenceRange    *string      `json:"reference_range"`
 	MinReferenceRange *json.Number `json:"min_reference_range"`
 	MaxReferenceRange *json.Number `json:"max_reference_range"`

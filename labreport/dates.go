@@ -32,7 +32,7 @@ var months = func() map[string]time.Month {
 	return m
 }()
 
-// dayOrder is which of two small numbers in a date is the day.
+// dayOrder is whether the day or the month comes first in a date such as 01/02/2026.
 type dayOrder uint8
 
 const (
@@ -41,8 +41,9 @@ const (
 	monthFirst
 )
 
-// findDate returns the first date in a text in its published form, the printed text, and whether day and month
-// are certain.
+// findDate returns the first date in s. iso is the date as YYYY-MM-DD, or the printed text if day and month cannot be
+// told apart or the date is invalid. order decides for dates such as 01/02/2026. sure is false if iso is not
+// YYYY-MM-DD; all results are zero without a date.
 func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 	if m := reYMD.FindStringSubmatch(s); m != nil {
 		if d, ok := ymd(m[1], m[2], m[3]); ok {
@@ -113,8 +114,9 @@ func ymd(y, m, d string) (string, bool) {
 	return fmt.Sprintf("%04d-%02d-%02d", yy, mm, dd), true
 }
 
-// orderOf returns whether the dates of a document have the day first. A date with a number above 12 decides,
-// then the language of the labels, then the order in which the collection is shortly before the report.
+// orderOf returns whether the dates in texts have the day or the month first. Dates with a number above 12 decide,
+// then the language, then the order in which, in pairs of printed collection and report date, the collection is
+// shortly before the report.
 func orderOf(texts []string, language string, pairs [][2]string) dayOrder {
 	day, month := 0, 0
 	for _, t := range texts {

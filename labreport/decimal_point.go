@@ -57,8 +57,9 @@ func withPoint(value string, b Bounds, reference string) (string, bool) {
 	return mark + best, found
 }
 
-// DoubtfulNumbers returns the places of numbers on a picture that may have lost their decimal point, for an
-// extractor that reads a place again at a higher resolution. The boxes are those of the page's words.
+// DoubtfulNumbers returns the boxes of numbers on a picture that may have lost their decimal point, for an extractor
+// that runs OCR a second time on these areas at a higher resolution. The boxes are those of the page's words, not
+// those of the uploaded page.
 func (r *Reader) DoubtfulNumbers(p Page) []Box {
 	p.Original = nil
 	d := r.document([]Page{p})
@@ -73,8 +74,8 @@ func (r *Reader) DoubtfulNumbers(p Page) []Box {
 	return out
 }
 
-// otherReadings returns the alternatives of a value on a picture: the result of another reading of the place,
-// and the digits with a point.
+// otherReadings returns alternative texts of a value on a picture: what a second OCR of the same area gave, otherwise
+// the digits with the decimal point that the range suggests.
 func (d *document) otherReadings(r *row, value string) []string {
 	if !d.pages[r.p.line.page].Image {
 		return nil

@@ -23,8 +23,8 @@ func sniff(data []byte) string {
 	return ""
 }
 
-// Extractors is a [TextExtractor] that chooses an extractor by the type of the file. Do not change it during
-// use.
+// Extractors is a [TextExtractor] that uses, for each file, the extractor under the file's media type. Do not change
+// the map during use.
 type Extractors map[string]TextExtractor
 
 // Check implements [TextExtractor]. A type that is not in the map is
@@ -37,7 +37,7 @@ func (x Extractors) Check(ctx context.Context, file File) (int, error) {
 	return e.Check(ctx, file)
 }
 
-// Extract implements [TextExtractor].
+// Extract implements [TextExtractor]. A type that is not in the map is [healthlab.Unimplemented].
 func (x Extractors) Extract(ctx context.Context, file File, page func(Page) error) error {
 	e := x[file.Type]
 	if e == nil {
@@ -46,7 +46,8 @@ func (x Extractors) Extract(ctx context.Context, file File, page func(Page) erro
 	return e.Extract(ctx, file, page)
 }
 
-// Renderers is a [Renderer] that chooses a renderer by the type of the file. Do not change it during use.
+// Renderers is a [Renderer] that uses, for each file, the renderer under the file's media type. Do not change the map
+// during use.
 type Renderers map[string]Renderer
 
 // RenderPage implements [Renderer]. A type that is not in the map is [healthlab.Unimplemented].

@@ -17,7 +17,7 @@ import (
 // piece is a part of a line with its role.
 type piece struct {
 	role     role
-	from, to int // token positions
+	from, to int // the part is tokens[from:to] of the line
 }
 
 // parsed is the best reading of a line as one result.
@@ -25,7 +25,7 @@ type parsed struct {
 	line   *line
 	pieces []piece
 	score  float64
-	// known is how well the name matches the catalogue, 0 to 1.
+	// known is the likeness of the best catalogue term for the name, 0 to 1.
 	known float64
 	cols  []column
 }
@@ -60,8 +60,8 @@ func (p *parsed) inSecondResult(s piece) bool {
 	return c >= 0 && p.cols[c].second
 }
 
-// nameWithIndex returns the name with the word after it that would otherwise be a unit: "IgG index", "LDH
-// ratio". It returns nil if there is none.
+// nameWithIndex returns the tokens of the name and of a word after it that was read as a unit: "IgG index", "LDH
+// ratio". It returns nil if no such word follows.
 func (p *parsed) nameWithIndex() []token {
 	for k, s := range p.pieces[:len(p.pieces)-1] {
 		unit := p.pieces[k+1]
@@ -75,8 +75,8 @@ func (p *parsed) nameWithIndex() []token {
 	return nil
 }
 
-// twoValues reports whether the row has a further number or unit after the name, outside of the columns of older
-// results, codes and remarks.
+// twoValues reports whether a second number or unit follows the name, outside of the columns of older results, codes
+// and remarks.
 func (p *parsed) twoValues(d Decimals) bool {
 	named := false
 	for _, s := range p.pieces {
@@ -124,7 +124,7 @@ type roleSet uint16
 
 func (s roleSet) has(r role) bool { return s&(1<<r) != 0 }
 
-// known returns how well a name matches the catalogue exactly, 0 to 1.
+// known returns the likeness, 0 to 1, of the best catalogue term for a name; 0 if the likeness is less than 0.85.
 func (g *grammar) known(name string) float64 {
 	name = cleanName(name)
 	if name == "" {
@@ -159,7 +159,8 @@ type ranged struct {
 	ok bool
 }
 
-// nearly returns how well a name matches the catalogue, 0 to 1, even if it is slightly misread or misspelt.
+// nearly returns the likeness, 0 to 1, of the best catalogue term for a name, even if the name is misread or
+// misspelt. Unlike known it has no lower limit.
 func (g *grammar) nearly(name string) float64 {
 	if k := g.known(name); k > 0.8 {
 		return k
@@ -304,7 +305,8 @@ func (s *search) best(i, mask int) step {
 	return top
 }
 
-// order scores the order of the parts, if no heading defines the columns.
+// order returns 0, or a negative score if role r is unusual after the roles in the bit set mask, such as a name after
+// its value. A table column for a name, value, range or unit makes any order usual for that role.
 func (s *search) order(r role, mask int) float64 {
 	value, name := mask&(1<<rValue) != 0, mask&(1<<rName) != 0
 	switch r {
@@ -336,7 +338,7 @@ func (s *search) order(r role, mask int) float64 {
 	return 0
 }
 
-// score returns how well tokens i to i+n fit a role.
+// score returns how well the n tokens from i on fit role r, by their text, their column and the gaps around them.
 func (s *search) score(r role, i, n int) float64 {
 	known := &s.scores[(int(r)*len(s.l.tokens)+i)*mostTokens+n-1]
 	if known.done {
@@ -353,7 +355,7 @@ func (s *search) score(r role, i, n int) float64 {
 // crossing is the cost of a wide gap inside of a part, by role.
 var crossing = [roles]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}
 
-// gaps scores whether a part starts and ends where the cells of the line do.
+// gaps scores whether the n tokens from i on, as a part with role r, start and end where the cells of the line do.
 func (s *search) gaps(r role, i, n int) float64 {
 	v := 0.0
 	crossed := 0
@@ -419,7 +421,7 @@ func isMark(s string) bool {
 	return ok || strings.Trim(s, "•●■▪◦‣○·*>|-") == ""
 }
 
-// place scores the position of a part against the table's columns.
+// place scores the horizontal position of the n tokens from i on, as a part with role r, against the table's columns.
 func (s *search) place(r role, i, n int) float64 {
 	if len(s.cols) == 0 || r == rNote && !s.hasCol.has(rNote) {
 		return 0
@@ -502,7 +504,8 @@ func joinThousands(fields []string) []string {
 	return out
 }
 
-// repairNumber removes stray characters that OCR adds around a number. It never guesses a digit.
+// repairNumber removes stray characters that OCR adds around a number, and reports whether it did. It never changes a
+// digit.
 func repairNumber(s string, d Decimals) (string, bool) {
 	t := strings.Trim(s, "|'\"`_~°*.,:;[]{}()!\\ ")
 	if t == s || t == "" {

@@ -16,7 +16,7 @@ import (
 // JobID is the id of a parsing job.
 type JobID struct{ uuid.UUID }
 
-// Status is the status of a job in its published form. Clients must accept further ones.
+// Status is the status of a job, as the HTTP API spells it. Clients must accept further ones.
 type Status string
 
 // Statuses, in the order of a job's life.
@@ -98,7 +98,7 @@ func (e *TransitionError) Error() string {
 // Unwrap returns [healthlab.Precondition].
 func (e *TransitionError) Unwrap() error { return healthlab.Precondition }
 
-// PublishedJob is a job in answers and events.
+// PublishedJob is a job as HTTP responses and events contain it.
 type PublishedJob struct {
 	healthlab.Private
 
@@ -106,28 +106,28 @@ type PublishedJob struct {
 	// JobID is the same as ID.
 	JobID  JobID  `json:"job_id"`
 	Status Status `json:"status"`
-	// FailureReason is not null only if the job has failed. Clients must accept null there too.
+	// FailureReason is not null only if the job has failed. Clients must accept null for a failed job, too.
 	FailureReason *FailureReason `json:"failure_reason"`
 	// Data is not null only if the job is completed.
 	Data *Data `json:"data"`
-	// NeedsHumanReview is the value of the request, or true if a page was not read. IsReviewed is true after
-	// that review.
+	// NeedsHumanReview is the value of the request, or true if a page could not be read. IsReviewed is true after a
+	// person has approved or rejected the draft.
 	NeedsHumanReview bool `json:"needs_human_review"`
 	IsReviewed       bool `json:"is_reviewed"`
-	// Pages are the pages of all files in order; empty until the report is read.
+	// Pages are the pages of all files in order; empty until the files are read.
 	Pages []PublishedPage `json:"pages"`
-	// DataOmitted is present and true in an event whose data was too large; read the data with Get.
+	// DataOmitted is present and true in an event whose data was too large; [Service.Get] returns the data.
 	DataOmitted bool `json:"data_omitted,omitzero"`
 }
 
-// PageStatus is whether a page was read, in its published form. Clients must accept further ones.
+// PageStatus is whether a page was read, as the HTTP API spells it. Clients must accept further ones.
 type PageStatus string
 
 // Page statuses.
 const (
 	// PageRead is a page whose words were read, or a blank one.
 	PageRead PageStatus = "read"
-	// PageNotRead is a page with content that could not be read. No result is from it.
+	// PageNotRead is a page with content that could not be read. The data has no result from this page.
 	PageNotRead PageStatus = "not_read"
 )
 
@@ -182,10 +182,10 @@ type StoredFile struct {
 type Review struct {
 	healthlab.Private
 
-	// By is the host's name of the reviewer.
+	// By is the name of the reviewer, as the host gave it.
 	By string
 	At time.Time
-	// Approved reports whether the draft was accepted. Corrections changed it to Data; Data is nil without
+	// Approved reports whether the reviewer accepted the draft. Data is the draft with the corrections; nil without
 	// corrections.
 	Approved    bool
 	Corrections []Correction
@@ -199,7 +199,7 @@ func (j Job) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", j.ID.String()), slog.String("team", j.Team.String()), slog.String("status", string(j.Status)), slog.Int("files", len(j.Files)))
 }
 
-// Published returns the job as answers show it, with data only if it is completed.
+// Published returns the job as HTTP responses and events contain it, with data only if it is completed.
 func (j *Job) Published() PublishedJob {
 	p := PublishedJob{ID: j.ID, JobID: j.ID, Status: j.Status, NeedsHumanReview: j.NeedsHumanReview, IsReviewed: j.Review != nil,
 		Pages: make([]PublishedPage, j.Pages)}
@@ -223,7 +223,8 @@ func (j *Job) Published() PublishedJob {
 
 func (j *Job) corrected() bool { return j.Review != nil && len(j.Review.Corrections) > 0 }
 
-// move applies a trigger to the job.
+// move changes the status by a trigger, at the time at, and sets Tries to 0. It returns a [TransitionError] if the
+// status does not allow the trigger.
 func (j *Job) move(on Trigger, at time.Time) error {
 	to, ok := lifecycle.Next(variant(j.NeedsHumanReview), j.Status, on, struct{}{})
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// jobTable has the jobs. The first index is the creation; the second is set for jobs that count against the
+// jobTable has the jobs. The first index orders jobs by creation; the second is set for jobs that count against the
 // quota.
 var jobTable = store.Table[Job]{Name: "parsing_job", Row: func(j *Job) store.Row {
 	r := store.Row{
@@ -24,8 +24,8 @@ var jobTable = store.Table[Job]{Name: "parsing_job", Row: func(j *Job) store.Row
 	return r
 }}
 
-// jobFiles has the files of a job in a separate row, so that they are found after the user's encryption key was
-// deleted. It is due after the user was erased.
+// jobFiles has the files of a job in a row of its own, which is readable after the user's encryption key was deleted.
+// DueAt is set when the user is erased, so that the files are deleted.
 type jobFiles struct {
 	ID        JobID
 	Team      healthlab.TeamID
@@ -38,7 +38,7 @@ var filesTable = store.Table[jobFiles]{Name: "parsing_job_files", Row: func(f *j
 	return store.Row{Key: store.Key{Team: f.Team, ID: store.UUID(f.ID.UUID)}, Due: f.DueAt}
 }}
 
-// quotaTable has a row for each team with a quota. The insertion of a job locks it while it counts.
+// quotaTable has a row for each team with a quota. Inserting a job locks this row while it counts the team's jobs.
 var quotaTable = store.Table[quotaRow]{Name: "parsing_job_quota", Clear: true, Row: func(q *quotaRow) store.Row {
 	return store.Row{Key: store.Key{Team: q.Team, ID: "quota"}}
 }}
@@ -322,8 +322,8 @@ func (r rowStore) Claim(ctx context.Context, n int, lease time.Duration) ([]Job,
 	return out, err
 }
 
-// EraseJobs prepares the erasure of a user, in its transaction: the files of the user's jobs become due, so that
-// [Store.Claim] returns them for deletion. It reads no document of the person.
+// EraseJobs prepares the erasure of a user, in the transaction of the erasure: the files of the user's jobs become
+// due, so that [Store.Claim] returns them for deletion. It does not read the encrypted content of the jobs.
 func EraseJobs(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	got, err := tx.Read(store.Query{Key: store.Key{Table: jobTable.Name, User: user}, By: store.ByUser, Lock: store.Held, Bare: true})
 	if err != nil {

@@ -21,11 +21,11 @@ const (
 	fIgnore
 )
 
-// labelFields has the fields of labels by their names in the word files.
+// labelFields maps the keys of the list "label" in the word files (data/words) to the fields of the metadata.
 var labelFields = map[string]metaField{"name": fName, "first_name": fFirst, "last_name": fLast, "birth_date": fDOB, "sex": fSex, "collected": fCollected,
 	"reported": fReported, "specimen_number": fSpecimen, "laboratory": fLab, "other": fIgnore}
 
-// labelWords are the words of labels, without case and accents.
+// labelWords maps printed labels, in lower case without accents, to the fields that they announce.
 var labelWords = wordsBy("label", labelFields)
 
 // titleWords are words in titles of documents and their parts.

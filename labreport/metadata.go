@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// found is one field of the metadata with its place on the page and its confidence.
+// found is one field of the metadata with its position on the page and its confidence.
 type found struct {
 	text   string
 	tokens []token
@@ -57,7 +57,8 @@ func labelKey(t string) []string {
 	return strings.FieldsFunc(strings.ToLower(fold.Plain(t)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// readMeta collects metadata from all lines that are not results.
+// readMeta reads the metadata of a report from the lines that are not results. isRow reports whether line i is a
+// result.
 func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) Metadata {
 	m := metaReader{fields: map[metaField][]found{}, language: language}
 	var texts []string
@@ -134,8 +135,8 @@ func (m *metaReader) best(f metaField) []found {
 	return list
 }
 
-// readLine finds the labels of one line and their values: the rest of the cell, otherwise the next cell,
-// otherwise the cell below.
+// readLine finds the labels of lines[at] and their values: the rest of the cell, otherwise the next cell, otherwise
+// the cell below.
 func (m *metaReader) readLine(lines []line, at int) {
 	l := &lines[at]
 	type hit struct {
@@ -213,7 +214,8 @@ func (m *metaReader) readLine(lines []line, at int) {
 	}
 }
 
-// below returns the cell under a label.
+// below returns the cell of the next three lines after lines[at] that is under a label from x0 to x1; nil if there is
+// none.
 func below(lines []line, at int, x0, x1 float64) []token {
 	l := &lines[at]
 	for k := at + 1; k < len(lines) && k <= at+3; k++ {
@@ -257,8 +259,8 @@ func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
 	}
 }
 
-// strip reads a line of data without labels: "Ada Example | DOB 02/04/1988 | F | #S-1001". Such a line has a
-// birth date.
+// strip reads a line that has the patient's data without labels for each field: "Ada Example | DOB 02/04/1988 | F |
+// #S-1001". It ignores a line without a birth date.
 func (m *metaReader) strip(l *line) {
 	var parts [][]token
 	var part []token

@@ -23,7 +23,7 @@ type Box struct {
 	Height float64 `json:"height"`
 }
 
-// Word is a text without white space and its place on the page.
+// Word is a text without white space and its position on the page.
 type Word struct {
 	healthlab.Private
 
@@ -33,9 +33,9 @@ type Word struct {
 	Box Box
 	// Confidence is the confidence of the letters, 0 to 1. Text of a PDF has 1.
 	Confidence float64
-	// Votes is how many independent readings of the place gave this text; 0 counts as 1.
+	// Votes is how many independent OCR passes over this area gave this text; 0 counts as 1.
 	Votes int
-	// Alternative is the text of another reading of the same place; empty if it is the same.
+	// Alternative is a different text that another OCR pass over this area gave; empty if there is none.
 	Alternative string
 }
 
@@ -54,8 +54,8 @@ type Page struct {
 	// Unread reports whether the page has content that the extractor could not read: a picture without OCR, or
 	// one without a recognized word. A blank page is read.
 	Unread bool
-	// Original converts a box of this page to the uploaded page, for an extractor that straightens a picture.
-	// Nil means that they are the same. It must be pure.
+	// Original converts a box of this page to the page as uploaded, for an extractor that straightens a picture. Nil
+	// means that the boxes are the same. It must be a pure function.
 	Original func(Box) Box
 }
 
@@ -107,7 +107,7 @@ type Renderer interface {
 	RenderPage(ctx context.Context, file File, page, pixels int) (image.Image, error)
 }
 
-// token is a word, or a part of a word, in page units.
+// token is a word, or a part of a word, with its box in the unit of the page's width and height.
 type token struct {
 	text           string
 	x0, x1, y0, y1 float64
@@ -159,7 +159,7 @@ func (l line) cells() [][]token {
 	return out
 }
 
-// maxLevel is the greatest number of overlapping lines that are compared.
+// maxLevel is the greatest number of lines at the same height that are compared with a word.
 const maxLevel = 100
 
 // linesOf groups the words of a page into lines.

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// genderOf returns the gender of a printed sex.
+// genderOf converts a printed sex to male, female or other; empty if the word is unknown.
 func genderOf(s string) string {
 	f := fold.Words(s)
 	if len(f) == 0 {
@@ -73,7 +73,8 @@ var headingWords = words("person")
 
 var nameParticles = map[string]bool{"de": true, "van": true, "von": true, "der": true, "del": true, "la": true, "da": true, "di": true, "el": true, "al": true, "bin": true, "le": true, "dos": true, "den": true, "ter": true, "zu": true}
 
-// setName splits the patient's name into first and last.
+// setName splits the patient's name into first and last name, and passes them to set with the field of out, the JSON
+// name of the field, the position, the text and the confidence.
 func (m *metaReader) setName(set func(**string, string, found, string, float64), out *Metadata) {
 	first, last := m.best(fFirst), m.best(fLast)
 	if len(first) > 0 && len(last) > 0 {
@@ -102,8 +103,8 @@ func (m *metaReader) setName(set func(**string, string, found, string, float64),
 	set(&out.PatientLastName, "patient_last_name", n, l, conf)
 }
 
-// splitName returns the first and last names. A comma or capital letters decide, then known given names, then
-// the usual order.
+// splitName splits a person's name. A comma or a word in capitals decides which part is the last name, then known
+// given names, then the order first, last. conf is the confidence of the split, 0 to 1.
 func splitName(s string) (first, last string, conf float64) {
 	if before, after, ok := strings.Cut(s, ","); ok && strings.TrimSpace(after) != "" {
 		return dropInitial(strings.TrimSpace(after)), strings.TrimSpace(before), 0.97

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// FailureReason is why a report has no results, in its published form.
+// FailureReason is why a report has no results, as the HTTP API spells it.
 type FailureReason string
 
 // Failure reasons. Clients must accept further ones.
@@ -87,7 +87,7 @@ func (r *Reader) Readability(p Page) float64 {
 // pictures uses it to choose a dictionary.
 func (r *Reader) Language(p Page) string { return languageOf(linesOf(p, 0)) }
 
-// document is the state of reading one report.
+// document is the state while a Reader reads one report.
 type document struct {
 	g         grammar
 	pages     []Page
@@ -104,11 +104,11 @@ type document struct {
 	mixed     bool           // the report states several specimens
 	bothMarks bool           // both a point and a comma are used as decimal marks
 	shifted   map[int]bool   // pages whose numbers lost their decimal points
-	crossed   map[int]bool   // pages whose names stand beside the values of other rows
+	crossed   map[int]bool   // pages of which names are level with the values of other rows, as on a slanted picture
 	catalogue loinc.Catalogue
 }
 
-// row is one result while it is read.
+// row is one result of a report before it becomes a [Result].
 type row struct {
 	p        *parsed
 	at       int // index of the line
@@ -174,7 +174,7 @@ func (r *Reader) document(pages []Page) *document {
 	return d
 }
 
-// read processes the lines.
+// read finds table headings, panels and rows in the lines, and adds the rows to the document.
 func (d *document) read() {
 	var cols []column
 	in := section{line: -1, specimen: loinc.NoSpecimen}
@@ -312,7 +312,7 @@ func (d *document) clauses(l *line, cols []column) []*parsed {
 	return nil
 }
 
-// accept reports whether a parsed line is a result: its name or its unit must be known.
+// accept reports whether a parsed line is a result: the catalogue must know its name, or its unit must be known.
 func (d *document) accept(p *parsed, cols []column) bool {
 	name := cleanName(p.text(rName))
 	if name == "" || p.score < 2 {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// regions returns the lines of a page in reading order: the left column before the right one. A page is split
-// only if the halves are recognized better than the whole.
+// regions returns the lines of page p, number index of the document, in reading order: the left column before the
+// right one. The page is split into columns only if the columns give better results than the undivided page.
 func (d *document) regions(p Page, index int) []line {
 	lines := linesOf(p, index)
 	gutters := findGutters(lines, p.Width)
@@ -31,8 +31,8 @@ func (d *document) regions(p Page, index int) []line {
 	return best
 }
 
-// namesOnBothSides is a fast check before a page is split: are there lines whose left and right halves both
-// begin with a known analyte?
+// namesOnBothSides reports whether in at least two lines the parts left and right of the gutter both begin with a
+// known analyte. It is a fast check before cutLines.
 func (d *document) namesOnBothSides(lines []line, gutter float64) bool {
 	n := 0
 	for _, l := range lines {
@@ -148,7 +148,7 @@ func findGutters(lines []line, width float64) []float64 {
 	return out
 }
 
-// worth is how well lines are recognized as results of known analytes.
+// worth is how well lines can be read as results: the number of results and their total score.
 type worth struct {
 	rows  int
 	score float64

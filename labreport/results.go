@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// add makes a row from a parsed line.
+// add makes a row from parsed line number at in section in, and appends it to the rows of the document.
 func (d *document) add(p *parsed, at int, in section, cols []column) {
 	r := row{p: p, at: at, panel: in.name, panelLine: in.line, known: p.known, specimen: d.specimenFor(p, in)}
 	d.nameAndUnit(&r)
@@ -98,8 +98,8 @@ func (d *document) nameAndUnit(r *row) {
 	}
 }
 
-// chooseUnit decides the unit among those of the analyte. On a picture it resolves similar letters. A unit that
-// the analyte does not have is kept and marked as doubtful.
+// chooseUnit decides which of the units of the analyte the printed text means. On a picture it resolves letters that
+// OCR confuses. A unit that the analyte does not have stays and sets foreignUnit.
 func (d *document) chooseUnit(r *row) {
 	if r.unitText == "" {
 		d.unitInName(r)
@@ -136,8 +136,8 @@ func (d *document) chooseUnit(r *row) {
 	}
 }
 
-// withDigits returns a name from a picture with the digits of the names of its terms: a letter that looks like a
-// digit is that digit if a term has the word with it and none has it without ("HbAic").
+// withDigits corrects a name from a picture: a letter that looks like a digit becomes the digit if the name of a term
+// has the word with the digit and none has the word with the letter ("HbAic" becomes "HbA1c").
 func withDigits(name string, terms []*loinc.Term) string {
 	words := map[string]bool{}
 	for _, t := range terms {
@@ -174,8 +174,8 @@ func digitsOf(from, word string) string {
 	return string(out)
 }
 
-// unitInName removes a unit in parentheses from the end of a name. On a picture it may be misread, so that the
-// parser did not recognize it.
+// unitInName moves a unit in parentheses from the end of a name to the unit of the row. It does so only on a picture,
+// where the unit may be misread, so that the parser did not recognize it.
 func (d *document) unitInName(r *row) {
 	last := len(r.nameToks) - 1
 	if !d.g.image || last < 1 {
@@ -198,7 +198,7 @@ func (d *document) unitInName(r *row) {
 	r.unitToks, r.nameToks = r.nameToks[last:], r.nameToks[:last]
 }
 
-// termsOf returns the possible terms of a row, limited to its specimen if there are any.
+// termsOf returns the possible terms of a row: those of its specimen, or all if no term has its specimen.
 func (d *document) termsOf(r *row) []*loinc.Term {
 	specimen := loinc.NamedSpecimen(r.name)
 	if specimen == loinc.NoSpecimen {
@@ -217,7 +217,7 @@ func (d *document) termsOf(r *row) []*loinc.Term {
 	return all
 }
 
-// limits sets a range from two columns, one for each end.
+// limits sets the bounds of a row from the columns of lower and upper limits, if the row has no other range.
 func (d *document) limits(r *row) {
 	low, high := r.p.find(rLow), r.p.find(rHigh)
 	if len(low)+len(high) == 0 || r.bounds.any() {
@@ -253,7 +253,7 @@ var (
 	reNotReport = regexp.MustCompile(`(?i)\b(?:drinking water|tap water|trinkwasser|agua potable|eau potable|wasseranalyse|water quality|nutrition facts|per serving|nährwerte|información nutricional|valeurs nutritionnelles|invoice|rechnung|factura|facture|soil analysis|bodenanalyse|price list|preisliste|purchase order|receipt|quittung|waste ?water|quality control|qualitätskontrolle|control de calidad|contrôle de qualité)\b`)
 )
 
-// refuse decides whether the document is a lab report.
+// refuse returns why the document is not read as a lab report; empty if it is one.
 func (d *document) refuse() FailureReason {
 	if d.words == 0 {
 		if d.g.image {
@@ -316,7 +316,8 @@ func (d *document) measuredIn(r *row) bool {
 	})
 }
 
-// frame counts the kinds of labels that lab reports have and other documents do not.
+// frame counts the kinds of labels, such as birth date and collection date, that lab reports have and other documents
+// do not.
 func (d *document) frame() int {
 	kinds := map[metaField]bool{}
 	for i := range d.lines {
@@ -339,7 +340,7 @@ func (d *document) frame() int {
 	return n
 }
 
-// data returns the extracted data in its published form.
+// data returns the extracted results and metadata.
 func (d *document) data() Data {
 	out := Data{Results: make([]Result, 0, len(d.rows))}
 	out.Metadata = readMeta(d.lines, d.pages, func(i int) bool { return d.isRow[i] }, d.language)
@@ -361,7 +362,8 @@ func (d *document) data() Data {
 
 var reAmbiguous = regexp.MustCompile(`^[<>=]*[1-9]\d{0,2}[.,]\d{3}$`)
 
-// result returns one row in its published form.
+// result converts row r, of which raw is the text as printed, to a Result. It returns false if the row has no name or
+// no value.
 func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
 	if ok {
@@ -376,7 +378,8 @@ func (d *document) result(r *row, raw RawRow) (Result, bool) {
 	return res, ok
 }
 
-// withoutDoubtfulFlags keeps only the printed flag if the value, the unit or the range was not read surely.
+// withoutDoubtfulFlags removes the flags that follow from the value, the unit and the range, unless all three were
+// read with high confidence. The printed flag alone then decides the interpretation.
 func (res *Result) withoutDoubtfulFlags(printed string) {
 	if res.Evidence.allSure(flagSure, "value", "units", "reference_range") {
 		return
@@ -400,7 +403,8 @@ func (e Evidence) sure(least float64) bool {
 	return e.allSure(least, "value", "units", "test_name")
 }
 
-// allSure reports whether each field was read with the least confidence and without alternatives.
+// allSure reports whether each of the fields has at least this confidence and no alternatives. A field that is not in
+// the Evidence counts as sure.
 func (e Evidence) allSure(least float64, fields ...string) bool {
 	for _, field := range fields {
 		got, ok := e[field]
@@ -417,8 +421,8 @@ func (res *Result) review(least float64) {
 	}
 }
 
-// nameConfidence returns the confidence of a row's name. The value of a broken row is text that may belong to
-// the name.
+// nameConfidence returns the confidence of a row's name. picture reports whether the page was read by OCR; broken
+// reports whether the text in the value field may be a part of the name.
 func (r *row) nameConfidence(picture, broken bool) float64 {
 	switch {
 	case r.cutName() || broken:
@@ -433,7 +437,7 @@ func (r *row) nameConfidence(picture, broken bool) float64 {
 	return 0.82
 }
 
-// evidence returns the place and confidence of each field.
+// evidence returns the position and confidence of each field. match is the score of the best LOINC candidate, 0 to 1.
 func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	page := d.pages[r.p.line.page]
 	e := Evidence{}
@@ -508,7 +512,8 @@ func agreed(tokens []token) bool {
 	return !slices.ContainsFunc(tokens, func(t token) bool { return t.votes < 2 })
 }
 
-// valueConfidence returns the confidence of a value.
+// valueConfidence returns the confidence of a row's value, 0 to 1. known reports whether the catalogue knows the
+// analyte.
 func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	value := 0.98
 	switch valueShape(r.value, d.g.decimals) {
@@ -575,8 +580,9 @@ func contradicts(r *row, res *Result) bool {
 	return (m == Abnormal || m == Critical) && in || m == Normal && out
 }
 
-// plausible returns a lower confidence for a number from a picture that is far outside of its range, printed or
-// published.
+// plausible returns the highest confidence that a value can have: 0.6 for a number from a picture that is more than
+// six times outside of its range, otherwise 1. Without a printed range the usual range of the analyte is used (see
+// usualRange).
 func (d *document) plausible(r *row, res *Result) float64 {
 	if !d.pages[r.p.line.page].Image || *res.Type != Numeric {
 		return 1

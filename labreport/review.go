@@ -40,11 +40,11 @@ type JobReview struct {
 	healthlab.Private
 
 	JobSummary
-	// Draft is the extracted data with the place and confidence of each field; nil until the report is read.
+	// Draft is the extracted data with the position and confidence of each field; nil until the report is read.
 	Draft *Data `json:"draft"`
 	// Corrections are those of the review; never nil.
 	Corrections []Correction `json:"corrections"`
-	// Data is the published data: nil until the job is completed.
+	// Data is the data that clients get, with the corrections; nil until the job is completed.
 	Data *Data `json:"data"`
 }
 
@@ -60,7 +60,7 @@ type TrainingExample struct {
 	Correction Correction       `json:"correction"`
 	// Read is the original text of a changed field; nil if it was not read.
 	Read *string `json:"read"`
-	// Reading is the place and confidence of the field; nil if it was not read.
+	// Reading is the position and confidence of the field; nil if it was not read.
 	Reading *Reading `json:"reading"`
 	// Draft is the whole original result; nil for added results and for metadata.
 	Draft *Result `json:"draft"`
@@ -68,9 +68,9 @@ type TrainingExample struct {
 
 // JobsQuery selects jobs for reviewers.
 type JobsQuery struct {
-	// Status keeps jobs with one of these statuses; empty means any.
+	// Status restricts the list to jobs with one of these statuses; empty means any.
 	Status []Status
-	// User, if not zero, keeps the jobs of one user.
+	// User, if not zero, restricts the list to the jobs of this user.
 	User healthlab.UserID
 	// Cursor is the Next of an earlier page; empty for the first page.
 	Cursor string
@@ -91,7 +91,7 @@ func (p ListPosition) cursor() string {
 	return strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + "." + p.ID.String()
 }
 
-// placeOf parses a cursor.
+// placeOf parses the cursor of a list of jobs. It returns Invalid if the cursor is malformed or empty.
 func placeOf(cursor string) (ListPosition, error) {
 	at, id, _ := strings.Cut(cursor, ".")
 	micro, err1 := strconv.ParseInt(at, 10, 64)
@@ -268,7 +268,8 @@ func checkReviewer(by string) (p healthlab.Problems) {
 	return p
 }
 
-// decide records a person's decision.
+// decide applies the trigger on to a job in review, and stores the decision that review returns for the job. An error
+// of review is returned, and nothing is stored.
 func (s *Service) decide(ctx context.Context, team healthlab.TeamID, id JobID, on Trigger, review func(*Job) (Review, error)) (PublishedJob, error) {
 	at, event := s.now(), s.opts.NewID()
 	j, err := s.job(ctx, team, id) // the job of a deleted user is not found
@@ -323,7 +324,7 @@ func (s *Service) Examples(ctx context.Context, team healthlab.TeamID, each func
 	}
 }
 
-// example returns a correction with the original reading.
+// example returns the training example of a correction, with the original text and its confidence.
 func (j *Job) example(c Correction) TrainingExample {
 	e := TrainingExample{JobID: j.ID, UserID: j.User, ReviewedBy: j.Review.By, ReviewedAt: healthlab.At(j.Review.At), Correction: c}
 	evidence := j.Draft.Metadata.Evidence

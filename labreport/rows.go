@@ -32,8 +32,8 @@ type RawReport struct {
 // RawRow is one printed result. A row without a name or a value is ignored.
 type RawRow struct {
 	Name, Value string
-	// Type is the value type that the extractor recognized; empty means that the value decides. Numeric is used
-	// only if the value is a number.
+	// Type is the value type that the extractor recognized; empty means that the type is derived from the value.
+	// Numeric is used only if the value is a number.
 	Type ValueType
 	// Unit, Range, Panel and Flag are as printed; empty if there is none.
 	Unit, Range, Panel, Flag string
@@ -42,7 +42,7 @@ type RawRow struct {
 	Low, High *json.Number
 	// Specimen is the specimen; empty if the row does not state it.
 	Specimen loinc.Specimen
-	// Evidence has the places of the fields. It may be nil.
+	// Evidence has the positions and confidences of the fields. It may be nil.
 	Evidence Evidence
 }
 
@@ -86,8 +86,8 @@ func (r *Reader) Complete(raw RawReport) Data {
 	return d
 }
 
-// reviewTwins removes the match of a code that two results with different ranges share, because one of them is
-// of another specimen or analyte.
+// reviewTwins sets NeedsReview on two automatic matches of one code whose reference ranges differ, because one of the
+// results is probably of another specimen or analyte.
 func reviewTwins(all []Result) {
 	first := map[string]int{}
 	for i := range all {
@@ -130,7 +130,8 @@ func (r *RawRow) bounds(decimals Decimals) Bounds {
 	return b
 }
 
-// finish returns the result of a row. best is the score of its best LOINC candidate.
+// finish returns the result of a row. best is the score of its best LOINC candidate, 0 without one. ok is false if
+// the row has no name or no value.
 func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decimals Decimals) (res Result, best float64, ok bool) {
 	if raw.Value == "" || raw.Name == "" {
 		return Result{}, 0, false
@@ -175,7 +176,7 @@ func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decima
 	return res, best, true
 }
 
-// typeOf returns the type of a row's value, and the value in its published form.
+// typeOf returns the type of a row's value, and the value as [Result] has it.
 func typeOf(raw RawRow, decimals Decimals) (ValueType, string) {
 	printed := toPointAll(raw.Value, decimals)
 	typ, value := TypeOf(printed, raw.Unit)
@@ -186,7 +187,7 @@ func typeOf(raw RawRow, decimals Decimals) (ValueType, string) {
 	return typ, value
 }
 
-// asPrinted returns an end of a range with its printed digits.
+// asPrinted returns the end of a range with the digits that text, the printed range, has for it; nil for a nil end.
 func asPrinted(end *float64, text string) *json.Number {
 	if end == nil {
 		return nil
@@ -205,7 +206,7 @@ func asPrinted(end *float64, text string) *json.Number {
 // reDecimal matches a JSON number without a sign.
 var reDecimal = regexp.MustCompile(`(?:0|[1-9]\d*)(?:\.\d+)?`)
 
-// maxMatches is the number of published candidates.
+// maxMatches is the largest number of LOINC candidates of a [Result].
 const maxMatches = 5
 
 func matchOf(t *loinc.Term, score float64) Match {
@@ -213,7 +214,7 @@ func matchOf(t *loinc.Term, score float64) Match {
 	return Match{LoincCode: t.Code, LoincName: t.Name, DisplayName: t.Display, Aliases: append([]string{}, names...), ConfidenceScore: round2(score)}
 }
 
-// match sets the published candidates.
+// match sets LoincMatches and LoincMatchStatus. It returns the score of the best candidate, 0 without one.
 func (res *Result) match(candidates []loinc.Candidate, q loinc.Question) (best float64) {
 	res.LoincMatches = []Match{}
 	for i, c := range candidates {
@@ -237,7 +238,8 @@ func (res *Result) match(candidates []loinc.Candidate, q loinc.Question) (best f
 	return best
 }
 
-// describe sets the fields that follow from the name and the best candidate.
+// describe sets specimen, kind and sensitivity, which follow from the name and from the best candidate, whose score
+// is best.
 func (res *Result) describe(raw RawRow, candidates []loinc.Candidate, best float64) {
 	specimen := loinc.NamedSpecimen(raw.Name)
 	if specimen == loinc.NoSpecimen {

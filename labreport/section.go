@@ -32,7 +32,8 @@ var bloodPanels = fold.Set(`cbc haemogram hemogram hemogramme lipid lipide lipid
 	electrolyte elektrolyte electrolito liver leber leberwerte hepatic hepatico hepatique hepatogramme thyroid schilddruse schilddrusenwerte tiroide tiroideo tiroidea thyroide thyroidien
 	coagulation gerinnung coagulacion hemostase hemostasia vitamin vitamine iron eisenstoffwechsel anemia hormone hormone serology serologie serologia renal nierenwerte tumor`)
 
-// subsections are words in headings inside of a section of another specimen.
+// subsections are words in headings, such as "Microscopy" in a urinalysis, of parts of a section. Such a part has the
+// specimen of the section.
 var subsections = fold.Set(`microscopic microscopy microscopica microscopico microscopique mikroskopie mikroskopisch sediment sedimento sedimentbefund chemical chemistry chemisch chimique quimico quimica
 	chimie physical macroscopic macroscopy makroskopisch macroscopique macroscopico fisico physique dipstick strip teststreifen cell zellzahl celulas cellule cytology cytologie zytologie citologia differential
 	differenzierung examination exam examen untersuchung`)
@@ -44,7 +45,8 @@ type section struct {
 	specimen loinc.Specimen
 }
 
-// under returns the section of a heading that follows section s.
+// under returns the section that begins with a heading in the given line. A heading inside of section s, such as
+// "Microscopy", takes the specimen of s.
 func (s section) under(heading string, line int) section {
 	next := section{heading, line, specimenIn(heading)}
 	words := loinc.Key(heading)
@@ -107,11 +109,11 @@ func inferSpecimens(c loinc.Catalogue, rows []*RawRow) {
 	}
 }
 
-// shown counts the rows whose analyte is measured in only one specimen.
+// shown counts, in total and by panel, the rows whose analyte is measured only in blood, or only in urine.
 type shown struct {
 	panel   map[string]int
 	all     int
-	foreign bool // some row is of another specimen
+	foreign bool // a row of the report is of another specimen
 }
 
 func (s *shown) row(panel string) {

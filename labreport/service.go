@@ -38,7 +38,7 @@ type Settings struct {
 	HumanReview bool
 }
 
-// attemptTimeout is how long one attempt may take.
+// attemptTimeout is how long one call of [Service.Step] may take.
 const attemptTimeout = 4 * time.Minute
 
 // Options adjusts a Service. Environment is required; every other field that is zero means its default.
@@ -56,10 +56,9 @@ type Options struct {
 	// Retention is how long files are kept after a job's final state. Default 30
 	// days.
 	Retention time.Duration
-	// Deadline is how long reading may take altogether, after which the job fails.
-	// Default 15 min.
+	// Deadline is how long reading a job may take over all attempts, after which the job fails. Default 15 min.
 	Deadline time.Duration
-	// Tries is the number of attempts of a step. Default 3.
+	// Tries is the number of attempts of each step of a job, such as reading. Default 3.
 	Tries int
 	// Workers is the number of jobs that are read at a time. Default 1.
 	Workers int
@@ -70,7 +69,7 @@ type Options struct {
 	// Renderer draws the pages of a job for reviewers. Default: none; pictures of pages are then
 	// [healthlab.Unimplemented].
 	Renderer Renderer
-	// Idle is the interval of background work without jobs. Default 1 s.
+	// Idle is the pause between queries for due jobs while none is due. Default 1 s.
 	Idle time.Duration
 	// Accessed is called before each attempt to read the files of a job. After an error nothing is read, the
 	// attempt does not count, and the job is retried after its lease. Nil records nothing.
@@ -209,8 +208,9 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, u Upload) (
 	return i.Create(ctx, u)
 }
 
-// Create accepts a report. It returns at once; events and Get have the outcome. The same report twice makes two
-// jobs. The error is a [healthlab.RuleError] of the first failed check.
+// Create stores a report and its files, and returns before the report is read; events and [Service.Get] have the
+// outcome. The same report twice makes two jobs. The error of the first failed check is a [healthlab.RuleError], or a
+// [healthlab.InvalidError] without a file.
 func (i *Intake) Create(ctx context.Context, u Upload) (PublishedJob, error) {
 	s := i.s
 	has, err := s.users.HasUser(ctx, i.team, u.User)
@@ -279,7 +279,7 @@ const afterTimeout = 3 * time.Second
 // keepTimeout is how long storing the files of a job may take.
 const keepTimeout = 2 * time.Minute
 
-// keep stores a file of a job.
+// keep writes a file of a job to the BlobStore under key.
 func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) error {
 	ctx, stop := context.WithTimeout(ctx, keepTimeout/MaxFiles)
 	defer stop()
@@ -290,7 +290,8 @@ func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) err
 	return unavailable(err)
 }
 
-// enter counts the team's running uploads.
+// enter counts a new upload of the team. It returns Exhausted if the team has too many uploads in progress; otherwise
+// the caller must call leave.
 func (s *Service) enter(team healthlab.TeamID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,8 +315,8 @@ const undeclared = "application/octet-stream"
 
 var declarable = []string{undeclared, "application/pdf", "image/jpeg", "image/jpg", "image/png"}
 
-// CheckFiles checks number, size and type of uploaded files and returns them with the types of their content. It
-// does not open them.
+// CheckFiles checks number, size and type of uploaded files and returns them with the types of their content. It does
+// not decode the files.
 func CheckFiles(files []File) ([]File, error) {
 	if len(files) == 0 {
 		var p healthlab.Problems
@@ -437,7 +438,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Step runs the next step of a claimed job. [Service.Run] calls it; a host with its own loop may call it too.
+// Step runs the next step of a job that [Store.Claim] returned. [Service.Run] calls it; a host with its own loop may
+// call it too.
 func (s *Service) Step(ctx context.Context, j Job) error {
 	ctx, stop := context.WithTimeout(ctx, attemptTimeout)
 	defer stop()
@@ -452,7 +454,8 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	return nil
 }
 
-// stage checks that all files are stored.
+// stage checks that all files of a new job are stored completely, and starts the job, or schedules a retry if they
+// are not.
 func (s *Service) stage(ctx context.Context, j Job) error {
 	var fault error
 	for _, f := range j.Files {
@@ -474,7 +477,7 @@ func (s *Service) stage(ctx context.Context, j Job) error {
 	return s.finish(ctx, j, at, Staged, func(j *Job) { j.DueAt, j.StartedAt = at, at }, EventJobCreated)
 }
 
-// read reads the report of a job.
+// read reads the report of a job, and completes the job, sends it to review, schedules a retry or fails it.
 func (s *Service) read(ctx context.Context, j Job) error {
 	if s.now().Sub(j.StartedAt) > s.opts.Deadline {
 		return s.fail(ctx, j, s.now(), ProcessingError)
@@ -547,7 +550,8 @@ func (s *Service) understand(ctx context.Context, pages []Page) (data Data, reas
 	return data, reason, nil
 }
 
-// reasonFor converts an error of the extractor to the published reason; final means that a retry would not help.
+// reasonFor converts an error of the extractor to the reason for which the job fails. final reports whether a retry
+// would not help.
 func reasonFor(err error, fileType string) (reason FailureReason, final bool) {
 	var broken *healthlab.RuleError
 	switch {
@@ -621,7 +625,8 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 	}
 }
 
-// finish applies a trigger to a job and sends the event.
+// finish applies a trigger and edit to the stored job, and writes an event of each type in names, in one transaction.
+// It does nothing if another process has already applied the trigger.
 func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, edit func(*Job), names ...string) error {
 	ids := make([]uuid.UUID, len(names))
 	for i := range ids {
@@ -652,7 +657,8 @@ func (s *Service) finish(ctx context.Context, j Job, at time.Time, on Trigger, e
 	return nil
 }
 
-// fail fails a job. A failure of storing files sends both events, so that a subscriber of either receives one.
+// fail sets the status Failed with a reason. If storing the files failed, it sends the created event as well as the
+// updated event, so that a subscriber of either receives one.
 func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	on, names := ReadingFailed, []string{EventJobUpdated}
 	if j.Status == UploadPending {
@@ -664,7 +670,7 @@ func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureR
 	}, names...)
 }
 
-// again records a failed attempt and schedules a retry, or gives up.
+// again records a failed attempt and schedules a retry. After the last attempt it fails the job with the reason.
 func (s *Service) again(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	if j.Tries+1 >= s.opts.Tries {
 		return s.fail(ctx, j, at, reason)

@@ -16,7 +16,8 @@ import (
 //go:embed data/usual_ranges.csv
 var usualText string
 
-// usualRange is a published range of healthy adults in a unit. A nil end is open.
+// usualRange is the reference range of healthy adults from the embedded table, for a unit. It only decides whether
+// numbers on a picture have lost or moved their decimal points. A nil end is open.
 type usualRange struct {
 	unit ucum.Unit
 	Bounds
@@ -39,7 +40,7 @@ var usualRanges = sync.OnceValue(func() map[string][]usualRange {
 	return out
 })
 
-// readUsual parses ranges by the key of their term.
+// readUsual parses the embedded table of usual ranges. The keys of the result are those of usualKey.
 func readUsual(r io.Reader) (map[string][]usualRange, error) {
 	out := map[string][]usualRange{}
 	var wrong error
@@ -67,7 +68,8 @@ func readUsual(r io.Reader) (map[string][]usualRange, error) {
 	return out, err
 }
 
-// usual returns the published range of the possible terms of a row, in the unit of the row.
+// usual returns the usual range of the first possible term of a row that has one, converted to the unit of the row.
+// It returns false if no term has one.
 func (d *document) usual(r *row) (Bounds, bool) {
 	if r.unit.UCUM == "" {
 		return Bounds{}, false
@@ -93,7 +95,8 @@ func (d *document) usual(r *row) (Bounds, bool) {
 	return Bounds{}, false
 }
 
-// rangeOf returns the printed range of a row and its text. A row on which none was read has the published one.
+// rangeOf returns the printed range of a row and its text with decimal points. If no range was read, it returns the
+// usual range of the analyte.
 func (d *document) rangeOf(r *row) (b Bounds, text string) {
 	if r.bounds.any() {
 		return r.bounds, toPointAll(r.reference, d.g.decimals)
@@ -107,18 +110,18 @@ func (d *document) rangeOf(r *row) (b Bounds, text string) {
 	return b, text
 }
 
-// rangeSize compares the size of a printed range with the published one.
+// rangeSize is how the size of a printed range compares with that of the usual range of the analyte.
 type rangeSize int
 
 const (
 	usualSize    rangeSize = iota
-	otherPlaces            // larger by a power of ten: decimal points were lost or moved
+	otherPlaces            // larger or smaller by a power of ten: decimal points were lost or moved
 	farFromUsual           // larger or smaller, and not by a power of ten
 )
 
-// sizeOf compares a printed range with the published one of the analyte, and returns by how many places the
-// decimal points must move to the left. Ranges of laboratories differ by less than a factor of two and a half; a
-// single limit may differ more.
+// sizeOf compares a printed range with the usual range of the analyte, and returns by how many digits the decimal
+// points must move to the left (negative: to the right). Ranges of laboratories differ by less than a factor of two
+// and a half; a range with one end may differ more.
 func sizeOf(printed, usual Bounds) (rangeSize, int) {
 	var ratios []float64
 	for _, end := range [][2]*float64{{printed.Low, usual.Low}, {printed.High, usual.High}} {
@@ -152,7 +155,8 @@ func sizeOf(printed, usual Bounds) (rangeSize, int) {
 	return usualSize, 0
 }
 
-// misplaced compares the printed range of a row on a picture with the published one of the analyte.
+// misplaced compares the printed range of a row on a picture with the usual range of the analyte, as sizeOf does.
+// Rows of other pages, and rows without a range, have the usualSize.
 func (d *document) misplaced(r *row) (rangeSize, int) {
 	if !d.pages[r.p.line.page].Image || !r.bounds.any() || valueShape(r.value, d.g.decimals) != number1 {
 		return usualSize, 0
@@ -174,7 +178,8 @@ func (d *document) crossedSheets() map[int]bool {
 	return d.sheetsWithMany(func(r *row) bool { return r.foreignUnit }, func(r *row) bool { return d.pages[r.p.line.page].Image })
 }
 
-// sheetsWithMany returns the pages on which at least two rows, and a quarter of the rows that count, are suspect.
+// sheetsWithMany returns the pages on which at least two rows, and at least a quarter of the rows for which counts is
+// true, are suspect.
 func (d *document) sheetsWithMany(suspect, counts func(r *row) bool) map[int]bool {
 	rows, found, out := map[int]int{}, map[int]int{}, map[int]bool{}
 	for i := range d.rows {
@@ -219,9 +224,9 @@ func movePoints(s string, places int) string {
 	})
 }
 
-// doubtShifted lowers the confidence of a range that is far from the published one, and of the value unless only
-// the value has kept its point. It adds the readings with a moved point as alternatives. On a page with many
-// such rows no number is sure.
+// doubtShifted lowers the confidence of the range and the value of a row if the printed range is far from the usual
+// range of the analyte, and adds the numbers with a moved decimal point as alternatives. The value is not changed if
+// only the range has lost its point. On a page with many such rows the confidence of every number is lowered.
 func (d *document) doubtShifted(r *row, e Evidence) {
 	size, places := d.misplaced(r)
 	sheet := d.shifted[r.p.line.page] && valueShape(r.value, d.g.decimals) == number1

@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/refrange"
 )
 
-// ValueType is the class of a value in its published form.
+// ValueType is the class of a value, as the HTTP API spells it.
 type ValueType string
 
 // Value types. The first matching one is used, in this order.
@@ -28,7 +28,7 @@ const (
 type Decimals uint8
 
 const (
-	// Undecided means that no number decides; numbers are read with a point.
+	// Undecided means that the texts have no unambiguous number; numbers are then read with a point.
 	Undecided Decimals = iota
 	// Point is a document with numbers such as 1,234.5.
 	Point
@@ -48,9 +48,8 @@ var (
 	reGrade    = regexp.MustCompile(`^(?:[1-4]\s?\+|\+{1,4}|\(\+\)|\+/-|\+\s?/\s?-|\+[1-4]|[-–]{1,3}|\(-\))$`)
 )
 
-// TypeOf returns the type of a value and the value as it is published: commas that
-// only group digits are removed from numbers. unit is the printed unit, which decides
-// whether 12:30 is a duration.
+// TypeOf returns the type of a value, and the value as [Result] has it: commas that group digits are removed from
+// numbers. unit is the printed unit, which decides whether 12:30 is a duration.
 func TypeOf(value, unit string) (ValueType, string) {
 	v := strings.Join(strings.Fields(value), " ")
 	switch {
@@ -164,7 +163,7 @@ type shape uint8
 const (
 	noValue   shape = iota
 	number1         // a number, perhaps with a comparator
-	spanShape       // 0-5
+	spanShape       // two numbers: 0-5
 	titerShape
 	gradeShape
 	wordShape // a known word

@@ -76,7 +76,8 @@ func wordsBy[K any](list string, keys map[string]K) map[string]K {
 
 func words(list string) map[string]bool { return wordsBy(list, map[string]bool{"": true}) }
 
-// languageWords are words that identify a language, or "several" if they occur in more than one.
+// languageWords maps words to the language that they identify, or to "several" if more than one language has the
+// word.
 var languageWords = func() map[string]string {
 	out := map[string]string{}
 	for _, row := range vocabulary {

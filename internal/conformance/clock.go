@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock is a clock for a store under test. It stands still except for calls of [Clock.Set]. Make it with
-// [NewClock]. It is safe for concurrent use.
+// Clock is a clock for a store under test. Its time changes only by [Clock.Set]. Make it with [NewClock]. It is safe
+// for concurrent use.
 type Clock struct{ at atomic.Pointer[time.Time] }
 
 // NewClock returns a clock that shows an instant until it is set.

@@ -9,8 +9,8 @@ import (
 )
 
 // merge applies an overlap policy (other than all) to rows of several sources, before they are grouped. A row of
-// steps keeps the seconds that no preferred origin of its source has; under the default policy also only those that
-// no preferred source has. Any other row is kept if no preferred row has its local hour.
+// steps loses the seconds that a preferred origin of its source covers; under the default policy also those that a
+// preferred source covers. Any other row is removed if a preferred row is in the same local hour.
 func (q *Question) merge(rows []row) []row { //nolint:funlen // one case a kind of resource, from scratch
 	if q.policy == "all" {
 		return rows

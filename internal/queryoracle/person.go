@@ -31,7 +31,7 @@ type Person struct {
 	Loads int // the number of calls of View.Load
 }
 
-// Stored is one series of samples of a Person.
+// Stored is one series of samples of a Person: merged chunks, and pending samples.
 type Stored struct {
 	Chunks, Pending []series.Chunk
 }
@@ -104,8 +104,8 @@ func (v view) Load(_ context.Context, key healthdata.SeriesKey, starts []int64) 
 	return out, nil
 }
 
-// Measure writes samples to a series. If pending, it only adds them to the series' log, as a store does before it
-// merges them.
+// Measure writes samples to a series. If pending, it only adds them to [Stored].Pending, as a store does with samples
+// that it has not merged into chunks yet.
 func (p *Person) Measure(t require.TestingT, k healthdata.SeriesKey, span series.Span, pending bool, samples ...series.Sample) {
 	var b series.Builder
 	for _, s := range samples {
@@ -132,7 +132,7 @@ func (p *Person) Measure(t require.TestingT, k healthdata.SeriesKey, span series
 	slices.SortFunc(st.Chunks, func(a, b series.Chunk) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Put stores a summary and returns its id.
+// Put stores a summary with its source type, its time (index) and its offset from UTC, and returns its id.
 func (p *Person) Put(t require.TestingT, resource, provider string, st healthdata.SourceType, index time.Time, offset int, s healthdata.Summary) uuid.UUID {
 	doc, err := json.Marshal(s)
 	require.NoError(t, err)

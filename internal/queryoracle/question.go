@@ -499,8 +499,8 @@ func compareTuples(a, b []any) int {
 	return 0
 }
 
-// choose returns the rows of the preferred source. Under the policy fill, it adds rows of other sources that do not
-// overlap rows already chosen.
+// choose returns the rows of the preferred source. For steps under the policy fill it adds, source by source, rows
+// that do not overlap rows of sources before.
 func (q *Question) choose(rows []row) []row {
 	bySource := map[healthdata.SeriesKey][]row{}
 	for _, r := range rows {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Batch combines concurrent calls: all calls that come during a run are answered by the next run. A run never answers a
-// call that came after its begin, so that it reads what was committed before the call. Make one with [NewBatch]. Safe for
-// concurrent use.
+// Batch combines concurrent calls: the calls that come during a run are answered together by the next run. A run
+// never answers a call that came after the run began, so that it reads what was committed before the call. Make one
+// with [NewBatch]. Safe for concurrent use.
 type Batch[In, Out any] struct {
 	limit time.Duration
 	run   func(ctx context.Context, in []In) ([]Out, error)
@@ -62,7 +62,8 @@ func (b *Batch[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	return g.out[place], nil
 }
 
-// runUnlessDone answers gathered calls. The caller holds the turn.
+// runUnlessDone runs the gathered calls, unless another goroutine has run them. The caller must hold the token in
+// turn.
 func (b *Batch[In, Out]) runUnlessDone(g *gathered[In, Out]) {
 	select {
 	case <-g.done:

@@ -16,7 +16,7 @@ type ErasedKeysHarness struct {
 	Jobs labreport.Store
 	// Keys are the encryption keys of the users in the store.
 	Keys *personkey.Keys
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to now and stops it.
 	SetClock func(now time.Time)
 }
 

@@ -17,7 +17,7 @@ import (
 type ErasureHarness struct {
 	Users healthdata.Users
 	Jobs  labreport.Store
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to now and stops it.
 	SetClock func(now time.Time)
 }
 

@@ -34,7 +34,7 @@ type firstRead struct {
 	pages  []labreport.Page
 }
 
-// errStop is an error of the caller.
+// errStop is returned by the callback of Extract in the tests.
 var errStop = errors.New("stop")
 
 // read returns the pages of a file.
@@ -47,7 +47,7 @@ func read(ctx context.Context, e labreport.TextExtractor, f labreport.File) ([]l
 	return out, err
 }
 
-// texts returns the words of a page without their places.
+// texts returns the texts of a page's words.
 func texts(p labreport.Page) []string {
 	out := make([]string, len(p.Words))
 	for i, w := range p.Words {

@@ -20,7 +20,7 @@ import (
 
 var jobsAt = time.Date(2026, 3, 1, 8, 0, 0, 123456000, time.UTC)
 
-// parsingJob returns a job without a zero field.
+// parsingJob returns a job in which every field is set.
 func parsingJob(team healthlab.TeamID) labreport.Job {
 	unit, kind, means := "mg/dL", labreport.Numeric, labreport.Normal
 	low, high := json.Number("70"), json.Number("99.50")
@@ -45,7 +45,7 @@ type StoreHarness struct {
 	Jobs labreport.Store
 	// Messages shows the events that were written.
 	Messages healthdatatest.Messages
-	// SetClock puts the store's clock at an instant, where it stands still.
+	// SetClock sets the store's clock to now and stops it.
 	SetClock func(now time.Time)
 }
 

@@ -19,7 +19,7 @@ const (
 	cordBlood      bloodKind = "cord"
 	driedBlood     bloodKind = "dried"
 	wholeBlood     bloodKind = "whole"
-	// serumOrPlasma is stated in the name of the analyte.
+	// serumOrPlasma: the name has the word serum or plasma.
 	serumOrPlasma bloodKind = "serum"
 	// statedBlood: the name has the word blood alone, which is whole blood, or serum in some laboratories.
 	statedBlood bloodKind = "blood"
@@ -35,7 +35,8 @@ var bloodPhrases = []struct {
 	{"venous blood", venousBlood}, {"venose", venousBlood}, {"vbg", venousBlood}, {"abg", arterialBlood},
 }
 
-// bloodKindOf returns the kind of blood that a row states, in its name or in its heading.
+// bloodKindOf returns the kind of blood that the name or the heading of a row states; anyBlood if they state none.
+// specimen is the specimen of the row.
 func bloodKindOf(q Question, specimen Specimen) bloodKind {
 	if !specimen.Compatible(Blood) {
 		return anyBlood
@@ -64,7 +65,8 @@ func bloodKindOf(q Question, specimen Specimen) bloodKind {
 // reBloodUrea matches an analyte of serum that has blood in its name.
 var reBloodUrea = regexp.MustCompile(`(?i)\bblood urea nitrogen\b`)
 
-// certain reports whether a term may be used for the kind of blood without review.
+// certain reports whether a term is surely meant for a row of this kind of blood, so that the row needs no review for
+// it.
 func (k bloodKind) certain(t *Term) bool {
 	if s := t.Specimen(); s != Blood && s != CapillaryBlood {
 		return true

@@ -43,12 +43,12 @@ type Found struct {
 
 // Catalogue finds the possible terms of a printed name of an analyte.
 //
-// Find returns them best first, ties by rank and then by code; none if the name is not known. It decides by the
-// name alone: the unit, the specimen and the kind of value are weighed by the caller. The terms belong to the
-// catalogue and are not changed. Implementations are safe for concurrent use. After an error, results have no
-// match status, and the report does not fail.
+// Find returns the possible terms, best match first, ties by rank and then by code; none if no term has a similar
+// name. It uses only the name: the caller considers unit, specimen and kind of value. The caller must not change the
+// terms. Implementations are safe for concurrent use. If Find fails, the results of a report have no match status,
+// and reading the report does not fail.
 //
-// Term returns the term of a code, [healthlab.NotFound] if the catalogue does not have it.
+// Term returns the term with a code. It returns [healthlab.NotFound] if the catalogue does not have the code.
 type Catalogue interface {
 	Find(name string) ([]Found, error)
 	Term(code string) (*Term, error)
@@ -94,7 +94,7 @@ var embedded = sync.OnceValue(func() *Table {
 type Table struct {
 	terms []Term
 	byKey map[string][]entry
-	// grams maps three letters to keys, to find similar names.
+	// grams maps each trigram of a key to the indexes in keys of the keys that contain it, to find similar names.
 	grams map[string][]int32
 	keys  []string
 	// squeezed are the names without spaces and with similar letters and digits made equal, to find misread
@@ -106,7 +106,7 @@ func squeeze(name string) string {
 	return fold.Shape(strings.Join(fold.Words(name), ""))
 }
 
-// entry is one name of one term.
+// entry is a term, by its index in the table, under one of its names, with a weight of at most 1 for the name.
 type entry struct {
 	term   int
 	weight float64
@@ -148,7 +148,7 @@ func NewTable(terms []Term) (*Table, error) {
 	return t, nil
 }
 
-// add adds a name of a term, and the name without its insignificant words.
+// add adds a name of the term with index term, and with a lower weight the name without its noiseWords.
 func (t *Table) add(term int, name string, weight float64) {
 	key := Key(name)
 	if len(key) == 0 {
@@ -250,7 +250,7 @@ func (t *Table) exact(found map[int]float64, name string, weight float64) {
 	}
 }
 
-// near adds terms with similar names.
+// near adds to found the terms with similar names, by index with their likeness to name.
 func (t *Table) near(found map[int]float64, name string) {
 	key := strings.Join(Key(name), " ")
 	if len(key) < 5 {
@@ -283,8 +283,9 @@ func (t *Table) near(found map[int]float64, name string) {
 	}
 }
 
-// contained adds terms that match a part of the name: "Ferritin i.S.", "LDL berechnet". The part must have more
-// than three fifths of the letters. Its likeness is too low for a match without review.
+// contained adds to found the terms of which one name is a part of name: "Ferritin i.S.", "LDL berechnet". The part
+// must have more than three fifths of the letters. The likeness of these terms, less than 0.8, is too low for a match
+// without review.
 func (t *Table) contained(found map[int]float64, name string) {
 	key := Key(name)
 	const most = 8
@@ -306,7 +307,8 @@ func (t *Table) contained(found map[int]float64, name string) {
 	}
 }
 
-// likeness returns 1 minus the edit distance per letter of two keys.
+// likeness returns 1 minus the edit distance of two keys divided by the length of the longer one. It returns 0 if
+// more than a quarter of the letters, a digit or a short word differs.
 func likeness(a, b string) float64 {
 	longest := max(len(a), len(b))
 	most := longest / 4

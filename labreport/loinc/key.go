@@ -60,7 +60,7 @@ var termWords = map[string]string{
 	"the": "", "of": "", "in": "", "de": "", "del": "", "la": "", "le": "", "les": "", "du": "", "des": "", "or": "", "and": "", "y": "", "et": "", "und": "", "im": "", "en": "", "i.": "", "a.": "", "au": "", "à": "",
 }
 
-// noiseWords are words about the method or the specimen that hardly change the meaning of a name.
+// noiseWords are words about method, specimen or test that hardly change which analyte a name means.
 var noiseWords = map[string]bool{
 	"serum": true, "plasma": true, "blood": true, "level": true, "test": true, "qn": true, "ql": true, "quant": true, "quantitative": true,
 	"qualitative": true, "qual": true, "auto": true, "automated": true, "naat": true, "naa": true, "ia": true, "ifa": true, "eia": true, "elisa": true, "hplc": true,

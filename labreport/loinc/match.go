@@ -33,7 +33,8 @@ type Candidate struct {
 	Score float64
 	// Clash reports whether the term is measured in another kind of unit than the row has.
 	Clash bool
-	// Guessed reports whether the specimen is not stated.
+	// Guessed reports whether the specimen is neither stated nor implied by the name, or the kind of blood may be
+	// another one than that of the term.
 	Guessed bool
 }
 
@@ -90,7 +91,7 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 	return out, nil
 }
 
-// weigh returns the score of one term.
+// weigh returns the score of one possible term for a row. clash is true if the row's unit does not fit the term.
 func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float64, clash bool) {
 	t := f.Term
 	score = 0.77 - 1.6*(1-f.Likeness)
@@ -123,7 +124,8 @@ func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float6
 	return score, clash
 }
 
-// unitScore scores the unit; clash means that the term is measured in another kind of unit.
+// unitScore scores how well the row's unit fits a term. clash is true if the term is measured in another kind of
+// unit.
 func unitScore(t *Term, q Question) (score float64, clash bool) {
 	kind := t.Kind()
 	switch {
@@ -173,7 +175,7 @@ func complete(t *Term, q Question) bool {
 	return q.Scale != "Qn" || q.Unit.UCUM != "" || strings.Contains(q.Name, "%")
 }
 
-// scaleScore scores whether the value is a number, a word or a titer.
+// scaleScore scores whether the kind of the row's value (number, word or titer) fits the scale of a term.
 func scaleScore(t *Term, q Question) (score float64) {
 	switch {
 	case q.Scale == "Ord" && (t.Scale == "Ord" || t.Scale == "Nom" || t.Scale == "Qn/Ord" || t.Scale == "OrdQn"):
@@ -192,7 +194,7 @@ func scaleScore(t *Term, q Question) (score float64) {
 	return score
 }
 
-// specimenScore scores the specimen.
+// specimenScore scores whether the specimen of a row fits that of a term.
 func specimenScore(t *Term, specimen Specimen) (score float64) {
 	of := t.Specimen()
 	switch {
@@ -208,8 +210,8 @@ func specimenScore(t *Term, specimen Specimen) (score float64) {
 	return score
 }
 
-// byMagnitude compares a term with the printed range, for a row without a unit: a percentage and a count of the
-// same cells differ in size. The value is not used, because it may be abnormal.
+// byMagnitude scores whether the upper end of the printed range fits a term, for a row without a unit: a percentage
+// and a count of the same cells differ in size. The value is not used, because it may be abnormal.
 func byMagnitude(t *Term, q Question) float64 {
 	if q.High == nil {
 		return 0
@@ -312,7 +314,7 @@ func MeasuredIn(t *Term, unit ucum.Unit) bool {
 	return unit.UCUM != "" && (ucum.IsAmong(unit.UCUM, t.Units) || kindsAgree(t.Kind(), unit.Kind()))
 }
 
-// Belong reports whether one of the terms can have the unit.
+// Belong reports whether at least one of the terms can have the unit; see [MeasuredIn].
 func Belong(terms []*Term, unit ucum.Unit) bool {
 	return ucum.IsAmong(unit.UCUM, UnitsOf(terms)) || slices.ContainsFunc(terms, func(t *Term) bool {
 		kind := t.Kind()

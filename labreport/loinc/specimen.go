@@ -8,7 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// Specimen is the examined material, by the names of the published sample_type.
+// Specimen is the examined material. Its values are those of the API field sample_type, and some that
+// [Specimen.Published] converts.
 type Specimen string
 
 // Specimens. Clients must accept further ones.
@@ -25,7 +26,7 @@ const (
 // Fluids that are published as other and distinguished for matching: codes of one fluid are not used for
 // another.
 const (
-	dayUrine      Specimen = "urine_24h" // published as urine
+	dayUrine      Specimen = "urine_24h" // urine collected over 24 hours; [Specimen.Published] returns urine
 	cerebrospinal Specimen = "cerebrospinal_fluid"
 	pleural       Specimen = "pleural_fluid"
 	peritoneal    Specimen = "peritoneal_fluid"
@@ -38,11 +39,11 @@ const (
 	sweat         Specimen = "sweat"
 )
 
-// SeveralSpecimens is the specimen of a section with results of more than one. It is published as unknown, and
-// no specimen is inferred for its rows.
+// SeveralSpecimens is the specimen of a section with results of more than one specimen. [Specimen.Published] converts
+// it to unknown, and no specimen is inferred for rows of the section.
 const SeveralSpecimens Specimen = "several"
 
-// Published returns the sample_type of a specimen.
+// Published returns the value of s in the API field sample_type.
 func (s Specimen) Published() Specimen {
 	switch s {
 	case dayUrine:
@@ -96,8 +97,8 @@ var specimenWords = func() map[string]Specimen {
 	return out
 }()
 
-// siteWords are further words for a specimen in headings. Names of analytes in blood have them too: gastric
-// parietal cell antibodies, IgE against milk.
+// siteWords are words that mean a specimen in a heading only. They do not in the name of an analyte, which may be
+// measured in blood: gastric parietal cell antibodies, IgE against milk.
 var siteWords = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range Key(`milk muttermilch leche lait marrow knochenmark medula moelle vitreous glaskorper gastric magensaft gastrico gastrique nasal nasopharyngeal
@@ -138,8 +139,8 @@ var (
 	reHidden      = regexp.MustCompile(`(?i)\b(?:occult|hidden|okkult|ocult|cach)`)
 )
 
-// NamedSpecimen returns the specimen in the name of an analyte. Blood alone and occult blood are analytes, and
-// not specimens.
+// NamedSpecimen returns the specimen in the name of an analyte; NoSpecimen if the name has none. The word blood
+// alone, and occult blood, name an analyte and not a specimen.
 func NamedSpecimen(name string) Specimen {
 	if m := reSystem.FindStringSubmatch(name); m != nil {
 		if m[2] != "" {
@@ -157,7 +158,8 @@ func NamedSpecimen(name string) Specimen {
 	return got
 }
 
-// mentioned returns the specimen that the words of a text name.
+// mentioned returns the specimen that the words of a text name; NoSpecimen if they name none. A specific fluid has
+// priority over an unspecific one, and over blood.
 func mentioned(text string) Specimen {
 	words := Key(text)
 	got := NoSpecimen
@@ -176,8 +178,8 @@ func mentioned(text string) Specimen {
 	return got
 }
 
-// StatedSpecimen is [SpecimenOf] for a statement. It returns NoSpecimen if the statement names blood and another
-// specimen.
+// StatedSpecimen returns the specimen in an explicit statement, such as the text after "Specimen:". Unlike
+// [SpecimenOf] it returns NoSpecimen if the text names several specimens, or blood and another specimen.
 func StatedSpecimen(text string) Specimen {
 	of := SpecimenOf(text)
 	if of == SeveralSpecimens || of != Blood && slices.ContainsFunc(Key(text), func(w string) bool { return specimenWords[w] == Blood }) {
@@ -236,15 +238,17 @@ func (t *Term) Specimen() Specimen {
 	return OtherSpecimen
 }
 
-// inFluids are components that are also measured in other fluids, even if the catalogue has no code for them.
+// inFluids are components that are measured in blood or urine and also in other body fluids, whether or not the
+// catalogue has codes for these fluids.
 var inFluids = fold.Set(`glucose protein albumin lactate amylase lipase cholesterol triglyceride bilirubin creatinine urea leukocyte erythrocyte neutrophil lymphocyte monocyte eosinophil
 	macrophage ph sodium potassium chloride ldh adenosine`)
 
-// everywhere are components of urine in the catalogue that are also examined in other specimens.
+// everywhere are components that the catalogue has only for urine, and that laboratories examine in other specimens
+// too.
 var everywhere = fold.Set(`appearance clarity color turbidity volume crystal bacteria yeast mucus cell cast ph gravity parasite consistency odor fungi`)
 
-// ImpliedSpecimen returns the common specimen of all possible terms of a name. It returns NoSpecimen if they
-// differ or if the analyte is also measured in other fluids.
+// ImpliedSpecimen returns the specimen that all terms found for a name have in common. It returns NoSpecimen if the
+// specimens differ or if laboratories also measure the analyte in other body fluids.
 func ImpliedSpecimen(found []Found) Specimen {
 	got := NoSpecimen
 	for _, f := range found {

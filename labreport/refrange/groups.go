@@ -36,7 +36,7 @@ type Person struct {
 	Pregnant, Fasting *bool
 }
 
-// condition is the condition of a group.
+// condition is what a person must be to belong to a group. A zero or nil part is not required.
 type condition struct {
 	sex               Sex
 	age               []bound
@@ -63,8 +63,8 @@ const (
 )
 
 // Groups parses a list of ranges by sex, age, pregnancy or fasting: "M: 13-17; F: 12-15", "Adults (>= 18 years)
-// 3.5-5.1, children 3.4-4.7". It returns false if a part of the list was not read. [ParseBeside] reads the
-// numbers.
+// 3.5-5.1, children 3.4-4.7". It returns false if it cannot read a part of the list. result is the result's value:
+// like [ParseBeside], Groups uses it to decide whether a comma is a decimal mark.
 func Groups(text, result string) ([]Group, bool) {
 	const most = 1000
 	if len(text) > most || strings.IndexFunc(text, fold.IsDigit) < 0 {
@@ -108,7 +108,7 @@ func Choose(groups []Group, p Person) (Group, bool) {
 	return Group{}, false
 }
 
-// of reports whether a person is in the group.
+// of reports whether a person meets the condition; unknown if a required fact about the person is missing.
 func (c *condition) of(p *Person) answer {
 	out := yes
 	and := func(a answer) { out = min(out, a) }
@@ -171,7 +171,8 @@ func (c *condition) count() int {
 	return n
 }
 
-// of compares an age with the bound.
+// of reports whether the age of a person born on one date, on another date, is within the bound. The answer is
+// unknown if a date is missing, or if the bound leaves this age open.
 func (b bound) of(born, on healthlab.Date) answer {
 	if born.IsZero() || on.IsZero() || on.Before(born) {
 		return unknown
@@ -188,7 +189,7 @@ func (b bound) of(born, on healthlab.Date) answer {
 	return known(true, age >= b.n)
 }
 
-// completed returns a person's age in completed units.
+// completed returns a person's age on a date in completed days, weeks, months or years, as unit says.
 func completed(born, on healthlab.Date, unit string) int {
 	from, to := born.At(time.UTC), on.At(time.UTC)
 	days := int(to.Sub(from) / (24 * time.Hour))
@@ -266,7 +267,8 @@ func cutAtGroups(line string) []string {
 	return append(out, line[from:])
 }
 
-// readGroup reads one entry of a list, such as "Male 18-60 years: 13-17 g/dL".
+// readGroup reads one entry of a list, such as "Male 18-60 years: 13-17 g/dL". It returns false if the entry has no
+// range or no name. A word of the name that it does not know sets unclear.
 func readGroup(e entry) (Group, bool) {
 	label, r, ok := labelled(e.plain)
 	if !ok || !r.Any() {

@@ -25,7 +25,8 @@ var (
 	reCommaNumber  = regexp.MustCompile(`\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+`)
 )
 
-// DecimalMarks counts the numbers in a text that certainly have a decimal comma, and those with a point.
+// DecimalMarks counts the numbers in a text that certainly have a decimal comma, and those that certainly have a
+// decimal point. Numbers such as 1,234 count as neither.
 func DecimalMarks(text string) (comma, point int) {
 	for _, part := range reAnyNumber.FindAllString(text, -1) {
 		switch {
@@ -69,7 +70,7 @@ func PlainMarks(text string) string {
 	}, marks.Replace(text))
 }
 
-// marks maps signs to ASCII. A soft hyphen becomes a dash, because PDF files have it in place of one.
+// marks maps signs to ASCII. A soft hyphen becomes a hyphen, because in some PDF files it is the dash of a range.
 var marks = strings.NewReplacer("≤", "<=", "≥", ">=", "⩽", "<=", "⩾", ">=", "–", "-", "—", "-", "−", "-", "‐", "-", "‑", "-", "\u00ad", "-",
 	"\u00a0", " ", "\u2009", " ", "\u202f", " ", "›", ">", "‹", "<", "’", "'")
 

@@ -22,9 +22,9 @@ type Range struct {
 // Any reports whether the range has at least one end.
 func (r Range) Any() bool { return r.Low != "" || r.High != "" }
 
-// Parse reads a reference range whose numbers are written with a point. ok reports whether the text has the form
-// of a range: lists by age or sex and ranges with swapped ends have it, but no ends; words and single numbers do
-// not. From a list of categories Parse takes normal, desirable, optimal or sufficient.
+// Parse reads a reference range whose numbers have a decimal point. ok reports whether the text has the form of a
+// range. A list by age or sex, or a range with swapped ends, returns a range without ends and ok true. Words and
+// single numbers return ok false. From a list of categories Parse takes normal, desirable, optimal or sufficient.
 func Parse(text string) (r Range, ok bool) {
 	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
 	if text == "" || len(text) > 300 {
@@ -50,9 +50,9 @@ func Parse(text string) (r Range, ok bool) {
 	return Range{}, false
 }
 
-// ParseBeside reads the reference range of a result as Parse does, and also a range whose commas are clearly
-// decimal. A range has no ends if its commas may group thousands and the result has a decimal point: 4.2 in
-// 3,500-5,000.
+// ParseBeside reads the reference range of a result as [Parse] does, and also a range with decimal commas. ok is
+// false if it is not clear whether commas are decimal: they may group thousands, as in 3,500-5,000, and the result,
+// such as 4.2, has a decimal point.
 func ParseBeside(text, result string) (r Range, ok bool) {
 	if !strings.Contains(text, ",") {
 		return Parse(text)
@@ -67,8 +67,9 @@ func ParseBeside(text, result string) (r Range, ok bool) {
 	return Parse(text)
 }
 
-// Value reads a result with a decimal point. A number is both ends of the range; "<5" is open below. It returns
-// false for any other text and for an interval with swapped ends.
+// Value reads the value of a result, with a decimal point, as the set of numbers that it can mean. A number is both
+// ends of the range; "<5" has only an upper end. It returns false for any other text and for a range with swapped
+// ends.
 func Value(text string) (Range, bool) {
 	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
 	if n, ok := digits(text); ok {
@@ -125,7 +126,7 @@ func hasCategory(s string) bool {
 
 var turned = strings.NewReplacer("=<", "<=", "=>", ">=")
 
-// oneRange reads a range without groups and categories.
+// oneRange reads a text that is a single range, without groups and categories. It returns false for other texts.
 func oneRange(s string) (Range, bool) {
 	s = WithoutLabel(strings.TrimSpace(s))
 	for {
@@ -286,7 +287,8 @@ func bareRange(s string) (Range, bool) {
 	return ordered(m[1], m[2], false, false)
 }
 
-// ordered returns the range between two numbers. A range whose ends are swapped has none.
+// ordered returns the range between two numbers. A range with swapped ends is returned without ends, and true. It
+// returns false if one of the texts is not a number.
 func ordered(from, to string, lowOpen, highOpen bool) (Range, bool) {
 	low, ok1 := digits(from)
 	high, ok2 := digits(to)

@@ -11,8 +11,8 @@ import (
 // Codes of acknowledgements (MSA-1).
 const (
 	accepted = "AA"
-	refused  = "AE" // the content is wrong
-	rejected = "AR" // not received here, or not now
+	refused  = "AE" // the message is malformed, or its content is wrong
+	rejected = "AR" // the receiver does not accept this message type, or cannot accept messages at present
 )
 
 // Error codes of acknowledgements (HL7 table 0357).
@@ -30,8 +30,8 @@ var codeTexts = map[string]string{
 	codeUnsupportedType: "Unsupported message type", codeInternal: "Application internal error",
 }
 
-// answer returns an acknowledgement of m, with an ERR segment for each problem; nil if the sender wants none. m is
-// nil if the message could not be read.
+// answer returns an acknowledgement of m with code in MSA-1 and an ERR segment for each problem; nil if the sender
+// wants none. m is nil if the message could not be read.
 func (o *Options) answer(m *er7.Message, code string, problems ...error) []byte {
 	out, err := o.answerIn(er7.ASCII, m, code, problems)
 	if err != nil {

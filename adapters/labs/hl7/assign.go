@@ -10,11 +10,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// group holds the tests of one message that name the same order and patient.
+// group holds the tests of one message that name the same order and the same patient.
 type group struct {
-	// held is the state of the named order; nil without one.
+	// held is the state of the order that the tests name; nil if they name none that is known.
 	held *dossier
-	// foreign lists reported order numbers that do not belong to the order.
+	// foreign lists the order numbers in the message that do not belong to the order.
 	foreign []string
 	patient orders.ReportedPatient
 	// contradicts reports whether a number or a detail of the patient differs between report and order.
@@ -24,9 +24,9 @@ type group struct {
 	tests    []TestReport
 }
 
-// assign groups the tests of a message by order, patient and numbers. of maps the laboratory's order numbers to
-// order numbers of this service. With attached, a person has assigned the tests, so that no group contradicts its
-// order.
+// assign groups the tests of a message by order, patient and numbers. found has the known orders by placer order
+// number, and of maps the laboratory's order numbers to placer order numbers. attached means that a person has
+// assigned the tests to their order; then no group contradicts its order.
 func assign(in Incoming, found map[string]*dossier, of map[string]string, attached bool) []*group {
 	var out []*group
 	for _, t := range in.Tests {
@@ -60,10 +60,10 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 
 func (g *group) apart() bool { return g.contradicts || g.unproven }
 
-// take adds the tests of a group with a known order to the state of the order. It returns the message to the
-// orders.Service that follows, nil for none, and the reason for which the journal holds the group for review, empty
-// for none. Results that may belong to another person are added to a separate state, so that later messages about
-// the order's patient do not include them.
+// take adds the tests of a group with a known order to the state of the order. results reports whether the message is
+// a result message (ORU, OUL). m is the message that the orders.Service gets; nil for none. review is the reason for
+// which the journal holds the group for review; empty for none. Results that may belong to another person are added
+// to a separate state, so that later messages about the order's patient do not include them.
 func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Message, review string) {
 	gone := (g.held.Cancelled || g.held.Refused) && d.Resolves == 0
 	switch {
@@ -135,8 +135,8 @@ func (g *group) hasDocuments() bool {
 	return slices.ContainsFunc(g.tests, func(t TestReport) bool { return len(t.Documents) > 0 })
 }
 
-// unassigned returns the results of a group without a known order, for the review team; nil
-// without a team or without results.
+// unassigned returns the message with the results of a group without a known order, for the review team; nil if there
+// is no review team or no test. n is the index of the group in the delivery.
 func (g *group) unassigned(d delivery, n int, opts *Options) *exchange.Message {
 	if opts.ReviewTeam.IsZero() {
 		return nil

@@ -119,7 +119,8 @@ func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, err
 	return b.journal.Open(ctx, labjournal.Record{Number: made.Number, Team: made.Team, User: made.User}, &made)
 }
 
-// exchange sends a message and reads the answer.
+// exchange sends a message and returns the acknowledgement, parsed and as received. A laboratory that sends no answer
+// counts as accepting (CA).
 func (b *Backend) exchange(ctx context.Context, message []byte) (acknowledgement, []byte, error) {
 	sent, err := er7.Parse(message, nil)
 	if err != nil {

@@ -112,7 +112,8 @@ func (f *Folder) Run(ctx context.Context, take func(context.Context, *er7.Messag
 	}
 }
 
-// Sweep reads the present files once, and returns how many were finished, for hosts with their own scheduler.
+// Sweep reads the files that are in the incoming directory once, for hosts with their own scheduler. It returns the
+// number of files that it read and moved, and the joined errors of the others.
 func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Message) error) (int, error) {
 	entries, err := os.ReadDir(f.in)
 	if err != nil {
@@ -140,8 +141,8 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 	return n, errors.Join(errs...)
 }
 
-// file passes the messages of a file to take, and returns the directory to which the file moves. After an error the
-// file stays.
+// file passes the messages of a file to take, and returns the subdirectory to which the file must move, done or
+// failed. After an error the file must stay, so that it is read again.
 func (f *Folder) file(ctx context.Context, name string, take func(context.Context, *er7.Message) error) (string, error) {
 	file, err := os.Open(name) //nolint:gosec // the host names the folder
 	if err != nil {
@@ -173,7 +174,8 @@ func (f *Folder) file(ctx context.Context, name string, take func(context.Contex
 	return verdict, nil
 }
 
-// move moves a file to a directory beside it, under an unused name.
+// move moves a file of the incoming directory to a subdirectory, under a name that the subdirectory does not have
+// yet.
 func (f *Folder) move(name, to string) error {
 	dir := filepath.Join(f.in, to)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -18,7 +18,8 @@ var flags = map[string]labresult.Interpretation{
 	"LL": labresult.Critical, "HH": labresult.Critical, "AA": labresult.Critical,
 }
 
-// interpret sets the interpretation from the laboratory's flags. The worst flag counts. Without a flag there is none.
+// interpret sets the interpretation of a result from the laboratory's flags f. Of several flags the worst counts.
+// Without a flag the interpretation stays empty.
 func (r *reader) interpret(l *labresult.Result, f er7.Part) {
 	var own []string
 	worst := []labresult.Result{}

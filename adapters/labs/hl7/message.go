@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// statusMessages returns the messages to the orders.Service that follow from a status
-// message of the laboratory.
+// statusMessages returns the messages that the orders.Service gets after a status message of the laboratory, one for
+// each trigger.
 func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options) []exchange.Message {
 	var out []exchange.Message
 	seen := map[orders.Trigger]bool{}
@@ -41,8 +41,8 @@ func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options)
 	return out
 }
 
-// resultMessage returns the message to the orders.Service after a delivery with these tests;
-// nil if it would repeat the last one.
+// resultMessage returns the message that the orders.Service gets after a delivery with these tests; nil if there is
+// no result yet, or if the message would repeat the last one.
 func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options) *exchange.Message {
 	s := &d.State
 	m := exchange.Message{Team: d.Team, Order: d.Order, SampleID: d.SampleID, At: from.At, Lab: opts.LabSlug}

@@ -11,7 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// rejected reports whether the laboratory has reported no result, and has said that none will follow or why.
+// rejected reports whether the laboratory has reported no result at all, and for each test either that it is
+// cancelled or why its result is missing.
 func (d *dossier) rejected() bool {
 	s := &d.State
 	lost := s.unreported()
@@ -96,8 +97,8 @@ func (s *orderState) missing(r labresult.Result, t heldTest) labresult.Missing {
 	return out
 }
 
-// note returns the laboratory's text about a missing result. If that is one word, such as TNP, the next reason is
-// added.
+// note returns the laboratory's text about a missing result. A text of one word, such as TNP, is followed by the next
+// of the reasons.
 func (s *orderState) note(r labresult.Result, t heldTest) string {
 	own := strings.TrimSpace(r.Result + "\n" + text(r.Notes))
 	if len(strings.Fields(own)) > 1 {
@@ -115,7 +116,8 @@ func (s *orderState) note(r labresult.Result, t heldTest) string {
 // result.
 const longestReason = 1000
 
-// why infers the reason for a missing result of a test from the laboratory's texts.
+// why infers from the laboratory's texts why the result of a test is missing. failure is UnknownFailure and detail
+// empty if no text says it.
 func (s *orderState) why(r labresult.Result, t heldTest) (failure labresult.FailureType, detail orders.StatusDetail) {
 	for _, words := range s.reasons(r, t) {
 		if failure, detail = reason(words); failure != labresult.UnknownFailure {

@@ -27,7 +27,8 @@ const (
 	ORM OrderMessage = "ORM^O01"
 )
 
-// Party names an application and the place it works for, as message headers do.
+// Party is a sender or a receiver in message headers (MSH-3 to MSH-6): an application, and the facility in which it
+// runs.
 type Party struct{ Application, Facility string }
 
 // Options describes the HL7 dialect of one laboratory. The zero value, and nil, mean the defaults.
@@ -118,8 +119,9 @@ type Documents interface {
 // Reports implements [Documents]. It stores PDF files as reports of their orders, with the method StoreReport of an
 // orders.Service. Other files, and those of erased orders, stay in the journal, inside the message.
 //
-// A report counts as the report of all results of an order if it is the last document, and came alone with all tests
-// ([exchange.Message.ReportFile]). A report that arrives after the order is completed is reported as a correction.
+// A PDF counts as the report of all results of an order ([exchange.Message.ReportFile]) if it is the newest document
+// of the order, and the only one in a message with all tests of the order. A PDF that arrives after the order is
+// completed is reported as a correction.
 type Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
 
 // Put implements [Documents].

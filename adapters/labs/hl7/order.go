@@ -107,7 +107,8 @@ func (r request) patient(b *er7.Builder) {
 	}
 }
 
-// test writes one ordered marker. Segments about the whole order follow the first marker.
+// test writes the segments of one ordered marker, the n-th from 1. The segments about the whole order follow those of
+// the first marker.
 func (r request) test(b *er7.Builder, n int, m catalogue.Marker) {
 	o := r.Order
 	placed := er7.FormatStamp(o.CreatedAt.In(r.opts.Zone))

@@ -63,7 +63,7 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	return out, len(out.Results) > 0
 }
 
-// corrects reports whether the last message corrects a value.
+// corrects reports whether the last message corrects a value of one of the results.
 func (s *orderState) corrects() bool {
 	for _, h := range s.Results {
 		if h.Corrects {
@@ -130,7 +130,7 @@ func describedOtherwise(a, b labresult.SampleData) bool {
 		list(a.Conditions, b.Conditions) || list(a.RejectReasons, b.RejectReasons)
 }
 
-// joined returns the notes of two tests, and the volume of their sample.
+// joined returns the notes of both arguments, and the volume of the first that has one.
 func joined(a, b *labresult.ClinicalInformation) *labresult.ClinicalInformation {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)

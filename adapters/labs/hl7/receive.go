@@ -93,9 +93,9 @@ func (b *Backend) header(message []byte) *er7.Message {
 }
 
 // Receive receives a message of the laboratory over any transport: results, statuses of orders, late answers.
-// Receiving it again changes nothing. Results that belong to no order for certain are kept for review
-// ([Options].ReviewTeam, [Backend.Review]). It returns Invalid if the message, or a result in it, cannot be read;
-// the other results are stored. After any other error the caller should call it again with the message.
+// Receiving the message again changes nothing. Results that no order matches for certain are held for review
+// ([Options].ReviewTeam, [Backend.Review]). It returns Invalid if the message, or a result in it, cannot be read; the
+// other results are stored. After any other error the caller should call Receive again with the message.
 func (b *Backend) Receive(ctx context.Context, m *er7.Message) error {
 	notTaken, err := b.receive(ctx, m)
 	return errors.Join(append(notTaken, err)...)
@@ -163,8 +163,9 @@ func (in Incoming) numbers() []string {
 	return out
 }
 
-// take stores a delivery and its effects. of maps the laboratory's order numbers to order numbers. Documents are stored
-// first, because storing them twice has no effect.
+// take stores a delivery, the changed states of its orders, and the messages that the orders.Service gets. of maps
+// the laboratory's order numbers to placer order numbers. Documents are stored first, because storing them twice has
+// no effect.
 func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[string]string, d delivery) error {
 	if err := b.putDocuments(ctx, in, of, d); err != nil {
 		return fmt.Errorf("take in HL7 message: %w", err)
@@ -243,7 +244,7 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, of map[string]s
 	return nil
 }
 
-// dossiers returns the known orders by number.
+// dossiers returns the states of the orders that the journal has, by placer order number.
 func (b *Backend) dossiers(ctx context.Context, numbers []string) (map[string]*dossier, error) {
 	found := map[string]*dossier{}
 	for _, n := range numbers {

@@ -49,7 +49,8 @@ type TestReport struct {
 	Status string
 	// Control and OrderStatus are the fields of the order (ORC-1; ORC-25, else ORC-5).
 	Control, OrderStatus string
-	// At is when the results were reported or changed, and Reported the same as text; nil if unknown.
+	// At is when the results were reported or changed, and Reported is the same time as the report has it, with
+	// offset and precision; nil if unknown.
 	At       time.Time
 	Reported *labresult.TimestampWithOffset
 	// Parent is the result that led to the test; nil without one.
@@ -71,7 +72,7 @@ type TestReport struct {
 	occurrence int
 	// amount is the collected amount of the test, if no sample has one.
 	amount string
-	// source is the sample in the form before version 2.5; nil if absent.
+	// source is the sample that the OBR describes, as before version 2.5; nil if absent.
 	source *Specimen
 }
 
@@ -106,8 +107,9 @@ type Observation struct {
 	Result labresult.Result
 }
 
-// Read converts a result message (ORU, OUL) to plain values. Options may be nil. It returns Invalid for another or a
-// malformed message.
+// Read converts a message of the laboratory to plain values: results (ORU, OUL), order messages and their answers
+// (ORM, OML, ORL, ORR), statuses (OSU). Options may be nil. It returns Invalid for other message types. Results that
+// it cannot read are in Incoming.Refused.
 func Read(m *er7.Message, o *Options) (Incoming, error) {
 	opts := o.withDefaults()
 	code, _ := m.Type()
@@ -139,8 +141,8 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	return r.in, nil
 }
 
-// ReadAll reads the result messages of a file or batch (FHS, BHS), like [Read]. It returns Invalid if one of them is
-// malformed.
+// ReadAll reads the messages of a file or batch (FHS, BHS), like [Read]. It returns Invalid if a part of the file is
+// malformed, or if a message is of another type.
 func ReadAll(raw []byte, o *Options) ([]Incoming, error) {
 	opts := o.withDefaults()
 	batch, err := er7.ParseBatch(raw, opts.parsing())
@@ -168,7 +170,7 @@ type reader struct {
 	// zone is the time zone of times without an offset.
 	zone   *time.Location
 	sender *string
-	// patient and head belong to the patient of the next tests.
+	// patient and head are the patient and the metadata of the tests that follow.
 	patient orders.ReportedPatient
 	head    labresult.Metadata
 	orc     er7.Segment
@@ -280,7 +282,7 @@ func age(born, on healthlab.Date) int {
 	return max(years, 0)
 }
 
-// order reads the numbers and the status of the order of a test.
+// order reads the order numbers and the order status of a test from its OBR and the preceding ORC.
 func (r *reader) order(t *TestReport, obr er7.Segment) {
 	own := []er7.Part{obr.Field(2), r.orc.Field(2)}
 	if obr.Number() > 0 && !r.open && !obr.Field(2).Empty() {

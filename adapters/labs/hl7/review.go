@@ -24,8 +24,8 @@ const (
 	ReviewCancelled = "match_cancelled"
 )
 
-// Review returns at most n messages under review after a position (zero is the start), each with the reason and the
-// message as received.
+// Review returns at most n messages under review, in the order of their receipt, each with the reason and the message
+// as received. after is the Place of the last message that the caller has; zero returns the first ones.
 func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.Delivery, error) {
 	return b.journal.Store.Review(ctx, b.journal.Lab, after, n)
 }
@@ -44,8 +44,9 @@ func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order o
 	return b.journal.Store.Deliveries(ctx, b.journal.Lab, number)
 }
 
-// Attach assigns a message under review to an order. The order gets all tests of the message that have no order,
-// whatever their numbers. It returns NotFound if the message is not under review, or the order was never submitted.
+// Attach assigns the message under review with this Place to an order. The order gets, whatever their numbers, all
+// tests of the message that were not added to an order yet. It returns NotFound if the message is not under review,
+// or the order was never submitted.
 func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
 	held, err := b.journal.Get(ctx, number)

@@ -22,8 +22,8 @@ type orderState struct {
 	Closed, Stopped bool
 	// Seq is the highest heldResult.Seq.
 	Seq int
-	// SentDigest is the digest of the last message to the orders.Service, FinalSent whether a final result was sent,
-	// and Count the number of messages.
+	// SentDigest is the digest of the last message to the orders.Service, FinalSent reports whether a final result
+	// was sent, and Count is the number of messages that were sent.
 	SentDigest string `json:"Told"`
 	FinalSent  bool   `json:"ToldDone"`
 	Count      int
@@ -216,7 +216,8 @@ func describe(s *labresult.SampleData, from labresult.SampleData) {
 	}
 }
 
-// newer reports whether a report replaces another one of the same test or result.
+// newer reports whether a report with status and time at replaces a report with status held and time heldAt of the
+// same test or result. A preliminary report never replaces a final one.
 func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	if final, was := rank(status) > 0, rank(held) > 0; final != was {
 		return final // a preliminary result never replaces a final one, however late it comes
@@ -227,7 +228,7 @@ func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	return rank(status) >= rank(held)
 }
 
-// rank orders statuses of equal times: preliminary, final, cancelled, corrected, deleted.
+// rank orders reports with equal times by their status: preliminary (0), final, cancelled, corrected, deleted.
 func rank(status string) int {
 	switch status {
 	case "F", "U":

@@ -56,7 +56,7 @@ func graininess(g *image.Gray) float64 {
 	return 0
 }
 
-// calm removes noise on dark paper that the function even has amplified.
+// calm removes the noise on dark paper that [even] has amplified.
 func calm(g *image.Gray) {
 	const grainy = 9
 	for range 3 {
@@ -67,8 +67,8 @@ func calm(g *image.Gray) {
 	}
 }
 
-// deviation returns by how much most of the paper is darker than its most common brightness, in a picture that the
-// function even has processed.
+// deviation returns by how much most of the paper is darker than its most common brightness, in a picture after
+// [even].
 func deviation(g *image.Gray) int {
 	hist := histogram(g)
 	paper := 128

@@ -37,8 +37,8 @@ func inkOf(g *image.Gray) *ink {
 	return k
 }
 
-// score returns how much row sums differ after each point is moved up by off, a fraction of the height. Level lines of
-// print have a high score.
+// score returns how much the sums of dark points per row differ after each point is moved up by off(point), a
+// fraction of the height. Level lines of print have a high score.
 func (k *ink) score(off func(p point) float64) float64 {
 	clear(k.sums)
 	rows := float64(k.rows)

@@ -26,13 +26,13 @@ import (
 
 // Options adjusts an Engine. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Command is the program. Default "tesseract", found in the path.
+	// Command is the name or path of the program. Default "tesseract"; a name is looked up in PATH.
 	Command string
-	// Readability rates how well a page was read; higher is better. The best of several readings is kept. Use
-	// [labreport.Reader.Readability]. Default: one reading only.
+	// Readability rates how well a page was read; higher is better. The page is read in several ways, and the best
+	// reading is used. Use [labreport.Reader.Readability]. Default: the number of words.
 	Readability func(labreport.Page) float64
-	// DoubtfulNumbers returns the places of numbers that may have lost their decimal point. They are read again at a
-	// higher resolution. Use [labreport.Reader.DoubtfulNumbers]. Default: nothing is read again.
+	// DoubtfulNumbers returns the boxes of numbers that may have lost their decimal point. These areas are read again
+	// at a higher resolution. Use [labreport.Reader.DoubtfulNumbers]. Default: no area is read again.
 	DoubtfulNumbers func(labreport.Page) []labreport.Box
 	// Language returns the language of a page from its first reading. If tesseract has data of that language, the page
 	// is read again with it. Use [labreport.Reader.Language]. Default: every page is read in Languages.
@@ -205,7 +205,8 @@ func (e *Engine) Page(ctx context.Context, img image.Image) (labreport.Page, err
 	return e.read(ctx, grey(img, 1))
 }
 
-// alone runs a long image operation within the limit of the semaphore own.
+// alone runs an image operation when the semaphore e.own has a free slot. It returns the error of work, or that of
+// ctx.
 func (e *Engine) alone(ctx context.Context, work func() error) error {
 	select {
 	case e.own <- struct{}{}:
@@ -220,7 +221,7 @@ func (e *Engine) alone(ctx context.Context, work func() error) error {
 type try struct {
 	part float64 // size of the picture, as a share of the full size
 	psm  string  // tesseract's page segmentation mode
-	raw  bool    // with the lines of tables
+	raw  bool    // the lines of tables are not erased before
 }
 
 // Ways of reading a page, the best first. They make different mistakes: with mode 11, a value is read separately
@@ -230,10 +231,10 @@ var (
 	triesGrainy = []try{{0.76, "6", false}, {0.88, "6", false}, {0.64, "6", false}, {0.85, "11", true}}
 )
 
-// sureEnough is the mean confidence of the first reading from which on two readings suffice.
+// sureEnough is the mean confidence of a first reading above which a page is read only twice.
 const sureEnough = 0.95
 
-// read reads a page, and reads its doubtful places a second time.
+// read reads a page, and reads a second time the areas that Options.DoubtfulNumbers returns.
 func (e *Engine) read(ctx context.Context, g *image.Gray) (labreport.Page, error) {
 	ctx, stop := context.WithTimeout(ctx, e.o.PageTimeout)
 	defer stop()
@@ -291,7 +292,7 @@ func (e *Engine) readTurned(ctx context.Context, g *image.Gray, orientation int)
 	return p, words, err
 }
 
-// maxReread is the largest number of places of a page that are read a second time.
+// maxReread is the largest number of areas of a page that are read a second time.
 const maxReread = 6
 
 // reread reads the words of a box again at three times the size. If the digits are equal and a decimal point appears,
@@ -404,7 +405,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Wo
 	return best, nil
 }
 
-// attempt reads a page in one way.
+// attempt reads a page in the way t, with the tesseract languages langs.
 func (e *Engine) attempt(ctx context.Context, p *prepared, t try, langs string) ([]labreport.Word, error) {
 	img := p.flat
 	err := e.alone(ctx, func() error {
@@ -419,7 +420,8 @@ func (e *Engine) attempt(ctx context.Context, p *prepared, t try, langs string) 
 	return e.tesseract(ctx, img, t.psm, langs)
 }
 
-// inItsLanguage reads a page again if its first reading shows another language. It returns the words and the language.
+// inItsLanguage reads a page again in its own language, if its first reading, in the languages langs, shows another
+// one. It returns the words of the last reading and its languages.
 func (e *Engine) inItsLanguage(ctx context.Context, p *prepared, first labreport.Page, langs string) ([]labreport.Word, string) {
 	if e.o.Language == nil {
 		return first.Words, langs

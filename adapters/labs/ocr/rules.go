@@ -53,7 +53,7 @@ func (r raster) erase(out []uint8, least int) {
 	}
 }
 
-// thin reports whether a run is thinner than print in most of its places.
+// thin reports whether a run is thinner than print along most of its length.
 func (r raster) thin(start, end, line int) bool {
 	const most = 10
 	thick, n := 0, 0

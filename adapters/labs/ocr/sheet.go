@@ -109,8 +109,8 @@ type region struct {
 }
 
 // wholeCorners corrects each corner that is not where its two edges meet, because a shadow, a finger or a fold hides
-// it, or something bright lies beside it. The edges of a curled sheet deviate less than that and are kept. It also
-// returns the share of edge points that are close to a straight line.
+// it, or something bright lies next to it. Corners of a curled sheet deviate less and are not changed. The second
+// result is the share of edge points that are close to a straight line, of the least straight edge.
 func wholeCorners(found [4]point, r region) ([4]point, float64) {
 	const well = 0.02 // share of the diagonal of the picture
 	top, bottom := r.edges(r.w, r.h, func(along, across int) bool { return r.in[across*r.w+along] })
@@ -134,7 +134,8 @@ func (e edge) meets(vertical edge) point {
 	return point{x, e.at + e.slope*x}
 }
 
-// edges returns the first and the last edge of a region across the lines of a raster.
+// edges fits a straight line to the first cells of a region in every line of its raster, and one to the last cells.
+// The raster has along lines of across cells, and in reports whether a cell belongs to the region.
 func (r region) edges(along, across int, in func(along, across int) bool) (first, last edge) {
 	var starts, ends []point
 	for i := 0; i < along; i += max(1, along/80) {

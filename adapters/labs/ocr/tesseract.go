@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// tesseract runs the program on one picture.
+// tesseract runs the program on one picture, with a page segmentation mode and languages, and returns the words.
 func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm, langs string) ([]labreport.Word, error) {
 	run, stop := context.WithTimeout(ctx, e.o.Timeout)
 	defer stop()

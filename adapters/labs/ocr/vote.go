@@ -72,7 +72,7 @@ func cover(a, b labreport.Box) bool {
 	return w > 0.4*min(a.Width, b.Width) && h > 0.45*min(a.Height, b.Height)
 }
 
-// elect returns the best words for one place of the page.
+// elect returns the best words for one area of the page, of which group has the words of each reading.
 func elect(group [][]labreport.Word) []labreport.Word {
 	type party struct {
 		words  []labreport.Word

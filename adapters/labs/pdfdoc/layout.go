@@ -309,7 +309,7 @@ func (l *layout) section(s documents.Section) {
 	}
 }
 
-// start returns the height of the first row of a section.
+// start returns the height of the first row of a section, which must be on the same page as the section's title.
 func (l *layout) start(s *documents.Section) float64 {
 	line := style{body, false}.line()
 	switch {
@@ -404,7 +404,8 @@ func (l *layout) tableStart(t *documents.Table) float64 {
 	return l.tall(ws, t.Columns, style{small, true}) + 1 + l.rows(ws, t.Rows)
 }
 
-// rows returns the height of the first of some rows, with the group headings before it.
+// rows returns the height of the first row and of the group headings before it, which must be on one page. ws are the
+// widths of the columns.
 func (l *layout) rows(ws []float64, rows []documents.Row) float64 {
 	need := 0.0
 	for _, r := range rows {
@@ -456,7 +457,7 @@ func (l *layout) table(t *documents.Table) {
 	}
 }
 
-// tall returns the height of a row of cells.
+// tall returns the height of a row whose cells have these widths and texts.
 func (l *layout) tall(ws []float64, text []string, st style) float64 {
 	n := 0
 	for i, c := range text {
@@ -481,8 +482,8 @@ type column struct {
 	lines   []set
 }
 
-// beside prints columns one after the other, so that selected text is in reading order. It keeps them on one page if
-// possible.
+// beside prints columns next to each other, with lines of height line. It writes one column after the other, so that
+// selected text is in reading order, and keeps the columns on one page if possible.
 func (l *layout) beside(columns []column, line float64) {
 	n := 0
 	for _, c := range columns {

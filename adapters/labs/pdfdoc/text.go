@@ -229,8 +229,8 @@ type run struct {
 	back bool // from right to left
 }
 
-// split separates a number at the start of a run from the rest, because it belongs to the preceding right-to-left
-// run.
+// split separates a number at the start of a left-to-right run from the rest, because the number belongs to the
+// preceding right-to-left run. after reports whether the preceding run is right-to-left.
 func split(r run, after bool) []run {
 	if r.back || !after || number(r.text) {
 		return []run{r}

@@ -51,7 +51,8 @@ type reply struct {
 	Width, Height int
 }
 
-// serve answers requests until its input ends.
+// serve answers requests until its input ends. cache is the directory for compiled code, and memoryBytes the memory
+// limit as a decimal number.
 func serve(in io.Reader, out io.Writer, cache, memoryBytes string) {
 	memory, ok := atoi(memoryBytes)
 	if !ok {

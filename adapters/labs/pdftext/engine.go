@@ -278,7 +278,8 @@ func (e *engine) transform(page requests.Page) (func(x, y float64) (float64, flo
 	}, nil
 }
 
-// render draws a page in shades of grey.
+// render draws a page of document number, counted from 0, in shades of grey. It lowers the resolution dpi if the page
+// would have more than the given number of pixels.
 func (e *engine) render(number, index, dpi, pixels int) (*image.Gray, error) {
 	doc, ok := e.docs[number]
 	if !ok {

@@ -156,7 +156,8 @@ func (s *session) extract(ctx context.Context, page func(labreport.Page) error) 
 	return nil
 }
 
-// page reads the text of one page, by OCR if needed. ok is false for a picture without OCR.
+// page reads the text of one page, counted from 0, by OCR if needed. The bool is false if the page has only pictures
+// and there is no OCR.
 func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, error) {
 	a, err := s.call(ctx, request{Op: "text", Page: index})
 	if err != nil {
@@ -263,7 +264,8 @@ func picture(t pageText) bool {
 // maxPixels is the largest number of pixels of a page for OCR.
 const maxPixels = 12 << 20
 
-// render draws a page, counted from 0.
+// render draws a page, counted from 0, at a resolution of dpi, or a lower one if the page would have more than the
+// given number of pixels.
 func (s *session) render(ctx context.Context, index, dpi, pixels int) (*image.Gray, error) {
 	r, err := s.call(ctx, request{Op: "render", Page: index, DPI: dpi, Pixels: pixels})
 	if err != nil {

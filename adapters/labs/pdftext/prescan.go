@@ -18,10 +18,10 @@ var (
 	endAt    = []byte("endstream")
 )
 
-// budget limits the work of measuring a file.
+// budget is what may still be decompressed while a file is measured.
 type budget struct {
 	parts    int   // number of parts with content
-	in       int64 // bytes to decompress: each once, and again in nested parts
+	in       int64 // compressed bytes that may be read; parts inside of parts are read more than once
 	out      int64 // decompressed bytes of all parts except pictures
 	pictures int64 // decompressed bytes of all pictures
 	one      int64 // decompressed bytes of one picture
@@ -79,8 +79,8 @@ func prescan(ctx context.Context, pdf []byte, limit int64) error {
 
 var errGrows = fmt.Errorf("%w: the PDF file is too large after decompression", healthlab.Exhausted)
 
-// inflate counts the bytes of decompressed data. Of damaged data it counts the readable part, because the engine
-// reports the damage.
+// inflate decompresses data, discards the bytes and subtracts their number from the budget. It returns an error if
+// the budget is exceeded. Of damaged data it counts the readable part, because the engine reports the damage.
 func (b *budget) inflate(data []byte, picture bool) error {
 	from := bytes.NewReader(data[:min(int64(len(data)), b.in+1)])
 	z, err := zlib.NewReader(from)

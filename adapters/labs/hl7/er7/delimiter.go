@@ -14,7 +14,7 @@ func Standard() Delimiters {
 	return Delimiters{Field: '|', Component: '^', Repetition: '~', Escape: '\\', Subcomponent: '&'}
 }
 
-// encoding returns the second field of a header.
+// encoding returns the encoding characters as in the second field of a header (MSH-2).
 func (d Delimiters) encoding() string {
 	var b strings.Builder
 	for _, c := range []byte{d.Component, d.Repetition, d.Escape, d.Subcomponent, d.Truncation} {
@@ -26,8 +26,8 @@ func (d Delimiters) encoding() string {
 	return b.String()
 }
 
-// delimitersOf reads the delimiters of a header segment (MSH, FHS or BHS). It also returns the broken rule, or "", and
-// the field.
+// delimitersOf reads the delimiters of a header segment (MSH, FHS or BHS). If the delimiters are invalid, it also
+// returns the broken rule and the number of the field; otherwise "" and 0.
 func delimitersOf(header string) (Delimiters, string, int) {
 	if len(header) < 4 {
 		return Delimiters{}, "the field separator is missing", 1

@@ -42,7 +42,8 @@ func (p Part) decode() string {
 	return strings.ReplaceAll(p.syn.charset.decode(b.String()), "\x00", "\ufffd")
 }
 
-// sequence returns the meaning of an escape sequence in the message's character set.
+// sequence returns the text that an escape sequence stands for, in the message's character set; false if the sequence
+// is unknown.
 func (s *syntax) sequence(q string) (string, bool) {
 	one := func(c byte) (string, bool) {
 		if c == 0 {
@@ -78,7 +79,7 @@ func (s *syntax) sequence(q string) (string, bool) {
 	return "", false
 }
 
-// format returns the text of a formatting command.
+// format returns the text that a formatting command (such as .br) stands for; false if the command is unknown.
 func format(command string) (string, bool) {
 	if len(command) < 2 {
 		return "", false

@@ -32,7 +32,8 @@ func (l line) check(separator byte, number int) error {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// cut splits bytes into at least one line. The results contain all bytes, so that they can be joined again.
+// cut splits raw into at least one line. lead is the byte order mark and the blank characters before the first line.
+// lead and lines together contain all bytes of raw.
 func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 	if len(raw) > opts.MaxBytes {
 		return "", nil, &SyntaxError{Problem: fmt.Sprintf("must have at most %d bytes", opts.MaxBytes)}
@@ -76,7 +77,8 @@ func carriageReturns(text string) bool {
 	return i >= 0 && text[i] == '\r' && (i+1 == len(text) || text[i+1] != '\n')
 }
 
-// lineLen returns the length of the first line without its end.
+// lineLen returns the length of the first line without its line end. If newlines is false, a line feed ends a line
+// only before a segment name or at the end of the text.
 func lineLen(text string, newlines bool) int {
 	from := 0
 	for {

@@ -120,7 +120,8 @@ func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	return m, lines[n:], nil
 }
 
-// starts reports whether a segment cannot be inside a message.
+// starts reports whether a segment with this name begins or ends a message, a batch or a file, so that it cannot be
+// inside a message.
 func starts(name string) bool {
 	switch name {
 	case "MSH", "FHS", "BHS", "BTS", "FTS":

@@ -134,7 +134,7 @@ func (p Part) Text() string {
 	return p.decode()
 }
 
-// Whole returns the part as text including its delimiters, for senders that do not escape delimiters in a text.
+// Whole returns the part as text including its delimiters. It is for texts in which senders do not escape delimiters.
 func (p Part) Whole() string { return p.decode() }
 
 // Plain returns all non-empty texts of the part, joined with by.

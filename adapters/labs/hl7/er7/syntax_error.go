@@ -7,8 +7,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// SyntaxError is the error of a malformed message. It names the place and the rule, and contains no text of the
-// message. It unwraps to healthlab.Invalid.
+// SyntaxError is the error of a malformed message. It names the segment, the field and the broken rule, and contains
+// no text of the message. It unwraps to healthlab.Invalid.
 type SyntaxError struct {
 	// Segment is the name of the segment; empty if it is unreadable.
 	Segment string

@@ -30,7 +30,7 @@ type ClientOptions struct {
 	Now func() time.Time
 }
 
-// Client sends messages to one address, one at a time, and reuses its connection. Safe for concurrent use.
+// Client sends messages to one address, one at a time, over a connection that it reuses. Safe for concurrent use.
 type Client struct {
 	address string
 	opts    ClientOptions

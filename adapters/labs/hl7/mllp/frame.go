@@ -146,7 +146,7 @@ func timeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// wait waits for a time d, or until done is closed. It reports which: false if done was closed.
+// wait waits for the duration d, or until done is closed. It returns false if done was closed first.
 func wait(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
