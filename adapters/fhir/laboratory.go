@@ -56,7 +56,7 @@ func requestReference(r *orders.Record) []reference {
 	return []reference{{Reference: "ServiceRequest/" + r.ID.String()}}
 }
 
-// testOf returns the name and codes of a lab test in the catalogue.
+// testOf returns the name and codes of a lab test of the catalogue.
 func (s *server) testOf(t *catalogue.LabTest) concept {
 	c := concept{Text: t.Name}
 	if t.Slug != "" {

@@ -40,8 +40,8 @@ func operationParams(r *http.Request, by caller) (query string, problems []healt
 	return strings.Trim(r.URL.RawQuery+"&"+values.Encode(), "&"), nil, nil
 }
 
-// readParameters reads a resource Parameters. It returns false if body is none, or has a value of another than a
-// primitive type.
+// readParameters reads a Parameters resource. It returns false if body is not one, or if a value is not of a primitive
+// type.
 func readParameters(body []byte) (url.Values, bool) {
 	var in struct {
 		ResourceType string                       `json:"resourceType"`

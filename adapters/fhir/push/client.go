@@ -29,11 +29,11 @@ const (
 	// assertionLife is how long a signed assertion is valid. A token is replaced tokenMargin before it expires.
 	assertionLife = 4 * time.Minute
 	tokenMargin   = 30 * time.Second
-	// tokenLife is how long a token is used whose server does not say when it expires.
+	// tokenLife is how long a token is used if the server does not say when the token expires.
 	tokenLife = 4 * time.Minute
 )
 
-// holdError means that the server did not answer as a FHIR server does. The pipeline is paused.
+// holdError means that the server's answer is not that of a FHIR server, or says to send later. It pauses the pipeline.
 type holdError struct {
 	reason string // contains no value of a person
 	after  time.Duration
@@ -64,7 +64,7 @@ type answer struct {
 	body   []byte
 }
 
-// post sends a transaction. If the server does not accept the token, it gets a new token and tries once more.
+// post sends a transaction. If the server refuses the token, post gets a new token and sends the transaction once more.
 func (c *client) post(ctx context.Context, p *ehr.Pipeline, bundle []byte) (answer, error) {
 	for again := false; ; again = true {
 		bearer, err := c.bearer(ctx, p)

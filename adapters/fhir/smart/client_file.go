@@ -93,8 +93,9 @@ const maxClientFile = 4 << 20
 //		"key_set": {"keys": [{"kty": "RSA", "kid": "2026-11", "n": "…", "e": "AQAB"}]}
 //	}]}
 //
-// The client_id is a UUID; the access log names the client by it (Client.Key). A key_set has public keys alone; key_set_url
-// is the address of one, in its place. Invalid lists every mistake with its place.
+// The client_id is a UUID, which becomes Client.Key; the access log names the client by it. A key_set must contain only
+// public keys. key_set_url, the URL of a key set, may replace key_set. ReadClients returns Invalid with every mistake
+// and its path in the JSON.
 func ReadClients(r io.Reader) ([]Client, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxClientFile+1))
 	if err != nil {

@@ -67,9 +67,9 @@ const (
 	// skew is the largest accepted difference between two clocks.
 	skew      = 30 * time.Second
 	audience  = "healthlab-fhir"
-	keyTimes  = 5 * time.Minute  // how long a key set is used
-	keyKept   = time.Hour        // how long it is used if its address does not answer
-	keyPause  = 10 * time.Second // between two attempts to read a key set
+	keyTimes  = 5 * time.Minute  // how long a key set is used before it is read again
+	keyKept   = time.Hour        // how long a key set is used if its URL does not answer
+	keyPause  = 10 * time.Second // shortest time between two attempts to read a key set
 	keyLimit  = 1 << 20
 	formLimit = 64 << 10
 )
