@@ -273,7 +273,8 @@ func workoutID(in *wire.In) uuid.UUID { return in.PathUUID("workout_id") }
 
 func sleepID(in *wire.In) uuid.UUID { return in.PathUUID("sleep_id") }
 
-// rawItem is an item as the provider sent it. The resource decides which of the last fields are set.
+// rawItem is an item as the provider sent it. The resource decides which of Timestamp, ProviderID, PriorityID,
+// Priority, SportID and Sport are set.
 type rawItem struct {
 	ID             uuid.UUID               `json:"id"`
 	Timestamp      *healthlab.Time         `json:"timestamp,omitempty"`

@@ -71,8 +71,8 @@ func TeamsMandate(of uuid.UUID, teams ...healthlab.TeamID) Mandate {
 	return func(org uuid.UUID, team healthlab.TeamID) bool { return org == of && slices.Contains(teams, team) }
 }
 
-// belongs returns a function that fails if a team does not belong to the organisation. The function accepts every team
-// if organisations are not mounted.
+// belongs returns a function that fails if a team does not belong to an organisation. The function accepts every team
+// if the part Organisations is not mounted.
 func (a api) belongs(ctx context.Context) func(uuid.UUID, healthlab.TeamID) error {
 	if a.Organisations == nil {
 		return func(uuid.UUID, healthlab.TeamID) error { return nil }

@@ -32,9 +32,9 @@ import (
 
 // Part is a group of operations with their service. Functions such as [HealthData] return one.
 type Part struct {
-	// domain is the folder of the package that the service belongs to. It selects the error types in the contract.
+	// domain is the directory of the service's package, such as orders. It selects the error types in the contract.
 	domain string
-	// mount stores the service in the api, with the functions that other parts use.
+	// mount stores the service in the api, with the functions that it provides for other parts.
 	mount func(*api)
 	// prepare runs after every part is mounted. It may be nil.
 	prepare    func(*api)
@@ -242,7 +242,7 @@ func Webhooks(s *webhook.Service) Part {
 	return Part{domain: "webhook", mount: func(a *api) { a.Webhooks = s }, operations: api.webhookOperations, events: webhook.EventTypes, managed: true}
 }
 
-// PersonExports mounts exports of everything that is kept about a user.
+// PersonExports mounts exports of all data that is stored about a user.
 func PersonExports(s *personexport.Service) Part {
 	return Part{domain: "privacy", mount: func(a *api) { a.Exports = s }, operations: api.exportOperations}
 }

@@ -76,8 +76,8 @@ func editFrom[T any](o wire.Opt[T]) healthdata.Edit[T] {
 	}
 }
 
-// namingUser adds the existing user to the error of a taken client_user_id, so that the caller can continue with that
-// user.
+// namingUser adds the id of the existing user to the error that a client_user_id is taken, so that the caller can use
+// that user.
 func namingUser(err error) error {
 	var taken *healthdata.ClientUserIDError
 	if !errors.As(err, &taken) {

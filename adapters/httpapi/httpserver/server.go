@@ -138,7 +138,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// follow counts the running requests of a connection.
+// follow counts, in the conn of each request, the requests that next is answering.
 func follow(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r.Context())

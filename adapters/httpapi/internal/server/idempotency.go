@@ -124,7 +124,7 @@ func OnceIn(requests *idempotency.Service, within func(context.Context, func(con
 // askOnce is the signature of the methods of idempotency.Service that run a request at most once.
 type askOnce func(*idempotency.Service, context.Context, idempotency.Request, func(context.Context, orders.OrderID) (idempotency.Outcome, error)) ([]byte, error)
 
-// answerOnce runs do, or returns the stored answer of the key.
+// answerOnce runs do, or returns the stored answer of the idempotency key. ask is the method that stores the answer.
 func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce, once *idempotency.Request, body any, do CreateFunc) (*keptAnswer, error) {
 	if requests == nil {
 		return nil, &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this deployment does not support idempotency keys"}
@@ -156,7 +156,7 @@ func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce,
 	return answer, nil
 }
 
-// outcome records what write writes as the outcome of a request.
+// outcome calls write, and returns the written answer as the outcome to store. failed is true for an error answer.
 func outcome(failed bool, write func(http.ResponseWriter) error) (idempotency.Outcome, error) {
 	rec := &memoryWriter{header: http.Header{}}
 	if err := write(rec); err != nil {

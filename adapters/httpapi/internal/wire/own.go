@@ -12,15 +12,16 @@ import (
 // Own returns the only user for whom the caller may act; zero if there is no such limit.
 func (in *In) Own() healthlab.UserID { return in.settings.Own }
 
-// Replace returns an id that does not exist, to be used in place of the id of an object that belongs to another
-// user. Equal ids give equal results within a request.
+// Replace returns an id that does not exist, in place of the id of an object that belongs to another user. Equal ids
+// give equal results for the same user.
 func (s *Settings) Replace(id string) string {
 	nobody := uuid.NewSHA1(s.Own.UUID, []byte(id)).String()
 	s.replaced = append(s.replaced, nobody, id)
 	return nobody
 }
 
-// AsAsked replaces the ids that [Settings.Replace] has returned by the ids that the caller sent, in an error text.
+// AsAsked returns an error text in which ids that [Settings.Replace] has returned are replaced by the ids that the
+// caller sent.
 func (s *Settings) AsAsked(words string) string {
 	return strings.NewReplacer(s.replaced...).Replace(words)
 }
