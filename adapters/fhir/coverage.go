@@ -78,7 +78,7 @@ func (s *server) mayRead(ctx context.Context, team healthlab.TeamID, user health
 	return err //nolint:wrapcheck // names the feature that is off
 }
 
-// coverage reads an insurance record by its id, and adds its person to the access log entry.
+// coverage reads an insurance record by its id, and adds the insured person to the access log entry.
 func (s *server) coverage(ctx context.Context, by caller, id string) (people.Coverage, error) {
 	u, ok := parseUUID(id)
 	if !ok {

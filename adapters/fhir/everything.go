@@ -106,8 +106,7 @@ func (l *selection) keeps(m *match) bool {
 		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyHolds(either, m.when) }))
 }
 
-// everything answers with all resources that the team has of a person. It streams them, so that its memory does not
-// grow with their number.
+// everything answers with all resources of a person. It streams them, so that memory does not grow with their number.
 func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) error {
 	if !acceptsJSON(r, r.URL.Query()) {
 		return refuseFormat(w)

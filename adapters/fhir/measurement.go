@@ -89,7 +89,7 @@ var measurements = []measurement{
 		}},
 }
 
-// interval is the period that one observation covers: an hour or a day.
+// interval is what one Observation covers: an hour, a day, or a day of sampled values.
 type interval string
 
 const (
@@ -104,7 +104,8 @@ func (m *measurement) has(i interval) bool {
 	return i == byDay || m.table == "" && (i == byHour || m.parts == nil && m.function != aggregate.Sum)
 }
 
-// codesOf returns the codes of a measurement for an interval. The last one is the code of this service.
+// codesOf returns the codes of a measurement for an interval. The last code is the measurement's own code at this
+// service.
 func (s *server) codesOf(m *measurement, i interval) []coding {
 	out := slices.Clone(m.codes)
 	switch {
@@ -259,8 +260,8 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 // dayRange is a range of days, both inclusive.
 type dayRange struct{ first, last healthlab.Date }
 
-// sampledDays returns, for each timeseries of some measurements, the days from first to last between which it can
-// have samples. A timeseries without samples is missing.
+// sampledDays maps the slugs of timeseries to the days from first to last between which they can have samples. The
+// timeseries are those of kinds. A timeseries without samples is not in the map.
 func (s *server) sampledDays(ctx context.Context, u *healthdata.User, kinds []*measurement, first, last healthlab.Date) (map[string]dayRange, error) {
 	var q healthdata.SeriesQuery
 	for _, m := range kinds {
@@ -331,7 +332,7 @@ func (m *measurement) fields() (out []aggregate.Expr) {
 	return out
 }
 
-// measured queries the values of each interval of the days from first to last.
+// measured returns the Observations of kinds for each interval of the days from first to last, both inclusive.
 func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, kinds []*measurement, by interval, first, last healthlab.Date) ([]match, error) {
 	period := map[interval]aggregate.Period{byDay: aggregate.Days(1), byHour: aggregate.Hours(1), sampled: aggregate.Minutes(1)}[by]
 	queries := make([]aggregate.Query, len(kinds))

@@ -18,8 +18,8 @@ func both(paths ...string) (out []string) {
 	return out
 }
 
-// operationParams returns the parameters of an operation as a query: those in the URL, and those in the resource
-// Parameters of the body.
+// operationParams returns the parameters of an operation as a query string: those in the URL, and those in the
+// Parameters resource of the body. problems are those of the body. err says that the body could not be read.
 func operationParams(r *http.Request, by caller) (query string, problems []healthlab.Problem, err error) {
 	if r.Method != http.MethodPost {
 		return r.URL.RawQuery, nil, nil

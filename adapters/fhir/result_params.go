@@ -45,7 +45,7 @@ func (k *kind) known() []string {
 	return append(out, k.params...)
 }
 
-// order is the order of the matches of a search: by a time, or by id only.
+// order is the sort order of the matches of a search: by a time, or by id only.
 type order struct {
 	by         string // one of sortKeys; empty means date
 	descending bool

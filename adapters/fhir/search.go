@@ -30,7 +30,7 @@ type query struct {
 	values   url.Values // as sent, to build links from
 	ids      []string
 	patients []healthlab.UserID
-	// byPatient and byID are true if patients or ids limit the search, even if these lists are empty.
+	// byPatient and byID are true if the search names patients or ids, even if patients or ids is empty.
 	byPatient, byID bool
 	// Each holds one element for each time that its parameter is given; all must match. An element lists alternative
 	// tokens, of which one must match.

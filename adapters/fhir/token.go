@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// withTokens returns the configuration of the API with an authentication that accepts tokens besides API keys.
-// [server.may] checks which resource types a token allows.
+// withTokens returns the configuration c with an Authenticate that accepts tokens as well as API keys. [server.may]
+// checks which resource types a token allows.
 func withTokens(c httpapi.Config, tokens *smart.Server) httpapi.Config {
 	if tokens == nil {
 		return c

@@ -92,7 +92,7 @@ type emailResult struct {
 	ErrorType   *string `json:"error_type"`
 	// Error describes the error to developers. Programs must not interpret it.
 	Error *string `json:"error"`
-	// ProviderMFA describes how the provider sends a code, if it waits for one.
+	// ProviderMFA describes how the provider sends a code to the person; null if the provider asks for no code.
 	ProviderMFA *providerMFA `json:"provider_mfa"`
 }
 

@@ -43,8 +43,9 @@ type ManagementOptions struct {
 	Header string
 }
 
-// ManagementAuth returns a function for Config.AuthenticateManagement that accepts a fixed list of keys. It reads
-// only the header for management keys, so the API key of a team is never accepted. Its error is Unauthenticated.
+// ManagementAuth returns a function for Config.AuthenticateManagement that accepts a fixed list of keys. The function
+// reads only the header for management keys, so the API key of a team is never accepted. It returns Unauthenticated for
+// all other keys.
 func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Manager, error) {
 	header := defaultManagementKeyHeader
 	if opts != nil && opts.Header != "" {

@@ -417,7 +417,7 @@ func (a api) rotateAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeam
 	return wire.JSON(w, http.StatusOK, apiKeyFrom(&k, key))
 }
 
-// manages returns NotFound unless the caller manages the team of a key.
+// manages returns NotFound unless the caller may manage the team of the API key with an id.
 func (a api) manages(ctx context.Context, m *managedTeams, id uuid.UUID) error {
 	k, err := a.Organisations.Key(ctx, m.org, id)
 	if err == nil && !m.mandate(m.org, k.Team) {

@@ -45,7 +45,7 @@ type nothingToRefresh struct {
 	Failed  []string         `json:"failed_sources"`
 }
 
-// refreshUser pulls new data of a user, and answers which sources succeeded, failed or are still in progress.
+// refreshUser pulls new data of a user. It answers with the sources that succeeded, failed or are still in progress.
 func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := healthlab.UserID{UUID: in.PathUUID("user_id")}

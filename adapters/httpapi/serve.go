@@ -92,8 +92,8 @@ func (a api) handler(op *server.Operation, begin call) http.Handler {
 	})
 }
 
-// withTimeout returns a request that ends after the time limit of its operation. An operation with its own limit may
-// also write for that long, if the server supports it.
+// withTimeout returns a request whose context ends after the time limit of its operation. An operation with its own
+// limit may also write for that long, if the server supports it.
 func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *server.Operation) (*http.Request, context.CancelFunc) {
 	if op.Timeout <= 0 {
 		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)

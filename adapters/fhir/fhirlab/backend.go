@@ -32,9 +32,9 @@ func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
-// Submit implements exchange.LabBackend. A repeated call sends the same bundle, byte for byte, so that the
-// laboratory creates nothing twice. The sample id is the order number of this service. It returns Invalid for a kit,
-// which laboratories of this kind do not send.
+// Submit implements exchange.LabBackend. A repeated call sends the same bundle, byte for byte, so that the laboratory
+// creates nothing twice. The returned SampleID is the order number. It returns Invalid for a kit, because laboratories
+// of this kind do not send kits.
 func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
 		return exchange.Accepted{}, err
@@ -186,7 +186,7 @@ func requestReferences(answer []byte) (out []string) {
 	return out
 }
 
-// relative returns the type and the id at the end of a resource's address, such as ServiceRequest/1.
+// relative returns the type and the id at the end of the URL of a resource, such as ServiceRequest/1.
 func relative(at string) string {
 	at, _, _ = strings.Cut(at, "/_history")
 	parts := strings.Split(at, "/")

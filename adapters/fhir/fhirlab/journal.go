@@ -49,7 +49,7 @@ type orderedTest struct {
 // order contains a reference to each ServiceRequest that it created.
 const aliasRecord = " reference "
 
-// Updates implements exchange.LabBackend. It reads the feed of messages in the journal.
+// Updates implements exchange.LabBackend. It reads the messages that the journal stores for the orders.Service.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	return b.journal.Updates(ctx, cursor, n)
 }

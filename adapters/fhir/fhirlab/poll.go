@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// pollOverlap is how far a poll looks back before the last report, because a server may show a report late.
+	// pollOverlap is subtracted from the start of a poll, because a server may show a report some time after its
+	// lastUpdated.
 	pollOverlap = time.Minute
 	pollCount   = "50"
 	// mostPolled is the largest number of pages of a poll, and mostRead the largest number of resources that are read

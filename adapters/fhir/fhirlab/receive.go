@@ -41,8 +41,8 @@ type group struct {
 	reports []*Report
 }
 
-// said returns the patient of a report for the comparison with an order. If the report has several names, it returns
-// one that contradicts the order's patient, if any does.
+// said returns the patient of a report to compare with the patient of an order. If the report has several names, it
+// returns the patient with a name that contradicts the order, if there is one.
 func said(r *Report, of *dossier) orders.ReportedPatient {
 	for _, p := range r.Patients {
 		if of != nil && p.Contradicts(of.Patient) {

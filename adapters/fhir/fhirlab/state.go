@@ -18,7 +18,7 @@ type orderState struct {
 	// Reports holds the newest version of each report, by its key.
 	Reports map[string]heldReport
 	// Seq is the highest sequence number in Reports. FinalSent is true if a message to the orders.Service contained a
-	// final result. SentDigest is the digest of the last message.
+	// final result. SentDigest is the digest of the last message to the orders.Service.
 	Seq        int
 	FinalSent  bool
 	SentDigest string

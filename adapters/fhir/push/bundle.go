@@ -14,7 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 )
 
-// createdOnce lists the types that are never updated, because the server owns such a resource once it has it.
+// createdOnce lists the types whose resources are created and never updated, because servers have data of their own
+// about them.
 var createdOnce = []string{"Patient", "Organization", "Practitioner"}
 
 // item is a resource to be sent.

@@ -189,7 +189,7 @@ func (c *client) exchange(ctx context.Context, p *ehr.Pipeline) (token, error) {
 	return token{body.Token, c.now().Add(life - min(tokenMargin, life/2))}, nil
 }
 
-// tokenURL returns the address of the token endpoint: the one that the team has set, or else the one that the server
+// tokenURL returns the URL of the token endpoint: the URL that the team has set, or else the one that the server
 // publishes.
 func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) {
 	if p.TokenURL != "" {
@@ -211,7 +211,7 @@ func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) 
 	return body.Endpoint, nil
 }
 
-// assertion returns a signed JWT that names the pipeline's client, for one use.
+// assertion returns a signed JWT that authenticates the pipeline's client at a token endpoint. It is valid for one use.
 func (c *client) assertion(ctx context.Context, p *ehr.Pipeline, endpoint string) (string, error) {
 	signer, err := c.pipelines.Key(ctx, p)
 	if err != nil {

@@ -33,7 +33,7 @@ type Options struct {
 	Workers int
 	// Entries is the largest number of resources of a transaction. Default 100.
 	Entries int
-	// Idle is how long Run waits before it looks for due persons again. Default 1 s.
+	// Idle is how long Run waits, if no person is due to be pushed, before it looks again. Default 1 s.
 	Idle time.Duration
 	// Wake ends the wait of Idle early. The channel should have a buffer of one.
 	Wake <-chan struct{}
@@ -58,8 +58,8 @@ type Pusher struct {
 	lease     time.Duration
 }
 
-// New returns a Pusher. pipelines and reader are required; without them it returns healthlab.Invalid. It starts
-// nothing.
+// New returns a Pusher. pipelines and reader are required; without them it returns healthlab.Invalid. It starts no
+// goroutine.
 func New(pipelines *ehr.Service, reader *fhir.Reader, opts *Options) (*Pusher, error) {
 	if pipelines == nil || reader == nil {
 		return nil, fmt.Errorf("%w: push: pipelines and a reader must be given", healthlab.Invalid)
@@ -117,7 +117,7 @@ func (p *Pusher) Run(ctx context.Context) error {
 // sweeps is the largest number of batches of persons that one Claim marks to be pushed again.
 const sweeps = 5
 
-// Claim leases at most n persons who are due. It is a step of Run, for hosts that have their own loop.
+// Claim leases at most n persons who are due to be pushed. It is a step of Run, for hosts that have their own loop.
 func (p *Pusher) Claim(ctx context.Context, n int) ([]ehr.Task, error) {
 	rows := p.pipelines.Rows()
 	for range sweeps {
@@ -448,8 +448,8 @@ func (r *run) send(ctx context.Context, items []item) error {
 	return r.record(ctx, items, []*ehr.Refusal{&refused.refusal})
 }
 
-// introduce sends the Patient alone, once. If the server refuses the Patient, it cannot accept anything of the
-// person.
+// introduce sends the Patient alone, unless the server is known to have it. A server that refuses the Patient cannot
+// accept anything else of the person.
 func (r *run) introduce(ctx context.Context) error {
 	if r.patient == nil || r.known {
 		return nil

@@ -165,7 +165,7 @@ func (c *conn) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Close closes the connection and frees its place in the connection limits. It must be called once.
+// Close closes the connection, and removes it from those that count towards the limits. It must be called once.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	leaves := c.leaves

@@ -37,7 +37,7 @@ type Options struct {
 	// Reserve is the number of file handles for the rest of the program: database, files and outgoing requests. Default
 	// 96.
 	Reserve int
-	// Proxies are addresses that may have more than AddressConnections connections.
+	// Proxies are the addresses of proxies, which may have more than AddressConnections connections.
 	Proxies []netip.Prefix
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// pageList shows the list of sources or, if the link token names one source, that source. link_web_url points to it.
+// pageList shows the list of sources or, if the link token names one source, that source. Its URL is link_web_url.
 func (a *Pages) pageList(v *visit) error {
 	p, err := a.open(v)
 	if err != nil {
@@ -255,7 +255,7 @@ func (a *Pages) cookie() string {
 	return "link"
 }
 
-// Result answers the redirect from a provider if the team has no page to continue with.
+// Result answers the redirect from a provider with a page, for teams without a page to which the person is redirected.
 func (a *Pages) Result(w http.ResponseWriter, r *http.Request, token string, done linking.Result) error {
 	v := &visit{w: w, r: r}
 	a.begin(r.Context(), v, token, "")
@@ -309,7 +309,7 @@ func (a *Pages) pageEnterCode(v *visit) error {
 	})
 }
 
-// giveCode shows a link code for the companion app.
+// giveCode answers with a page that shows a link code for the companion app.
 func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
 	code, err := a.Linking.DeviceCode(v.ctx(), v.token, p.Slug)
 	if err != nil {

@@ -92,9 +92,9 @@ func AnswerOnce(requests *idempotency.Service, w http.ResponseWriter, r *http.Re
 	return answer.send(w)
 }
 
-// OnceIn returns the Do of a [Change] that answers 200 with the value that do returns. With an
-// idempotency key it answers as [AnswerOnce]: the answer is stored in the transaction of the change.
-// within runs a function in that transaction, and undoes what a function that failed has written.
+// OnceIn returns the Do of a [Change] that answers 200 with the value that do returns. With an idempotency key it
+// answers as [AnswerOnce]: the answer is stored in the transaction of the change. within runs a function in that
+// transaction, and rolls back what a function that failed has written; nil runs the function directly.
 func OnceIn(requests *idempotency.Service, within func(context.Context, func(context.Context) error) error, once *idempotency.Request, body any, do func(context.Context, orders.OrderID) (any, error)) func(context.Context) (any, error) {
 	if once == nil {
 		return func(ctx context.Context) (any, error) { return do(ctx, orders.OrderID{}) }

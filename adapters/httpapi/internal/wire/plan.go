@@ -108,8 +108,8 @@ var (
 	timeType   = reflect.TypeFor[healthlab.Time]()
 )
 
-// plan returns the plan of a type. It panics for a type that cannot be decoded. That happens when the first body of
-// the type arrives.
+// plan returns the plan of a type. It panics for a type that cannot be decoded; this shows when the first body of the
+// type is decoded.
 func (c compiler) plan(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
