@@ -27,7 +27,8 @@ type participant struct {
 	Status string    `json:"status"`
 }
 
-// visitStatus maps the statuses of appointments that are published to FHIR's.
+// visitStatus maps appointment statuses to those of a FHIR Appointment. Appointments with another status are not
+// published.
 var visitStatus = map[appointment.Status]string{
 	appointment.VisitPending: "pending", appointment.VisitReserved: "pending", appointment.VisitConfirmed: "booked",
 	appointment.VisitInProgress: "arrived", appointment.VisitCompleted: "fulfilled", appointment.VisitCancelled: "cancelled",

@@ -78,7 +78,7 @@ func (s *server) mayRead(ctx context.Context, team healthlab.TeamID, user health
 	return err //nolint:wrapcheck // names the feature that is off
 }
 
-// coverage reads an insurance record by its id, and adds its person to the access log entry.
+// coverage reads an insurance record by its id, and adds the insured person to the access log entry.
 func (s *server) coverage(ctx context.Context, by caller, id string) (people.Coverage, error) {
 	u, ok := parseUUID(id)
 	if !ok {
@@ -107,7 +107,7 @@ func (s *server) readCoverage(ctx context.Context, by caller, id string) (resour
 	return s.coverageOf(&c).resource, nil
 }
 
-// coverages passes on a user's newest insurance records, and those to which orders are billed.
+// coverages calls use with the Coverages of a user: the newest insurance records, and those to which orders are billed.
 func (s *server) coverages(ctx context.Context, u *healthdata.User, _ *query, use func([]match) error) error {
 	list, err := s.insurance(ctx, u)
 	if err != nil {
@@ -120,7 +120,8 @@ func (s *server) coverages(ctx context.Context, u *healthdata.User, _ *query, us
 	return use(out)
 }
 
-// payors passes on the organizations that a user's insurance records name; none if the team may not read insurance.
+// payors calls use with the Organizations that a user's insurance records name; with none if the team may not read
+// insurance records.
 func (s *server) payors(ctx context.Context, u *healthdata.User, _ *query, use func([]match) error) error {
 	list, err := s.insurance(ctx, u)
 	if err != nil && healthlab.KindOf(err) != healthlab.Forbidden {

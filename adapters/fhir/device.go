@@ -28,7 +28,7 @@ type deviceVersion struct {
 	Value string `json:"value"`
 }
 
-// devices passes on the devices that recorded data of a user.
+// devices calls use with the Devices that recorded data of a user.
 func (s *server) devices(ctx context.Context, u *healthdata.User, _ *query, use func([]match) error) error {
 	list, err := s.Health.Devices(ctx, u.Team, u.ID)
 	if err != nil {

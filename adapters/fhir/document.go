@@ -35,7 +35,7 @@ type documentContext struct {
 // document is a kind of document that an order can have.
 type document struct {
 	kind  documents.DocumentKind
-	key   string // used in ids
+	key   string // last part of the id of a DocumentReference
 	title string
 	loinc *coding // type of the document; nil if LOINC has no code for it
 	print func(*documents.Service, context.Context, healthlab.TeamID, orders.OrderID) ([]byte, error)
@@ -50,8 +50,8 @@ var documentKinds = []document{
 
 const pdfType = "application/pdf"
 
-// documents returns the documents that an order has now. It leaves out labels, because a label can only be printed
-// with a time of collection.
+// documents returns a DocumentReference for each document that can be printed for an order. Labels are left out,
+// because printing one requires a time of collection.
 func (s *server) documents(ctx context.Context, r *orders.Record) (out []match, err error) {
 	list, err := s.Documents.List(ctx, r.TeamID, r.ID)
 	if err != nil {

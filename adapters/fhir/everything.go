@@ -19,17 +19,17 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// streamTime is the longest duration of $everything.
+// streamTime is the longest duration of the answer to $everything.
 const streamTime = time.Hour
 
 // everythingParams lists the parameters of $everything.
 var everythingParams = []string{"start", "end", "_since", "_type", "_count", "_after", "interval", "_format", "_pretty"}
 
-// selection says which resources of a person are sent.
+// selection holds the parameters of $everything or of an export: which resources of a person are sent.
 type selection struct {
 	query
 	types []string
-	// filters are searches. A resource is sent only if at least one finds it; without filters all are sent.
+	// filters are searches. A resource is sent only if it matches one of them. Without filters all resources are sent.
 	filters []*query
 	place   place
 }
@@ -37,7 +37,7 @@ type selection struct {
 // place is the position at which a page of $everything begins.
 type place struct {
 	n    int    // number of resources before the page
-	last string // the last of these, such as Patient/1
+	last string // last resource before the page, such as Patient/1
 }
 
 // readSelection reads the parameters of $everything.
@@ -59,7 +59,8 @@ func (s *server) readSelection(text string, handling handling) (*selection, []he
 	return out, problems
 }
 
-// take reads one parameter, and returns what is wrong with its value; "" if nothing is.
+// take reads the parameter name of $everything. k lists the allowed search parameters. It returns what is wrong with
+// value; "" if nothing is.
 func (l *selection) take(s *server, k *kind, name, value string) string {
 	switch name {
 	case "start", "end":
@@ -105,8 +106,7 @@ func (l *selection) keeps(m *match) bool {
 		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyHolds(either, m.when) }))
 }
 
-// everything answers with all resources that the team has of a person. It streams them, so that its memory does not
-// grow with their number.
+// everything answers with all resources of a person. It streams them, so that memory does not grow with their number.
 func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) error {
 	if !acceptsJSON(r, r.URL.Query()) {
 		return refuseFormat(w)
@@ -191,8 +191,8 @@ func (s *server) find(ctx context.Context, u *healthdata.User, l *selection) (pl
 	return l.place, err
 }
 
-// writeEntries writes the beginning of a bundle and its entries. It returns the bundle's links: to itself, and,
-// unless this page is the last, to the next page, as the position at which that begins.
+// writeEntries writes the beginning of a bundle and its entries. It returns the links of the bundle: self and, unless
+// this page is the last, next. The URL of next holds only the position of the next page, as parsed for _after.
 func (s *server) writeEntries(ctx context.Context, out *bufio.Writer, u *healthdata.User, l *selection) ([]link, error) {
 	_, _ = out.WriteString(`{"resourceType":"Bundle","type":"searchset","entry":[`)
 	links, last, n, sent := []link{{Relation: "self"}}, "", 0, 0
@@ -235,7 +235,7 @@ func encode(w io.Writer, v any) error {
 	return nil
 }
 
-// person passes on the selected resources of a person, the Patient first. It leaves out insurance records if the
+// person calls use with each selected resource of a person, the Patient first. It leaves out insurance records if the
 // team may not read them.
 func (s *server) person(ctx context.Context, u *healthdata.User, l *selection, use func(kind string, r resource) error) error {
 	if l.hasType("Patient") {

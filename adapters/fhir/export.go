@@ -34,15 +34,15 @@ type BlobStore interface {
 }
 
 const (
-	// shard is the number of persons of a file.
+	// shard is the largest number of persons whose resources are in one file.
 	shard = 500
 	// exportKept is how long an export can be downloaded after its kick-off.
 	exportKept = 7 * 24 * time.Hour
 	// exportsKept is the largest number of exports of a team. A new export replaces the oldest.
 	exportsKept = 20
 	ndjson      = "application/fhir+ndjson"
-	// deletedType stands in place of a resource type in the addresses of files that list deleted Patients, and
-	// removedType in those of files that list other resources which no longer exist.
+	// deletedType replaces the resource type in the URLs of files that list deleted Patients. removedType replaces it in
+	// the URLs of files that list other resources which no longer exist.
 	deletedType = "Deleted"
 	removedType = "Removed"
 )
@@ -57,9 +57,9 @@ type export struct {
 	Since   time.Time
 	Types   []string
 	By      interval
-	Filters []string         `json:",omitempty"` // searches: of a type that has some, what none of them finds is left out
-	Key     uuid.UUID        // API key of the client who began it; zero if the key has no id
-	Bound   healthlab.UserID // the user of a caller that may act for one user only
+	Filters []string         `json:",omitempty"` // searches of _typeFilter, which limit the resources of their type
+	Key     uuid.UUID        // id of the API key that began the export; zero if the key has none
+	Bound   healthlab.UserID // user of a caller that may act for one user only; else zero
 	Persons []uuid.UUID
 	Deleted []uuid.UUID
 }
@@ -68,7 +68,7 @@ func exportKey(team healthlab.TeamID, id string) string {
 	return "fhir-exports/" + team.String() + "/" + id
 }
 
-// keep stores a value as a record of a team, encoded as JSON.
+// keep stores v as JSON under an id in the export records of a team.
 func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v a
 	return nil
 }
 
-// kept reads a record of a team into v. It returns NotFound if there is none.
+// kept decodes the export record of a team with an id into v. It returns NotFound if the record does not exist.
 func (s *server) kept(ctx context.Context, team healthlab.TeamID, id string, v any) error {
 	r, err := s.Exports.Get(ctx, team, healthlab.UserID{}, exportKey(team, id))
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *server) kept(ctx context.Context, team healthlab.TeamID, id string, v a
 	return nil
 }
 
-// kickOff begins an export of the persons of a team. A Group in the path must be the team's.
+// kickOff begins an export of the persons of a team. If the path names a Group, it must be the Group of the team.
 func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) error {
 	if id := r.PathValue("id"); id != "" && !isGroup(by, id) {
 		return refuseUnknown(w, "Group")
@@ -135,7 +135,7 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	return nil
 }
 
-// readExport reads the parameters of an export, and its filters.
+// readExport reads the parameters of an export. filters are the searches of _typeFilter, unparsed.
 func (s *server) readExport(params string, handling handling) (l *selection, filters []string, problems []healthlab.Problem) {
 	values, problems := parseParams(params, "$export", exportParams, handling)
 	l = &selection{}
@@ -176,7 +176,8 @@ func (s *server) readExport(params string, handling handling) (l *selection, fil
 	return l, filters, problems
 }
 
-// list sets the persons of an export: the users of the team, or the one user for whom the caller may act.
+// list sets x.Persons to the users of the team, or to the one user for whom the caller may act. With x.Since it also
+// sets x.Deleted.
 func (s *server) list(ctx context.Context, by caller, x *export) error {
 	if !by.User.IsZero() {
 		x.Persons = []uuid.UUID{by.User.UUID}
@@ -245,7 +246,9 @@ func (s *server) makeRoom(ctx context.Context, team healthlab.TeamID, x *export)
 	return s.keep(ctx, team, "list", all)
 }
 
-// exportOf reads an export. It returns NotFound unless the caller is the one who began it.
+// exportOf reads an export. It returns NotFound if the export has expired, another API key began it, or the caller may
+// act for one user only and the export is not of that user. An export by a key without an id can be read by every key
+// of the team.
 func (s *server) exportOf(ctx context.Context, by caller, id string) (*export, error) {
 	if _, ok := parseUUID(id); !ok {
 		return nil, healthlab.NotFound
@@ -278,7 +281,7 @@ type manifestFile struct {
 	URL  string `json:"url"`
 }
 
-// exportStatus answers with the manifest of an export: the addresses of its files.
+// exportStatus answers with the manifest of an export, which lists the URLs of its files.
 func (s *server) exportStatus(w http.ResponseWriter, r *http.Request, by caller) error {
 	x, err := s.exportOf(r.Context(), by, r.PathValue("id"))
 	if errors.Is(err, healthlab.NotFound) {
@@ -341,8 +344,8 @@ func (s *server) deleteExport(w http.ResponseWriter, r *http.Request, by caller)
 	return nil
 }
 
-// exportFile answers with the resources of one type of the persons of one file. It leaves out persons who were
-// deleted since the kick-off.
+// exportFile answers with one file of an export: the resources of one type of at most shard persons. It leaves out
+// persons who were deleted since the kick-off.
 func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) error {
 	may, err := s.may(r)
 	if err != nil {

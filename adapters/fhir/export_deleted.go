@@ -16,10 +16,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// deletionsAtOnce is the largest number of entries of a bundle of deletions.
+// deletionsAtOnce is the largest number of entries in one bundle of deletions.
 const deletionsAtOnce = 100
 
-// writeDeletions writes bundles of type transaction that delete resources. A resource is named as in Observation/1.
+// writeDeletions writes transaction bundles that delete resources. A resource is a type and an id, such as
+// Observation/1.
 func writeDeletions(out *bufio.Writer, resources []string) error {
 	for part := range slices.Chunk(resources, deletionsAtOnce) {
 		var entries []any
@@ -44,11 +45,11 @@ func (x *export) hasType(name string) bool {
 	return len(x.Types) == 0 || slices.Contains(x.Types, name)
 }
 
-// errFound stops a search for deletions at the first one.
+// errFound stops a search for deletions at the first deletion.
 var errFound = errors.New("there is one")
 
-// removedShards returns the numbers of the files whose persons have removed data since x.Since. It is called when
-// the manifest is read, so that it includes a removal that began before the export and ended after it.
+// removedShards returns the indexes of the shards that have a person with data removed since x.Since. It is called when
+// the manifest is read, so that the manifest includes a removal that began before the export and ended after it.
 func (s *server) removedShards(ctx context.Context, team healthlab.TeamID, x *export) (out []int, err error) {
 	if x.Since.IsZero() {
 		return nil, nil
@@ -85,7 +86,8 @@ func (s *server) removedShards(ctx context.Context, team healthlab.TeamID, x *ex
 	return out, nil
 }
 
-// writeRemoved writes bundles that delete the resources which persons no longer have.
+// writeRemoved writes bundles that delete the resources which persons no longer have, as far as rights allow their
+// types.
 func (s *server) writeRemoved(ctx context.Context, out *bufio.Writer, team healthlab.TeamID, x *export, of rights, ids []uuid.UUID) error {
 	if x.Since.IsZero() {
 		return nil
@@ -108,8 +110,8 @@ func (s *server) writeRemoved(ctx context.Context, out *bufio.Writer, team healt
 	return nil
 }
 
-// removed passes on the resources that a person no longer has: observations of days whose data was removed, and
-// reports that were withdrawn. For a deleted person it passes on nothing, because another file deletes the Patient.
+// removed calls use with each resource that a person no longer has: observations of days whose data was removed, and
+// reports that were withdrawn. For a deleted person it calls use never, because another file deletes the Patient.
 func (s *server) removed(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, x *export, use func(resource string) error) error {
 	days, err := s.Health.RemovedDays(ctx, team, user, x.Since)
 	if healthlab.KindOf(err) == healthlab.NotFound {
@@ -149,12 +151,12 @@ func (s *server) removed(ctx context.Context, team healthlab.TeamID, user health
 	return nil
 }
 
-// reportKinds lists the types of the resources that are made from the report of an order as a whole.
+// reportKinds lists the resource types that are made once per order from its report.
 var reportKinds = []string{"DiagnosticReport", "Provenance", "DocumentReference"}
 
 func (x *export) reports() bool { return slices.ContainsFunc(reportKinds, x.hasType) }
 
-// withdrawn passes on the orders whose report the laboratory has withdrawn.
+// withdrawn calls use with each order found by q whose report the laboratory has withdrawn.
 func (s *server) withdrawn(ctx context.Context, q orders.Query, use func(*orders.Record)) error {
 	const size = 100
 	q.Size = size
@@ -199,8 +201,8 @@ func (m *measurement) of(source healthdata.SourceType) bool {
 	return true
 }
 
-// removedObservations passes on the observations that days had before some of their data was removed, and no longer
-// have.
+// removedObservations calls use with each observation that existed before data of its day was removed, and no longer
+// exists.
 func (s *server) removedObservations(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, by interval, removed []healthdata.RemovedDay,
 	use func(resource string) error,
 ) error {
@@ -243,7 +245,8 @@ func (s *server) removedObservations(ctx context.Context, team healthlab.TeamID,
 	return nil
 }
 
-// observationIDs returns the ids that the observations of a day, or of the given hours of it, would have.
+// observationIDs returns the ids that the observations of a day would have. For hourly observations hours is a bit
+// mask: bit n is the hour that begins at n o'clock.
 func observationIDs(user healthlab.UserID, m *measurement, by interval, day healthlab.Date, hours uint32) (out []string) {
 	if by == byDay {
 		return []string{measurementID{user, m, by, day, 0}.String()}
@@ -256,7 +259,7 @@ func observationIDs(user healthlab.UserID, m *measurement, by interval, day heal
 	return out
 }
 
-// idsOfDays returns the ids of the existing observations of some days.
+// idsOfDays returns the ids of the existing observations of the days from first to last, both inclusive.
 func (s *server) idsOfDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, m *measurement, by interval, first, last healthlab.Date) (map[string]bool, error) {
 	out := map[string]bool{}
 	all, err := s.measured(ctx, team, user, []*measurement{m}, by, first, last)

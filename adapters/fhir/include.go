@@ -54,7 +54,8 @@ func (q *query) setInclude(name, value string, k *kind) string {
 	return ""
 }
 
-// include is a value of _include: it follows the references of an element, unless only is empty only to that type.
+// include is a value of _include. It follows the references of an element to resources of the type only. An empty only
+// means every type.
 type include struct{ element, only string }
 
 // references appends the references in a part of a resource, such as Patient/1, to out.
@@ -159,7 +160,8 @@ func (q *query) referred(r resource) (out []string, err error) {
 	return out, nil
 }
 
-// ordersHeld reads resources by id. When it reads one of an order, it keeps all of that type and order.
+// ordersHeld reads resources by id. It caches the resources of an order: reading one reads all of the same type and
+// order.
 type ordersHeld struct {
 	s   *server
 	by  caller

@@ -23,11 +23,11 @@ type kind struct {
 	scopes   organisation.Scopes
 	params   []string // search parameters, without those of resultParams
 	profiles []string
-	// byID is true if a search must name ids.
+	// byID is true if a search of this type must have the parameter _id.
 	byID   bool
 	read   func(ctx context.Context, by caller, id string) (resource, error)
 	search func(ctx context.Context, by caller, q *query) (found, error)
-	// ofUser passes on the resources of a person, and ofOrder returns those of an order; nil if the type has none.
+	// ofUser calls use with the resources of a person, and ofOrder returns those of an order; nil if the type has none.
 	ofUser  func(ctx context.Context, u *healthdata.User, q *query, use func([]match) error) error
 	ofOrder func(ctx context.Context, r *orders.Record) ([]match, error)
 }
@@ -183,8 +183,8 @@ func (s *server) searchPersonal(ctx context.Context, by caller, q *query, k *kin
 	return q.page(all), nil
 }
 
-// each passes on the resources of some types of a person in parts, so that its memory does not grow with their
-// number.
+// each calls use with the resources of some types of a person, in several lists, so that memory does not grow with the
+// number of resources.
 func (s *server) each(ctx context.Context, u *healthdata.User, q *query, kinds []kind, use func(*kind, []match) error) error {
 	orderly := false
 	for i := range kinds {
@@ -218,7 +218,7 @@ func (s *server) each(ctx context.Context, u *healthdata.User, q *query, kinds [
 	})
 }
 
-// record reads the order to which a resource id belongs, and adds its user to the access log entry.
+// record reads the order whose id is id, and adds its user to the access log entry.
 func (s *server) record(ctx context.Context, by caller, id string) (orders.Record, error) {
 	order, ok := parseOrderID(id)
 	if !ok {
@@ -238,7 +238,7 @@ func (s *server) record(ctx context.Context, by caller, id string) (orders.Recor
 	return r, nil
 }
 
-// eachRecord passes on the orders of a user.
+// eachRecord calls use with each order of a user.
 func (s *server) eachRecord(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, use func(*orders.Record) error) error {
 	const size = 100
 	for page := 1; ; page++ {

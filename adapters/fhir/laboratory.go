@@ -56,7 +56,7 @@ func requestReference(r *orders.Record) []reference {
 	return []reference{{Reference: "ServiceRequest/" + r.ID.String()}}
 }
 
-// testOf returns the name and codes of a lab test in the catalogue.
+// testOf returns the name and codes of a lab test of the catalogue.
 func (s *server) testOf(t *catalogue.LabTest) concept {
 	c := concept{Text: t.Name}
 	if t.Slug != "" {
@@ -308,13 +308,13 @@ func measure(value json.Number, unit *string) *quantity {
 	return q
 }
 
-// codeSystems maps names of code systems in HL7 table 0396, which laboratories use, to the addresses that FHIR uses.
+// codeSystems maps the names of code systems in HL7 table 0396, which laboratories use, to their URIs in FHIR.
 var codeSystems = map[string]string{"SCT": snomed, "SNM": snomed, "LN": loinc, "I10": icd10, "I10C": icd10}
 
 // snomedID matches identifiers of SNOMED CT. Codes of older editions, which SNM names, have another form.
 var snomedID = regexp.MustCompile(`^[1-9][0-9]{5,17}$`)
 
-// codings returns the codes whose system has an address in FHIR. Older editions of SNOMED have none.
+// codings returns the codes whose system has a URI in FHIR. Older editions of SNOMED have none.
 func codings(all []labresult.Code) (out []coding) {
 	for _, c := range all {
 		system := codeSystems[strings.ToUpper(c.System)]

@@ -19,12 +19,13 @@ import (
 // measurement defines one kind of Observation of devices and apps, made from a timeseries or a summary of the
 // resource catalogue, with its codes.
 type measurement struct {
-	key      string // used in ids
+	key      string // distinguishes measurements in ids of Observations
 	resource string // slug of the timeseries, or the code of a column of a summary
-	profile  string // address of its profile; empty for none
+	profile  string // URL of the FHIR profile; empty for none
 	category string
 	codes    []coding
-	// dayCodes are placed before codes for whole days. sampleCodes replace codes for samples.
+	// dayCodes precede codes in Observations of a whole day. sampleCodes replace codes in Observations of interval
+	// sampled.
 	dayCodes, sampleCodes []coding
 	text                  string
 	unit                  string // UCUM code
@@ -37,7 +38,7 @@ type measurement struct {
 	table, column string
 	// period is true if the time of a day's observation is written as a period.
 	period bool
-	// parts are components with a number each. Those of a timeseries replace the value of the observation.
+	// parts become components, each with a number. The parts of a timeseries replace the value of the Observation.
 	parts []part
 }
 
@@ -88,7 +89,7 @@ var measurements = []measurement{
 		}},
 }
 
-// interval is the period that one observation covers: an hour or a day.
+// interval is what one Observation covers: an hour, a day, or a day of sampled values.
 type interval string
 
 const (
@@ -103,7 +104,8 @@ func (m *measurement) has(i interval) bool {
 	return i == byDay || m.table == "" && (i == byHour || m.parts == nil && m.function != aggregate.Sum)
 }
 
-// codesOf returns the codes of a measurement for an interval. The last one is the code of this service.
+// codesOf returns the codes of a measurement for an interval. The last code is the measurement's own code at this
+// service.
 func (s *server) codesOf(m *measurement, i interval) []coding {
 	out := slices.Clone(m.codes)
 	switch {
@@ -115,7 +117,7 @@ func (s *server) codesOf(m *measurement, i interval) []coding {
 	return append(out, coding{System: s.URL + "/CodeSystem/measurement", Code: m.resource})
 }
 
-// measurementID holds the parts of the id of a device's observation.
+// measurementID holds the parts of the id of an Observation that is made from data of devices and apps.
 type measurementID struct {
 	user healthlab.UserID
 	of   *measurement
@@ -216,8 +218,8 @@ func days(bounds [][]moment, first, last healthlab.Date) (from, to healthlab.Dat
 // windows holds the number of days that one query reads, which limits the memory.
 var windows = map[interval]int{byDay: 366, byHour: 16, sampled: 2}
 
-// eachMeasurement passes on the observations that a search may match, window of days by window, the earliest first.
-// The observations within a window are not ordered.
+// eachMeasurement calls use with the observations that a search may match, window of days by window, the earliest
+// first. The observations within a window are not ordered.
 func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *query, use func([]match) error) error {
 	by := q.interval
 	if by == "" {
@@ -258,8 +260,8 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 // dayRange is a range of days, both inclusive.
 type dayRange struct{ first, last healthlab.Date }
 
-// sampledDays returns, for each timeseries of some measurements, the days from first to last between which it can
-// have samples. A timeseries without samples is missing.
+// sampledDays maps the slugs of timeseries to the days from first to last between which they can have samples. The
+// timeseries are those of kinds. A timeseries without samples is not in the map.
 func (s *server) sampledDays(ctx context.Context, u *healthdata.User, kinds []*measurement, first, last healthlab.Date) (map[string]dayRange, error) {
 	var q healthdata.SeriesQuery
 	for _, m := range kinds {
@@ -330,7 +332,7 @@ func (m *measurement) fields() (out []aggregate.Expr) {
 	return out
 }
 
-// measured queries the values of each interval of the days from first to last.
+// measured returns the Observations of kinds for each interval of the days from first to last, both inclusive.
 func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, kinds []*measurement, by interval, first, last healthlab.Date) ([]match, error) {
 	period := map[interval]aggregate.Period{byDay: aggregate.Days(1), byHour: aggregate.Hours(1), sampled: aggregate.Minutes(1)}[by]
 	queries := make([]aggregate.Query, len(kinds))
@@ -369,7 +371,7 @@ func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healt
 	return out, nil
 }
 
-// rows holds the answer to a query about one measurement.
+// rows holds the result rows of a query about one measurement.
 type rows struct {
 	of     *measurement
 	user   healthlab.UserID
@@ -409,7 +411,7 @@ func (r *rows) quantity(column, row int) *quantity {
 	return &quantity{Value: number(v), Unit: r.of.display, System: ucumSystem, Code: r.of.unit}
 }
 
-// sameOf returns the elements that all observations of a measurement and person share.
+// sameOf returns the elements that all Observations of a measurement, a person and an interval share.
 func (s *server) sameOf(m *measurement, user healthlab.UserID, by interval) observation {
 	o := observation{
 		head: head{ResourceType: "Observation"}, Status: "final", Category: category(m.category),
@@ -486,8 +488,8 @@ func (r *rows) observation(row int) (match, bool) {
 	return o.match(when), known
 }
 
-// lasts sets the time of an observation; to is exclusive. A vital sign gets only the start, because validators read
-// the rule vs-1 of its profile as if it forbade a period.
+// lasts sets the effective time of an observation; to is exclusive. A vital sign gets only the start, because
+// validators read the rule vs-1 of its profile as if it forbade a period.
 func (r *rows) lasts(o *observation, from, to time.Time) {
 	if r.of.category == vitalSigns {
 		o.Effective = from.Format(time.RFC3339)
@@ -496,7 +498,8 @@ func (r *rows) lasts(o *observation, from, to time.Time) {
 	o.EffectivePeriod = &period{Start: from.Format(time.RFC3339), End: to.Add(-time.Second).Format(time.RFC3339)}
 }
 
-// samples returns an observation for each day, with one number for each minute from the first to the last sample.
+// samples returns an observation for each day of the first n rows, with one number for each minute from the first to
+// the last sample of the day.
 func (r *rows) samples(n int) (out []match) {
 	for from := 0; from < n; {
 		day := healthlab.DateOf(r.at.Time(from))

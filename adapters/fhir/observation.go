@@ -64,7 +64,8 @@ func (o *observation) match(when span) match {
 	return match{resource: o, codes: o.Code.Coding, categories: o.Category[0].Coding, status: o.Status, when: when}
 }
 
-// readObservation reads the Observation with an id, of a device or of a laboratory.
+// readObservation reads an Observation by id. The id tells whether it is made from data of devices or from a lab
+// report.
 func (s *server) readObservation(ctx context.Context, by caller, id string) (resource, error) {
 	if v, ok := parseMeasurementID(id); ok {
 		return s.readMeasurement(ctx, by, v)

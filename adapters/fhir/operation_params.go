@@ -18,8 +18,8 @@ func both(paths ...string) (out []string) {
 	return out
 }
 
-// operationParams returns the parameters of an operation as a query: those in the URL, and those in the resource
-// Parameters of the body.
+// operationParams returns the parameters of an operation as a query string: those in the URL, and those in the
+// Parameters resource of the body. problems are those of the body. err says that the body could not be read.
 func operationParams(r *http.Request, by caller) (query string, problems []healthlab.Problem, err error) {
 	if r.Method != http.MethodPost {
 		return r.URL.RawQuery, nil, nil
@@ -40,8 +40,8 @@ func operationParams(r *http.Request, by caller) (query string, problems []healt
 	return strings.Trim(r.URL.RawQuery+"&"+values.Encode(), "&"), nil, nil
 }
 
-// readParameters reads a resource Parameters. It returns false if body is none, or has a value of another than a
-// primitive type.
+// readParameters reads a Parameters resource. It returns false if body is not one, or if a value is not of a primitive
+// type.
 func readParameters(body []byte) (url.Values, bool) {
 	var in struct {
 		ResourceType string                       `json:"resourceType"`

@@ -117,8 +117,8 @@ func (s *server) readPatient(ctx context.Context, by caller, id string) (resourc
 	return s.patientOf(ctx, &u)
 }
 
-// user returns a user whom the caller may read, and adds the user to the access log entry. It returns NotFound for
-// all others.
+// user returns the user with an id, and adds the user to the access log entry. It returns NotFound if the caller may
+// not read the user.
 func (s *server) user(ctx context.Context, by caller, id healthlab.UserID) (healthdata.User, error) {
 	by.Concerns(id)
 	if !by.User.IsZero() && by.User != id {
@@ -133,7 +133,7 @@ func (s *server) user(ctx context.Context, by caller, id healthlab.UserID) (heal
 
 func (s *server) clientUserIDs() string { return s.URL + "/NamingSystem/client-user-id" }
 
-// identified replaces the identifiers of a query by the ids of the users who have them.
+// identified replaces the values of the parameter identifier in a query by the ids of the users who have them.
 func (s *server) identified(ctx context.Context, by caller, q *query) error {
 	for _, alternatives := range q.identifier {
 		var ids []string
@@ -166,7 +166,7 @@ func (s *server) identified(ctx context.Context, by caller, q *query) error {
 	return nil
 }
 
-// searchPatients answers with a page of the team's users, in the order of the list of users.
+// searchPatients returns a page of the team's users as Patients, in the order of the list of users.
 func (s *server) searchPatients(ctx context.Context, by caller, q *query) (found, error) {
 	if err := s.identified(ctx, by, q); err != nil {
 		return found{}, err

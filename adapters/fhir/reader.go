@@ -19,17 +19,17 @@ type Resource struct {
 	JSON []byte
 	// Day is the day of an Observation of devices and apps; zero for other resources.
 	Day healthlab.Date
-	// Until is the time at which the status of such an Observation changes from preliminary to final; zero if it does
-	// not change.
+	// Until is the time at which the status of an Observation of devices and apps changes from preliminary to final; zero
+	// if the status does not change.
 	Until time.Time
 }
 
-// Reader reads resources for a program that pushes them to other servers, without a request. It does not record
+// Reader reads resources for a program that pushes them to other servers, outside an HTTP request. It does not record
 // accesses; the program must. It is safe for concurrent use.
 type Reader struct{ s *server }
 
 // NewReader returns a Reader. It uses URL, Health, Aggregate, Orders, Continuous and Now of c. It returns Invalid if
-// one of the first three is missing. URL returns Config.URL, with which the systems of identifiers begin.
+// one of the first three is missing.
 func NewReader(c Config) (*Reader, error) {
 	if base, err := url.Parse(c.URL); err != nil || base.Host == "" || strings.HasSuffix(c.URL, "/") || c.Health == nil || c.Aggregate == nil {
 		return nil, fmt.Errorf("%w: fhir: Config.Health, Config.Aggregate, Config.URL: must be set; URL must be an address without a slash at the end", healthlab.Invalid)
@@ -40,7 +40,7 @@ func NewReader(c Config) (*Reader, error) {
 	return &Reader{&server{c}}, nil
 }
 
-// URL is the address that the reader was made with, with which the systems of identifiers begin.
+// URL returns Config.URL, with which the systems of identifiers begin.
 func (r *Reader) URL() string { return r.s.URL }
 
 func (m *measurement) source() string {
@@ -158,7 +158,7 @@ func (r *Reader) Order(ctx context.Context, team healthlab.TeamID, user healthla
 	return out, nil
 }
 
-// written sets the version of a resource and encodes it.
+// written converts a resource to a Resource: it sets the version, and encodes the resource as JSON.
 func written(r resource) (Resource, error) {
 	b, err := seal(r)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// resultParams lists the parameters of every search that decide about the form of the answer, not about the matches.
+// resultParams lists the search parameters that every type supports and that change the form of the answer, not the
+// matches.
 var resultParams = []string{"_count", "_after", "_format", "_pretty", "_summary", "_elements", "_total", "_since"}
 
 // sortKeys lists the parameters by which matches can be sorted.
@@ -44,7 +45,7 @@ func (k *kind) known() []string {
 	return append(out, k.params...)
 }
 
-// order is the order of the matches of a search: by a time, or by id only.
+// order is the sort order of the matches of a search: by a time, or by id only.
 type order struct {
 	by         string // one of sortKeys; empty means date
 	descending bool

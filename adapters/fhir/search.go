@@ -30,15 +30,15 @@ type query struct {
 	values   url.Values // as sent, to build links from
 	ids      []string
 	patients []healthlab.UserID
-	// byPatient and byID are true if patients or ids limit the search, even if these lists are empty.
+	// byPatient and byID are true if the search names patients or ids, even if patients or ids is empty.
 	byPatient, byID bool
-	// Each holds one element per value of a parameter, all of which must match. The alternatives within a value are
-	// its inner list.
+	// Each holds one element for each time that its parameter is given; all must match. An element lists alternative
+	// tokens, of which one must match.
 	code, category, status, identifier [][]token
 	date, updated                      [][]moment
 	count                              int
 	after                              string
-	offset                             int // position after which a page of Patients begins
+	offset                             int // number of Patients before the page
 	interval                           interval
 	since                              time.Time
 	order                              order
@@ -64,7 +64,7 @@ type moment struct {
 type match struct {
 	resource
 	codes, categories []coding
-	identifiers       []coding // the code is the identifier's value
+	identifiers       []coding // system and value of each identifier; the value is the Code
 	status            string
 	when              span
 	updated           time.Time
@@ -74,7 +74,7 @@ type match struct {
 type found struct {
 	all   []match
 	total int
-	next  string // position of the next page; empty on the last
+	next  string // position of the next page for _after; empty on the last page
 }
 
 // readQuery reads the parameters of a search. With handling lenient it ignores unknown ones. Its problems never
@@ -109,7 +109,7 @@ func readQuery(text string, k *kind, url string, handling handling) (*query, []h
 	return q, problems
 }
 
-// handling says what happens to unknown parameters.
+// handling says what happens to unknown search parameters (Prefer: handling).
 type handling bool
 
 const (
@@ -411,7 +411,7 @@ func (q *query) page(all []match) found {
 	return out
 }
 
-// compare compares a match with a position, which is a sort key and an id. Equal keys are ordered by id.
+// compare compares a match with a position in the sorted matches: a sort key and an id. Equal keys are ordered by id.
 func (o order) compare(a *match, key int64, id string) int {
 	by := cmp.Compare(o.key(a), key)
 	if o.descending {
@@ -423,7 +423,8 @@ func (o order) compare(a *match, key int64, id string) int {
 	return cmp.Or(by, strings.Compare(a.start().ID, id))
 }
 
-// position reads the position in the link to a next page.
+// position reads the value of _after in the link to a next page: a sort key and an id. wrong says what is wrong; "" if
+// nothing is.
 func position(text string) (key int64, id, wrong string) {
 	number, id, ok := strings.Cut(text, "~")
 	key, err := strconv.ParseInt(number, 10, 64)

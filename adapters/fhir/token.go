@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// withTokens returns the configuration of the API with an authentication that accepts tokens besides API keys.
-// [server.may] checks which resource types a token allows.
+// withTokens returns the configuration c with an Authenticate that accepts tokens as well as API keys. [server.may]
+// checks which resource types a token allows.
 func withTokens(c httpapi.Config, tokens *smart.Server) httpapi.Config {
 	if tokens == nil {
 		return c
@@ -32,7 +32,8 @@ func withTokens(c httpapi.Config, tokens *smart.Server) httpapi.Config {
 	return c
 }
 
-// tokenOf checks the token of a request. It returns nil if the request has no token of this server.
+// tokenOf checks the bearer token of a request. It returns nil if the request has no token, or an invalid token and an
+// API key.
 func tokenOf(ctx context.Context, r *http.Request, tokens *smart.Server) (*smart.Grant, error) {
 	token := smart.Bearer(r)
 	if token == "" {

@@ -32,7 +32,8 @@ func (k *kind) filterParams() []string {
 	})
 }
 
-// readFilter parses a filter of _typeFilter. It returns its resource type and search, or what is wrong with it.
+// readFilter parses one search of _typeFilter. It returns its resource type and query; or, in wrong, what is wrong with
+// the search.
 func (s *server) readFilter(text string) (name string, q *query, wrong string) {
 	name, params, _ := strings.Cut(text, "?")
 	kinds := s.kinds()

@@ -25,7 +25,7 @@ type Caller struct {
 	// Operations about the team as a whole, such as creating users or bulk jobs, are refused with 403. Catalogues can
 	// be read. Requests with a management key or a link token have no Caller, so User does not bind them.
 	User healthlab.UserID
-	// Key is the id of the API key; zero if the key has none.
+	// Key is the id of the caller's API key; zero if the key has none.
 	Key uuid.UUID
 	// Scopes are the permissions of the key; empty means all.
 	Scopes organisation.Scopes
@@ -36,7 +36,7 @@ type Role string
 
 // The roles of management keys.
 const (
-	// RoleAdmin may do everything, and alone manages API keys, teams and their OAuth clients at providers.
+	// RoleAdmin may call every operation. Only RoleAdmin may manage API keys, teams and their OAuth clients at providers.
 	RoleAdmin Role = "admin"
 	// RoleDeveloper may do what RoleViewer may, read secrets of webhooks, and change webhooks,
 	// settings and continuous queries.
@@ -74,8 +74,8 @@ type Manager struct {
 
 // requirement lists the scopes and roles that the contract requires for an operation. An empty field requires nothing.
 type requirement struct {
-	scheme string              // the security scheme of the contract, such as TeamKey
-	scopes organisation.Scopes // the key needs all of them
+	scheme string              // security scheme of the contract, such as TeamKey
+	scopes organisation.Scopes // scopes that the API key must have, all of them
 	role   Role
 }
 

@@ -36,7 +36,7 @@ type accessNote struct {
 	team    healthlab.TeamID
 	actor   string
 	persons []healthlab.UserID
-	// tried is the user that the request names, if its caller is bound to another user.
+	// tried is the other user that a request names if its caller is bound to one user; else zero.
 	tried healthlab.UserID
 }
 
@@ -80,7 +80,7 @@ var userInAnswer = regexp.MustCompile(`"user_id":"([0-9a-f]{8}(?:-[0-9a-f]{4}){3
 // personalIDs lists the path parameters that identify data of one person.
 var personalIDs = []string{"user_id", "order_id", "transaction_id", "job_id", "raw_result_id", "critical_result_id", "workout_id", "sleep_id"}
 
-// recordTime is the longest time that storing an access log entry may take after the request has ended.
+// recordTime is how long access log entries may take to store after the context of the request has ended.
 const recordTime = 5 * time.Second
 
 // recorder returns a function that stores the access log entries of a request. The function takes the status and the
@@ -115,7 +115,8 @@ func (a api) recordIn(ctx context.Context, r *http.Request, c *call, status int,
 	return a.Access.Add(ctx, a.accessEntries(ctx, r, c, status, body)...)
 }
 
-// accessEntries returns the access log entries of a request: one for each person whose data it concerns.
+// accessEntries returns the access log entries of a request: one for each person whose data it concerns. status and
+// body are those of the answer.
 func (a api) accessEntries(ctx context.Context, r *http.Request, c *call, status int, body []byte) []accesslog.Entry {
 	note := &c.access
 	if note.team.IsZero() {
@@ -138,8 +139,8 @@ func (a api) accessEntries(ctx context.Context, r *http.Request, c *call, status
 	return entries
 }
 
-// personsOf returns the users whose data a request concerns, each once. It returns a zero id if the request concerns
-// one person who is not known, and nil if it concerns no person.
+// personsOf returns the users whose data a request concerns, each once. It returns only the zero id if the request
+// concerns one person whose id is not known, and nil if it concerns no person.
 func (a api) personsOf(ctx context.Context, r *http.Request, c *call, status int, body []byte) []healthlab.UserID {
 	if tried := c.access.tried; !tried.IsZero() {
 		return []healthlab.UserID{tried}

@@ -91,7 +91,8 @@ func (a api) tableTypes(files ...string) []string {
 	return append([]string{"application/json"}, files...)
 }
 
-// both joins the problems of a request's parameters and of its body, so that one answer reports all of them.
+// both joins the problems of a request's parameters and of its body into one error. If only one of the arguments is an
+// error, both returns it.
 func both(request, body error) error {
 	var input *wire.InputError
 	var invalid *healthlab.InvalidError
@@ -103,7 +104,7 @@ func both(request, body error) error {
 	return &wire.InputError{Problems: all}
 }
 
-// pieceWriter is an io.Writer that appends to an answer that is sent in pieces.
+// pieceWriter is an io.Writer over a [wire.Pieces], which sends an answer in pieces.
 type pieceWriter struct{ p *wire.Pieces }
 
 func (w pieceWriter) Write(b []byte) (int, error) {

@@ -30,7 +30,7 @@ func newAPI(c Config) api {
 	return a
 }
 
-// mountParts mounts the parts of a configuration but does not call Part.prepare, which makes what needs other parts.
+// mountParts stores the services of the parts in an api. It does not call Part.prepare, which needs all parts mounted.
 func mountParts(c Config) api {
 	c = c.withDefaults()
 	l := c.Limits

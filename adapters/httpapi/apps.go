@@ -35,7 +35,7 @@ type linkCodeIn struct {
 	Code string `json:"code"`
 }
 
-// exchangeLinkCode answers the user of a link code and a sign-in token for the companion app.
+// exchangeLinkCode answers with the user to whom a link code belongs, and with a sign-in token for the companion app.
 func (a api) exchangeLinkCode(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	var body linkCodeIn

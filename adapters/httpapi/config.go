@@ -27,9 +27,9 @@ import (
 // Config is the configuration of an API handler. It may be copied. This package reads it when it makes the routes,
 // and never writes it.
 type Config struct {
-	// Authenticate returns the calling team and the permissions of its API key. It runs once per request, before any
-	// part of the request is read, and must be safe for concurrent use. Errors: Unauthenticated (answered with 401),
-	// Forbidden (403), Unavailable (503). Required. [KeyAuth] returns one for API keys.
+	// Authenticate returns the calling team and the permissions of its API key. It runs once per request, before any part
+	// of the request is read, and must be safe for concurrent use. Errors: Unauthenticated (answered with 401), Forbidden
+	// (403), Unavailable (503). Required. [KeyAuth] returns a function for API keys.
 	Authenticate func(*http.Request) (Caller, error)
 
 	// Parts lists the mounted groups of operations, each with its service. A program links only the services of its
@@ -39,9 +39,10 @@ type Config struct {
 	// Idempotency stores the answers of requests with an idempotency key. Nil: such a request is refused with 501.
 	Idempotency *idempotency.Service
 
-	// AuthenticateManagement returns the teams that a management key may manage, and the role of the key. It runs
-	// before any part of the request is read, and must be safe for concurrent use. It must not accept the API key of a
-	// team. Its errors are those of Authenticate. [ManagementAuth] returns one.
+	// AuthenticateManagement returns the holder of a management key, with the teams that the key may manage and its role.
+	// It runs before any part of the request is read, and must be safe for concurrent use. It must not accept the API key
+	// of a team. Its errors are those of Authenticate. [ManagementAuth] returns such a function. Nil: operations with a
+	// management key are not available, and [Handler] panics if a part needs them.
 	AuthenticateManagement func(*http.Request) (Manager, error)
 	// Environment is the environment of this deployment. A management request whose path names the other environment
 	// gets 404.
@@ -50,9 +51,9 @@ type Config struct {
 	// Region is the region in which this deployment stores data. A management request whose path names another region
 	// gets 404. Default [US].
 	Region Region
-	// TeamsOf returns the teams of an organisation, for management requests that name no teams and so concern all
-	// that the key may manage. It must be safe for concurrent use. Nil: the part Organisations lists them; without
-	// that part, a request must name its teams.
+	// TeamsOf returns the teams of an organisation. It is called for management requests that name no teams, which concern
+	// all teams of the organisation that the key may manage. It must be safe for concurrent use. Nil: the part
+	// Organisations lists them; without that part, a request must name its teams.
 	TeamsOf func(ctx context.Context, org uuid.UUID) ([]healthlab.TeamID, error)
 
 	// Access records the caller and the person of each access before the answer is sent. If an access cannot be

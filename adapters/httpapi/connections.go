@@ -25,7 +25,7 @@ func (a api) connectionOperations() []server.Operation {
 // connectIn is the body that connects a user to a source.
 type connectIn struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// ProviderID is the provider's own name for the person.
+	// ProviderID is the person's id at the provider.
 	ProviderID *string `json:"provider_id"`
 }
 

@@ -75,8 +75,7 @@ func (a api) consentRecorded(ctx context.Context, team healthlab.TeamID, user he
 	return a.Health.Connections().RecordConsent(ctx, team, user, n)
 }
 
-// withdrawConsent withdraws a consent through linking if it is mounted, because linking also revokes the grant at the
-// provider.
+// withdrawConsent withdraws a consent. If the part Linking is mounted, it also revokes the grant at the provider.
 func (a api) withdrawConsent(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user, provider := userID(in), in.PathText("provider", 256)
 	if err := in.Err(); err != nil {

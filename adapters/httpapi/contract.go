@@ -24,13 +24,12 @@ var contractParts embed.FS
 //go:embed openapi/generated/extras.json
 var contractExtras []byte
 
-// errorTypes lists the error types of the contract, a line each, with the folders of the packages that return them.
-//
-//go:embed internal/openapi/extras/error_types.txt
+// errorTypes lists the error types of the contract, one per line, each with the directories of the packages that return
+// it.
 var errorTypes string
 
-// document joins the parts of the contract on first use. The parts are part of the
-// program, so an error is a bug that TestContractIsJoined finds.
+// document joins the embedded files of the contract on first use. It panics if they cannot be joined, which
+// TestContractIsJoined prevents.
 var document = sync.OnceValue(func() []byte {
 	folder, err := fs.Sub(contractParts, "openapi")
 	if err != nil {

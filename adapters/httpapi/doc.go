@@ -1,50 +1,45 @@
-// Package httpapi serves the library over net/http: handlers, the contract that they
-// keep, and what every answer has in common.
+// Package httpapi serves the library over HTTP, as JSON. It contains the handlers, and the contract that they follow:
+// an OpenAPI 3.1 document.
 //
-// A host says who is calling and which services stand behind the operations, and
-// mounts the result where it likes:
+// The host authenticates callers, and chooses the groups of operations with the service of each:
 //
 //	mux.Handle("/", httpapi.Handler(httpapi.Config{
-//		Authenticate: whose,
-//		Parts:        []httpapi.Part{httpapi.HealthData(health), httpapi.Queries(questions)},
+//		Authenticate: authenticate,
+//		Parts:        []httpapi.Part{httpapi.HealthData(health), httpapi.Queries(queries)},
 //	}))
 //
-// A program links the services of the [Part]s that it names. [Services] mounts many at once.
-// [Handler] serves everything; [Routes] and [Mux] let a host choose. Logging of
-// requests, metrics, CORS and rate limits are the host's: put its own
-// func(http.Handler) http.Handler around the handler or around single routes.
+// A program links only the services of the [Part] values that it names. [Services] mounts many at once. [Handler]
+// serves all operations; [Routes] and [Mux] let a host choose. [Limits] limits the rate of requests. The host logs
+// requests, collects metrics and answers CORS, except for the link API: it wraps the handler or single routes with
+// its own func(http.Handler) http.Handler.
 //
 // # Input
 //
-// Input is read strictly. Unknown and misspelt keys, keys that stand twice, wrong
-// types, what is missing, trailing bytes, text with U+0000 and unknown query
-// parameters are refused, all of them in one reply, and nothing is stored. The size
-// of a body is bounded before it is read. Config.IgnoreUnknown lets unknown names
-// pass.
+// A request is refused, and nothing is stored, if it has unknown, misspelt or repeated keys, wrong types, missing
+// values, trailing bytes, text with U+0000, or unknown query parameters. One answer lists all problems. A body that
+// exceeds the limit of its operation is refused. Config.IgnoreUnknown accepts unknown keys and parameters.
 //
-// # Replies other than success
+// # Error answers
 //
-// A request that is not valid is 422 with a list, one entry per problem:
+// An invalid request gets status 422 with a list of problems:
 //
-//	{"detail":[{"loc":["body","limit"],"msg":"is too large","type":"too_large","ctx":{"limit":500}}]}
+//	{"detail":[{"loc":["query","limit"],"msg":"must be 1 to 500","type":"too_large","ctx":{"limit":500}}]}
 //
-// All others have one object:
+// Other errors get one object:
 //
 //	{"detail":{"error_type":"NOT_FOUND","error_message":"user 0d4b1f5e-0000-4000-8000-000000000001 not found"}}
 //
-// A broken rule of the business is 400 with the rule's own error_type. Neither ever
-// repeats a value that was sent, and a log line does not either. An error with a
-// method RetryAfter() time.Duration sets the header of that name on a 429 or 503.
+// A broken business rule has its own error_type, mostly with status 400. Error answers and log lines never repeat a
+// value that was sent. An error with a method RetryAfter() time.Duration sets the header Retry-After.
 //
 // # Keys
 //
-// [KeyAuth] knows teams by API keys, which [NewKey] makes. Only a key's SHA-256 is
-// kept.
+// [KeyAuth] authenticates teams by API keys, which [NewKey] makes. Only the SHA-256 of a key is stored.
 //
 // # The contract
 //
-// [OpenAPI] is the contract, OpenAPI 3.1. It is served, without a key, at
-// /openapi.json, with the names of Config in it.
+// [OpenAPI] returns the contract. A [Handler] serves it at /openapi.json without a key, with the operations, headers
+// and media types of its Config.
 package httpapi
 
 // Files in the order of reading: each uses those before it.

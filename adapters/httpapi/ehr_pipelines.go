@@ -137,7 +137,7 @@ func (m *managed) pipelineID() ehr.PipelineID {
 	return ehr.PipelineID{UUID: m.PathUUID("pipeline_id")}
 }
 
-// pipelineFrom returns the answer about a pipeline and its state.
+// pipelineFrom converts a pipeline to its form in answers, and reads its state.
 func (a api) pipelineFrom(ctx context.Context, p *ehr.Pipeline) (pipelineOut, error) {
 	st, err := a.Pipelines.State(ctx, p.Team, p.ID)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// replies returns the replies of the operation, followed by default texts: a 404 names the kind of thing and its id,
-// and a 401 names the header of the credential.
+// replies returns the replies of the operation, with default texts for those without one. Replies for all operations
+// follow: a 404 that names the kind of thing and its id, and a 401 that names the header of the credential.
 func (a api) replies(r *http.Request, c *call, err error) []server.Reply {
 	var rule *healthlab.RuleError
 	words := ""

@@ -60,9 +60,9 @@ type Refusal struct {
 	Problems []healthlab.Problem
 }
 
-// Extend returns one handler per extension. It uses the authentication, the access log and the limits of c. Its
-// requests do not count towards the rate limits of [Handler]. It panics if c.Authenticate is nil or a field of an
-// extension is missing.
+// Extend returns one handler per extension. The handlers use the authentication, the access log and the limits of c.
+// Their requests do not count towards the rate limits of [Handler]. It panics if c.Authenticate is nil or a required
+// field of an extension is missing.
 func Extend(c Config, extensions ...Extension) []http.Handler {
 	if c.Authenticate == nil {
 		panic("httpapi: Config.Authenticate is nil")

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/glucoseprofile"
 )
 
-// readGlucoseProfile answers the ambulatory glucose profile of a range of days, as JSON or as a PDF page.
+// readGlucoseProfile answers with the ambulatory glucose profile of a range of days, as JSON or as a PDF page.
 func (a api) readGlucoseProfile(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := userID(in)

@@ -233,7 +233,7 @@ func (a api) readSamples(w http.ResponseWriter, r *http.Request, team healthlab.
 	return a.answerSamples(w, r, team, user, q)
 }
 
-// readCholesterol answers the cholesterol samples of one kind.
+// readCholesterol returns a handler that answers with the cholesterol samples of one kind, such as cholesterol/ldl.
 func (a api) readCholesterol(kind string) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)
@@ -273,7 +273,8 @@ func workoutID(in *wire.In) uuid.UUID { return in.PathUUID("workout_id") }
 
 func sleepID(in *wire.In) uuid.UUID { return in.PathUUID("sleep_id") }
 
-// rawItem is an item as the provider sent it. The resource decides which of the last fields are set.
+// rawItem is an item as the provider sent it. The resource decides which of Timestamp, ProviderID, PriorityID,
+// Priority, SportID and Sport are set.
 type rawItem struct {
 	ID             uuid.UUID               `json:"id"`
 	Timestamp      *healthlab.Time         `json:"timestamp,omitempty"`
@@ -345,7 +346,7 @@ func (a api) readRaw(res *healthdata.Resource) func(http.ResponseWriter, *http.R
 	}
 }
 
-// readDevicesRaw answers the provider payloads about a user's devices.
+// readDevicesRaw answers with the payloads that providers have sent about a user's devices.
 func (a api) readDevicesRaw(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 	user := userID(in)
 	provider := providerFilter(in)

@@ -93,8 +93,8 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 	}}, nil
 }
 
-// freshBody returns a function that must be called at the start of each run of a change that may run again. From the
-// second run on, it reads the body again, because the service may have changed the items.
+// freshBody returns a function that a change must call at the start of each of its runs. From the second run on, the
+// function decodes the body again, because a service may have changed the items.
 func freshBody[T any](in *wire.In, body *T) func() error {
 	used := false
 	return func() error {
@@ -113,7 +113,7 @@ type uploadIn struct {
 	Stage    healthdata.Stage `json:"stage" wire:"opt"`
 	Source   *sourceIn        `json:"source"`
 	TimeZone *string          `json:"time_zone"`
-	// StartDate and EndDate bound the range that the source searched, even if it found nothing.
+	// StartDate and EndDate bound the time range in which the source has searched for data. It may have found none.
 	StartDate *healthlab.Time `json:"start_date"`
 	EndDate   *healthlab.Time `json:"end_date"`
 }

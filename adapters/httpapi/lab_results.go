@@ -16,7 +16,7 @@ func (a api) labResultOperations() []server.Operation {
 	}
 }
 
-// labResultPage is a page of results on the wire.
+// labResultPage is one page of a person's laboratory results.
 type labResultPage struct {
 	Data       []labhistory.Result `json:"data"`
 	NextCursor *string             `json:"next_cursor"`

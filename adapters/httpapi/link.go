@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// badToken is the answer of the link operations to an invalid link token.
+// badToken is the reply of the link operations to an invalid link token.
 var badToken = []server.Reply{{On: healthlab.Unauthenticated, ErrorType: healthdata.RuleInvalidRequest, Msg: "the link token is not valid, has expired or was used"}}
 
 // linkOperations lists the operations that connect a person's accounts. Most are authorised by the link token alone.
@@ -200,7 +200,7 @@ func (a api) readLinkState(w http.ResponseWriter, r *http.Request) error {
 	return wire.JSON(w, http.StatusOK, stateOut(&s))
 }
 
-// linkConfigOut is the configuration that link pages read first.
+// linkConfigOut is what pages that link an account need first: branding, options and providers.
 type linkConfigOut struct {
 	Brand     linking.Brand    `json:"brand"`
 	Options   linkOptionsOut   `json:"options"`

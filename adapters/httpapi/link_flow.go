@@ -90,9 +90,9 @@ type emailResult struct {
 	State       string  `json:"state"`
 	RedirectURL *string `json:"redirect_url"`
 	ErrorType   *string `json:"error_type"`
-	// Error is a text for people who search for a cause. Programs must not interpret it.
+	// Error describes the error to developers. Programs must not interpret it.
 	Error *string `json:"error"`
-	// ProviderMFA describes how the provider sends a code, if it waits for one.
+	// ProviderMFA describes how the provider sends a code to the person; null if the provider asks for no code.
 	ProviderMFA *providerMFA `json:"provider_mfa"`
 }
 
@@ -141,7 +141,7 @@ func (a api) signsInBy(slug, flow string) bool {
 	return p != nil && p.AuthType == flow
 }
 
-// credential reports an empty or too long text as a problem of the field.
+// credential records a problem if v, the text of the field name, is empty or too long.
 func credential(in *wire.In, v, name string) {
 	switch {
 	case v == "":

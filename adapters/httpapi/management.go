@@ -43,8 +43,9 @@ type ManagementOptions struct {
 	Header string
 }
 
-// ManagementAuth returns a function for Config.AuthenticateManagement that accepts a fixed list of keys. It reads
-// only the header for management keys, so the API key of a team is never accepted. Its error is Unauthenticated.
+// ManagementAuth returns a function for Config.AuthenticateManagement that accepts a fixed list of keys. The function
+// reads only the header for management keys, so the API key of a team is never accepted. It returns Unauthenticated for
+// all other keys.
 func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Request) (Manager, error) {
 	header := defaultManagementKeyHeader
 	if opts != nil && opts.Header != "" {
@@ -71,12 +72,12 @@ func ManagementAuth(keys []ManagementKey, opts *ManagementOptions) func(*http.Re
 type managed struct {
 	*wire.In
 	by      Manager
-	env     healthlab.Environment // of this deployment
+	env     healthlab.Environment // environment of this deployment
 	belongs func(uuid.UUID, healthlab.TeamID) error
 
 	org  uuid.UUID
 	team uuid.UUID
-	asks string // the environment that the path names
+	asks string // environment that the path names
 	// access is the accessNote of the request; nil if accesses are not recorded.
 	access *accessNote
 }
@@ -89,8 +90,8 @@ func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) erro
 	})
 }
 
-// managingHere authenticates a management request and calls do with it. The path names no environment, so the
-// request is about the environment of this deployment.
+// managingHere returns a handler that authenticates a management request and calls do. The path names no environment,
+// so the request concerns the environment of this deployment.
 func (a api) managingHere(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := a.manager(r)

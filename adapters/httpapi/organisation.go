@@ -71,8 +71,8 @@ func TeamsMandate(of uuid.UUID, teams ...healthlab.TeamID) Mandate {
 	return func(org uuid.UUID, team healthlab.TeamID) bool { return org == of && slices.Contains(teams, team) }
 }
 
-// belongs returns a function that fails if a team does not belong to the organisation. The function accepts every team
-// if organisations are not mounted.
+// belongs returns a function that fails if a team does not belong to an organisation. The function accepts every team
+// if the part Organisations is not mounted.
 func (a api) belongs(ctx context.Context) func(uuid.UUID, healthlab.TeamID) error {
 	if a.Organisations == nil {
 		return func(uuid.UUID, healthlab.TeamID) error { return nil }
@@ -417,7 +417,7 @@ func (a api) rotateAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeam
 	return wire.JSON(w, http.StatusOK, apiKeyFrom(&k, key))
 }
 
-// manages returns NotFound unless the caller manages the team of a key.
+// manages returns NotFound unless the caller may manage the team of the API key with an id.
 func (a api) manages(ctx context.Context, m *managedTeams, id uuid.UUID) error {
 	k, err := a.Organisations.Key(ctx, m.org, id)
 	if err == nil && !m.mandate(m.org, k.Team) {

@@ -32,9 +32,9 @@ import (
 
 // Part is a group of operations with their service. Functions such as [HealthData] return one.
 type Part struct {
-	// domain is the folder of the package that the service belongs to. It selects the error types in the contract.
+	// domain is the directory of the service's package, such as orders. It selects the error types in the contract.
 	domain string
-	// mount stores the service in the api, with the functions that other parts use.
+	// mount stores the service in the api, with the functions that it provides for other parts.
 	mount func(*api)
 	// prepare runs after every part is mounted. It may be nil.
 	prepare    func(*api)
@@ -131,8 +131,8 @@ func Organisations(s *organisation.Service) Part {
 	}
 }
 
-// Linking mounts the operations on link codes, link tokens and the connections made with them. It needs
-// [HealthData]. The management of teams' own OAuth clients is mounted if linking.Options.Clients,
+// Linking mounts the operations on link codes, link tokens and the connections made with them. The part [HealthData]
+// must be mounted too. The management of teams' own OAuth clients is mounted if linking.Options.Clients,
 // Config.AuthenticateManagement and Config.Environment are set.
 func Linking(s *linking.Service) Part {
 	return Part{
@@ -145,18 +145,18 @@ func Linking(s *linking.Service) Part {
 	}
 }
 
-// LinkingPages mounts the pages on which people link an account. They need [Linking].
+// LinkingPages mounts the pages on which people link an account. The part [Linking] must be mounted too.
 func LinkingPages(p *LinkPages) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.LinkPages = p }, prepare: (*api).makePages, operations: api.linkPageOperations}
 }
 
-// Pulls mounts the operations that refresh connections and show the state of pulls, and the addresses to which
-// providers push messages. It needs [HealthData].
+// Pulls mounts the operations that refresh connections and show the state of pulls, and the paths to which providers
+// push messages. The part [HealthData] must be mounted too.
 func Pulls(s *pull.Service) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.Pulls = s }, operations: api.pullOperations}
 }
 
-// BulkOperations mounts operations on many connections. They need [HealthData].
+// BulkOperations mounts operations on many connections. The part [HealthData] must be mounted too.
 func BulkOperations(s *bulk.Service) Part {
 	return Part{domain: "linking", mount: func(a *api) { a.Bulk = s }, operations: api.bulkOperations}
 }
@@ -242,7 +242,7 @@ func Webhooks(s *webhook.Service) Part {
 	return Part{domain: "webhook", mount: func(a *api) { a.Webhooks = s }, operations: api.webhookOperations, events: webhook.EventTypes, managed: true}
 }
 
-// PersonExports mounts exports of everything that is kept about a user.
+// PersonExports mounts exports of all data that is stored about a user.
 func PersonExports(s *personexport.Service) Part {
 	return Part{domain: "privacy", mount: func(a *api) { a.Exports = s }, operations: api.exportOperations}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
-// exportOperations lists the operations that export everything that is kept about a user.
+// exportOperations lists the operations that export all data that is stored about a user.
 func (a api) exportOperations() []server.Operation {
 	if a.Exports == nil {
 		return nil

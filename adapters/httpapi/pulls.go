@@ -45,7 +45,7 @@ type nothingToRefresh struct {
 	Failed  []string         `json:"failed_sources"`
 }
 
-// refreshUser pulls new data of a user, and answers which sources succeeded, failed or are still in progress.
+// refreshUser pulls new data of a user. It answers with the sources that succeeded, failed or are still in progress.
 func (a api) refreshUser(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
 	user := healthlab.UserID{UUID: in.PathUUID("user_id")}
@@ -97,7 +97,7 @@ func answerStatuses[T any](read func(context.Context, pull.StatusQuery) ([]T, st
 	})
 }
 
-// listen answers a message that a provider pushes. The provider's signature authenticates the message.
+// listen answers a webhook message of a provider, which is authenticated by the provider's signature.
 func (a api) listen(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	provider := in.PathText("provider", 64)
@@ -111,7 +111,7 @@ func (a api) listen(w http.ResponseWriter, r *http.Request) error {
 	return listenReply(w, result, err)
 }
 
-// listenForTeam answers a message that a provider pushes to the OAuth client of a team.
+// listenForTeam answers a webhook message that a provider sends for the OAuth client of a team.
 func (a api) listenForTeam(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	provider, team := in.PathText("provider", 64), healthlab.TeamID{UUID: in.PathUUID("team_id")}
@@ -151,8 +151,7 @@ func listenReply(w http.ResponseWriter, result linking.ListenResult, err error) 
 	return wire.Bytes(w, status, mediaType, result.Reply)
 }
 
-// historyIn is the body with which an app reports the period of earlier data, from before the connection, that it
-// has uploaded.
+// historyIn is the body with which an app reports that it has uploaded the data of a period before the connection.
 type historyIn struct {
 	Provider  string         `json:"provider"`
 	Resource  string         `json:"resource"`

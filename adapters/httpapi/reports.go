@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// maxReportBody is the largest body with a report: the files, and the form around them.
+// maxReportBody is the largest body of an upload of a lab report, in bytes: the files, and the form around them.
 const maxReportBody = labreport.MaxFileBytes + 512<<10
 
 func (a api) reportOperations() []server.Operation {
@@ -112,8 +112,8 @@ type uploadedFiles struct {
 	bytes int // total size of all files
 }
 
-// add stores a file, up to the limits of number and size. A form that exceeds them is still read to its end, so that
-// one answer reports all problems.
+// add stores a file, up to the limits of number and size. A form that exceeds the limits is still read to its end, so
+// that one answer reports all problems.
 func (f *uploadedFiles) add(p *wire.Part) error {
 	if len(f.list) > labreport.MaxFiles {
 		return nil

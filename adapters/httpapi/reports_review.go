@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// maxReviewBody is the largest body of a review.
+// maxReviewBody is the largest body of a review, in bytes.
 const maxReviewBody = 4 << 20
 
 // reportReviewOperations lists the operations for people who review parsed lab reports.

@@ -88,7 +88,7 @@ func Compress(h http.Handler) http.Handler {
 // and log lines of this package in the field request. Empty outside of a request.
 func RequestID(ctx context.Context) string { return server.RequestID(ctx) }
 
-// operations returns the operations of the parts and those of every mount.
+// operations returns the operations of all parts, those of the access log, and the operation that serves the contract.
 func (a api) operations() []server.Operation {
 	ops := a.accessOperations()
 	for _, p := range a.Config.Parts {

@@ -32,7 +32,8 @@ func (a api) serve(op *server.Operation) http.Handler {
 	return a.handler(op, call{op: op, needs: requirements()[op.ID], own: isOwn(op)})
 }
 
-// handler returns the handler of an operation. Each request starts with a copy of begin.
+// handler returns the handler of an operation. Each request works on a copy of begin, which holds what all requests
+// share.
 func (a api) handler(op *server.Operation, begin call) http.Handler {
 	limit := op.MaxBody
 	if limit <= 0 {
@@ -91,8 +92,8 @@ func (a api) handler(op *server.Operation, begin call) http.Handler {
 	})
 }
 
-// withTimeout returns a request that ends after the time limit of its operation. An operation with its own limit may
-// also write for that long, if the server supports it.
+// withTimeout returns a request whose context ends after the time limit of its operation. An operation with its own
+// limit may also write for that long, if the server supports it.
 func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *server.Operation) (*http.Request, context.CancelFunc) {
 	if op.Timeout <= 0 {
 		ctx, stop := context.WithTimeout(r.Context(), a.Limits.Timeout)
@@ -107,8 +108,8 @@ func (a api) withTimeout(w http.ResponseWriter, r *http.Request, op *server.Oper
 // call is one request in progress.
 type call struct {
 	op       *server.Operation
-	needs    requirement // what the contract demands of the credential
-	own      bool        // the app of the user whose data it concerns may call it
+	needs    requirement // security scheme, scopes and role that the contract requires
+	own      bool        // companion apps may call the operation for their own user
 	settings *wire.Settings
 	team     healthlab.TeamID
 	access   accessNote
@@ -223,7 +224,8 @@ func (a api) change(w *server.Tracker, r *http.Request, c *call) error {
 	return answer.Send(w)
 }
 
-// transact runs a part of a request in a transaction of the store.
+// transact calls run in a transaction of the store, and again after a conflict. Persons that an earlier call has added
+// to the access log entry are removed first.
 func (a api) transact(ctx context.Context, c *call, run func(context.Context) error) error {
 	persons := slices.Clip(c.access.persons)
 	return a.Transact(ctx, func(ctx context.Context) error {
@@ -247,8 +249,8 @@ func (a api) inParts(r *http.Request, c *call, change *server.Change) (*server.A
 	return change.Answer(r.Context())
 }
 
-// refuseKey refuses idempotency headers for an operation that ignores them, because the caller would rely on them.
-// Requests of providers are exempt.
+// refuseKey refuses idempotency headers for an operation that does not support them, because the caller would rely on
+// them. Requests of providers are exempt.
 func refuseKey(r *http.Request, op *server.Operation) error {
 	if op.Keyed || op.IgnoreUnknown {
 		return nil

@@ -38,7 +38,7 @@ const mostTeams = 100
 type managedTeams struct {
 	*wire.In
 	mandate Mandate
-	here    bool // the path names this deployment's environment and region
+	here    bool // true if the path names the environment and region of this deployment
 	belongs func(uuid.UUID, healthlab.TeamID) error
 
 	org uuid.UUID

@@ -55,7 +55,7 @@ type newUserIn struct {
 	IngestionEnd      *healthlab.Date `json:"ingestion_end"`
 }
 
-// userPatchIn is the body that changes a user. Null clears a field, except the id, which stays.
+// userPatchIn is the body that changes a user. Null clears a field, except client_user_id, which stays.
 type userPatchIn struct {
 	ClientUserID      *string                  `json:"client_user_id"`
 	FallbackTimeZone  wire.Opt[string]         `json:"fallback_time_zone"`
@@ -76,8 +76,8 @@ func editFrom[T any](o wire.Opt[T]) healthdata.Edit[T] {
 	}
 }
 
-// namingUser adds the existing user to the error of a taken client_user_id, so that the caller can continue with that
-// user.
+// namingUser adds the id of the existing user to the error that a client_user_id is taken, so that the caller can use
+// that user.
 func namingUser(err error) error {
 	var taken *healthdata.ClientUserIDError
 	if !errors.As(err, &taken) {
@@ -271,7 +271,7 @@ var logoTile = template.Must(template.New("logo").Parse(
 		`<rect width="64" height="64" rx="14" fill="hsl({{.Hue}} 45% 40%)"/>` +
 		`<text x="32" y="41" font-family="system-ui, sans-serif" font-size="26" font-weight="600" text-anchor="middle" fill="#fff">{{.Letters}}</text></svg>`))
 
-// readLogo answers the generated logo of a provider. It requires no key, because pages embed it.
+// readLogo answers with the generated logo of a provider. It requires no key, because pages embed the logo.
 func (a api) readLogo(w http.ResponseWriter, r *http.Request) error {
 	in := wire.From(r)
 	slug := in.PathText("provider", 64)

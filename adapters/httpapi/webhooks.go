@@ -89,7 +89,7 @@ type newWebhookIn struct {
 	Secret      *string   `json:"secret"`
 }
 
-// webhookPatchIn is the body that changes an endpoint. Null removes a limit or a filter, and leaves other fields
+// webhookPatchIn is the body that changes an endpoint. A null limit or filter is removed. Null leaves any other field
 // unchanged.
 type webhookPatchIn struct {
 	URL         *string            `json:"url"`

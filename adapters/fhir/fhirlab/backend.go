@@ -32,9 +32,9 @@ func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
-// Submit implements exchange.LabBackend. A repeated call sends the same bundle, byte for byte, so that the
-// laboratory creates nothing twice. The sample id is the order number of this service. It returns Invalid for a kit,
-// which laboratories of this kind do not send.
+// Submit implements exchange.LabBackend. A repeated call sends the same bundle, byte for byte, so that the laboratory
+// creates nothing twice. The returned SampleID is the order number. It returns Invalid for a kit, because laboratories
+// of this kind do not send kits.
 func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
 		return exchange.Accepted{}, err
@@ -76,7 +76,8 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	return exchange.Accepted{SampleID: d.Number}, nil
 }
 
-// note stores an answer of the laboratory in the journal, together with the change that it makes to the order.
+// note stores an answer of the laboratory in the journal, and applies change to the order with the number. The delivery
+// key is a digest of what, number and answer.
 func (b *Backend) note(ctx context.Context, number, what string, answer []byte, change func(*dossier)) error {
 	_, err := b.journal.Take(ctx, labjournal.Delivery{Key: shortID(what, number, string(answer)), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: answer}, []string{number}, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[number]; held != nil {
@@ -87,7 +88,7 @@ func (b *Backend) note(ctx context.Context, number, what string, answer []byte, 
 	return err //nolint:wrapcheck // callers add what they did
 }
 
-// open stores an order in the journal, unless the journal has it, and returns its state.
+// open returns the order of a submission from the journal. If the journal lacks the order, open stores it.
 func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, error) {
 	number := b.opts.Number(s.Order)
 	d, err := b.journal.Get(ctx, number)
@@ -140,7 +141,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	return nil
 }
 
-// revoke returns the bundle that cancels the order which the bundle placed has placed.
+// revoke returns the bundle that cancels an order. placed is the bundle that placed the order.
 func revoke(placed []byte) ([]byte, error) {
 	var b struct {
 		ResourceType string   `json:"resourceType"`
@@ -185,7 +186,7 @@ func requestReferences(answer []byte) (out []string) {
 	return out
 }
 
-// relative returns the type and the id at the end of a resource's address, such as ServiceRequest/1.
+// relative returns the type and the id at the end of the URL of a resource, such as ServiceRequest/1.
 func relative(at string) string {
 	at, _, _ = strings.Cut(at, "/_history")
 	parts := strings.Split(at, "/")

@@ -23,8 +23,8 @@ type dossier struct {
 	User   healthlab.UserID
 	Order  orders.OrderID
 	Method catalogue.CollectionMethod
-	// Patient is the patient of the order. Reports about other people are recognised by it and kept apart; it does
-	// not decide to whom results belong.
+	// Patient is the patient of the order. Reports about another patient go to Others. The orders.Service decides to whom
+	// results belong.
 	Patient *people.PatientDetails
 	Tests   []orderedTest
 	// Request is the bundle that placed the order, stored so that it can be sent again unchanged.
@@ -33,7 +33,7 @@ type dossier struct {
 	// if it accepted the cancellation.
 	Answered, Refused, Cancelled bool
 	State                        orderState
-	// Others holds states from reports with the order's number that may concern another person. The key is a digest
+	// Others holds the states of reports that have the order's number, but may concern another person. The key is a digest
 	// of the reported patient and numbers.
 	Others map[string]orderState
 }
@@ -45,17 +45,17 @@ type orderedTest struct {
 	Marker labresult.SourceMarker
 }
 
-// aliasRecord is the prefix of journal records that map the laboratory's reference to a ServiceRequest, from its
-// answer to the order, to the order number.
+// aliasRecord is the prefix of journal records that map references to order numbers. The laboratory's answer to an
+// order contains a reference to each ServiceRequest that it created.
 const aliasRecord = " reference "
 
-// Updates implements exchange.LabBackend. It reads the feed of messages in the journal.
+// Updates implements exchange.LabBackend. It reads the messages that the journal stores for the orders.Service.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	return b.journal.Updates(ctx, cursor, n)
 }
 
-// Review returns at most n bundles under review after a position (zero is the start), each with the reason and the
-// bundle as received.
+// Review returns at most n bundles that are under review, in order of position, each with the reason and the bundle as
+// received. after is the position of the last bundle that the caller has seen; zero begins with the first.
 func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.Delivery, error) {
 	return b.journal.Store.Review(ctx, b.journal.Lab, after, n)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// collection holds what a report says about the sample of its observations.
+// collection holds what a report says about the sample from which its observations were made.
 type collection struct {
 	sample       string
 	data         labresult.SampleData
 	at, reported *labresult.TimestampWithOffset
 }
 
-// with returns the sample. A time that the sample lacks is taken from the report.
+// with returns the data of the sample. Missing times of collection and report are taken from the DiagnosticReport.
 func (c collection) with() labresult.SampleData {
 	data := c.data
 	if data.DateCollected == nil {
@@ -34,8 +34,8 @@ type builder struct {
 	reports []Report
 }
 
-// to returns the report to which an observation belongs: the first one, or another one if the observation names
-// another patient or order.
+// to returns the report to which an observation is added: b.reports[0], or another one if the observation names another
+// patient or order.
 func (b *builder) to(s *stored, o *observationIn) *Report {
 	own := Report{
 		Key: b.reports[0].Key, Status: b.reports[0].Status, Codes: b.reports[0].Codes, At: b.reports[0].At, Head: b.reports[0].Head,
@@ -66,7 +66,8 @@ func sameNumbers(a, b []string) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(n string) bool { return !slices.Contains(b, n) })
 }
 
-// observation adds an Observation and its members to the reports. Each is added once.
+// observation adds an Observation and its members to the reports. An Observation that was added before is skipped.
+// group is the Group of its results.
 func (b *builder) observation(s *stored, group string, taken collection) {
 	if b.used[s] {
 		return
@@ -124,7 +125,8 @@ func (b *builder) observation(s *stored, group string, taken collection) {
 	}
 }
 
-// components adds the components of an observation as separate results.
+// components adds the components of an observation as separate results. place is the Key of the observation's result,
+// with which their Keys begin.
 func (b *builder) components(r *Report, o *observationIn, base *labresult.Result, place string) {
 	for i := range o.Component {
 		c := &o.Component[i]
@@ -141,7 +143,8 @@ func (b *builder) components(r *Report, o *observationIn, base *labresult.Result
 	}
 }
 
-// collected adds the sample of a result, and the laboratory that performed the test.
+// collected adds the sample of an observation to r.Samples, and sets sample and performing laboratory of its result
+// base.
 func (b *builder) collected(r *Report, s *stored, o *observationIn, base *labresult.Result, taken collection) {
 	sample := taken.sample
 	if sample == "" && (taken.at != nil || taken.reported != nil) {
@@ -221,7 +224,7 @@ func term(c *conceptIn) *labresult.Coded {
 	return out
 }
 
-// sample returns a Specimen as sample data, with its id.
+// sample decodes a Specimen. It returns the id of the sample, and its data.
 func (r *reader) sample(s *stored) (string, labresult.SampleData) {
 	in, _ := decode[specimenIn](r, s)
 	id := s.kind + "/" + s.id

@@ -16,11 +16,11 @@ import (
 
 // Options describes one laboratory. The zero value, and nil, mean the defaults.
 type Options struct {
-	// LabSlug is the laboratory's slug in the catalogue, and the name of its journal. A result for an order that went
-	// to another laboratory is held for review. Default: results do not say from which laboratory they are.
+	// LabSlug is the laboratory's slug in the catalogue, and the name of its journal. A result for an order that went to
+	// another laboratory is held for review. Default: results name no laboratory, and are not checked.
 	LabSlug string
-	// ReviewTeam reviews results that name no order of this service, in the exchange.Service. Default: they stay in
-	// the journal, for [Backend.Review].
+	// ReviewTeam is the team that reviews results which name no order of this service. They go to its review queue in the
+	// exchange.Service. Default: they stay in the journal, for [Backend.Review].
 	ReviewTeam healthlab.TeamID
 	// OrderSystem and PatientSystem are the identifier systems of this service's order numbers and patient numbers.
 	// Defaults urn:healthlab:order and urn:healthlab:patient.
@@ -30,8 +30,7 @@ type Options struct {
 	// Number returns the order number for the laboratory. It must be the same for the same order, and unique.
 	// Default: 16 letters and digits made from the order's id.
 	Number func(o orders.Order) string
-	// Tests maps the codes that reports use for tests to the codes with which they were ordered (those of markers),
-	// where the two differ.
+	// Tests maps test codes in reports to test codes in orders (those of markers), where the two differ.
 	Tests map[string]string
 	// Insurance returns the insurance record to which an order is billed, such as orders.Service.People().Insurance.
 	// Default: orders are sent without insurance.

@@ -52,8 +52,8 @@ func (r *request) dossier(bundle []byte) *dossier {
 	return d
 }
 
-// bundle returns the transaction that places the order. It creates resources that do not exist, and updates patient
-// and coverage, so that the laboratory reports the current data.
+// bundle returns the transaction that places the order. It creates resources that do not exist. It updates patient and
+// coverage, so that the laboratory has the current data.
 func (r *request) bundle() ([]byte, error) {
 	var entries []any
 	at := func(name string) string { return "urn:uuid:" + uuidOf(r.number, name) }

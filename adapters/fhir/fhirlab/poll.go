@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// pollOverlap is how far a poll looks back before the last report, because a server may show a report late.
+	// pollOverlap is subtracted from the start of a poll, because a server may show a report some time after its
+	// lastUpdated.
 	pollOverlap = time.Minute
 	pollCount   = "50"
 	// mostPolled is the largest number of pages of a poll, and mostRead the largest number of resources that are read
@@ -78,7 +79,8 @@ type polledPage struct {
 	} `json:"entry"`
 }
 
-// reports passes on each report that was updated since an instant, as a bundle of type collection.
+// reports calls use with each report that was updated since an instant, as a bundle of type collection. at is the time
+// of the report's last update.
 func (c *Client) reports(ctx context.Context, since time.Time, use func(raw []byte, at time.Time) error) error {
 	q := url.Values{"_count": {pollCount}, "_sort": {"_lastUpdated"}, "_include": {
 		"DiagnosticReport:result", "DiagnosticReport:based-on", "DiagnosticReport:subject", "DiagnosticReport:specimen",
@@ -118,8 +120,8 @@ func (c *Client) reports(ctx context.Context, since time.Time, use func(raw []by
 	return nil
 }
 
-// own returns the absolute form of an address. It fails unless the address is on this server, because the token must
-// not be sent elsewhere.
+// own returns the absolute form of a URL. It fails unless the URL is on this server, because the token must not be sent
+// elsewhere.
 func (c *Client) own(next string) (string, error) {
 	base, err := url.Parse(c.url + "/")
 	if err != nil {
@@ -132,10 +134,10 @@ func (c *Client) own(next string) (string, error) {
 	return at.String(), nil
 }
 
-// named lists the types of resources that are read with a report.
+// named lists the types of resources that a poll reads together with the report which refers to them.
 var named = []string{"Observation", "Specimen", "Patient", "ServiceRequest", "Organization"}
 
-// usePage passes on the reports of a page.
+// usePage calls use with each report of a page, as a bundle of type collection. at is the time of its last update.
 func (c *Client) usePage(ctx context.Context, page *polledPage, use func(raw []byte, at time.Time) error) error {
 	held := map[string]json.RawMessage{}
 	for _, e := range page.Entry {
@@ -165,8 +167,8 @@ func (c *Client) usePage(ctx context.Context, page *polledPage, use func(raw []b
 	return nil
 }
 
-// collect returns a collection with a report and the resources that it names. It requests those that the page does
-// not contain.
+// collect returns a bundle of type collection with a report and the resources to which it refers. held maps references
+// to resources of the page. Resources that held lacks are requested from the server.
 func (c *Client) collect(ctx context.Context, report string, held map[string]json.RawMessage) ([]byte, error) {
 	type entry struct {
 		FullURL  string          `json:"fullUrl"`
@@ -212,7 +214,7 @@ func isID(s string) bool {
 	}) < 0
 }
 
-// references returns all references inside a value, unordered.
+// references returns all references inside a value, sorted.
 func references(v any) (out []string) {
 	switch v := v.(type) {
 	case []any:
@@ -231,7 +233,8 @@ func references(v any) (out []string) {
 	return out
 }
 
-// get reads an address of the laboratory. It returns [healthlab.NotFound], or Unavailable for all other errors.
+// get requests a URL of the laboratory. It returns [healthlab.NotFound] if the answer is 404 or 410, and Unavailable
+// for other statuses than 200.
 func (c *Client) get(ctx context.Context, address string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {

@@ -39,7 +39,7 @@ type Report struct {
 	// Samples maps the ids of samples to their data.
 	Samples map[string]labresult.SampleData
 	Head    labresult.Metadata
-	// Documents are PDF files.
+	// Documents are PDF files. They are left out if observations of the report name several patients or orders.
 	Documents [][]byte
 }
 
@@ -56,7 +56,7 @@ type ReportedResult struct {
 	Result  labresult.Result
 }
 
-// stored is a resource of the bundle to which references can point.
+// stored is a resource of the bundle, or one contained in it, to which references can point.
 type stored struct {
 	kind, id, url string
 	raw           json.RawMessage
@@ -164,7 +164,7 @@ func (r *reader) find(from *stored, ref string) *stored {
 	return found[0]
 }
 
-// decode reads a resource that was found.
+// decode decodes the JSON of s. ok is false if s is nil, or if the JSON is malformed, which makes the read fail.
 func decode[T any](r *reader, s *stored) (out T, ok bool) {
 	if s == nil {
 		return out, false
@@ -377,7 +377,8 @@ func (r *reader) subject(to *Report, s *stored, ref referenceIn) {
 // nameUses lists the uses of a name in FHIR, the preferred first.
 var nameUses = []string{"official", "", "usual", "temp", "anonymous", "nickname", "old", "maiden"}
 
-// reported returns a patient for each name of the most preferred use; one without a name if there is no name.
+// reported returns the patient once for each name of the most preferred use in nameUses. Without a name it returns the
+// patient once.
 func (p *patientIn) reported() []orders.ReportedPatient {
 	var same orders.ReportedPatient
 	switch p.Gender {

@@ -20,10 +20,10 @@ import (
 
 // Reasons for which the journal holds a bundle for review.
 const (
-	// ReviewNoMatch means that the report names no order of this service, and there is no review team.
+	// ReviewNoMatch means that the report names no order of this service, and Options.ReviewTeam is not set.
 	ReviewNoMatch = "no_match"
-	// ReviewNoResult means that the report has nothing that the orders.Service could hold, and that it may concern
-	// another person or withdraws an earlier report.
+	// ReviewNoResult means that the report leads to no message to the orders.Service. This reason is given only if the
+	// report names no order, may concern another person, withdraws an earlier report, or its order was cancelled.
 	ReviewNoResult = "no_result"
 )
 
@@ -31,18 +31,18 @@ const (
 type group struct {
 	// held is the order that the reports name; nil for none.
 	held *dossier
-	// foreign holds reported numbers that do not belong to the order.
+	// foreign holds the reported numbers of orders and patients that do not belong to held.
 	foreign []string
 	patient orders.ReportedPatient
-	// apart is true if a reported number or a detail of the patient differs from the order, or neither name nor birth
-	// date is reported. Such reports get a separate state, so that messages about the order's patient never include
-	// them.
+	// apart is true if a reported number or a detail of the patient differs from the order, or neither name nor birth date
+	// is reported. The state of such reports is stored in dossier.Others, and messages about the order's patient never
+	// include them.
 	apart   bool
 	reports []*Report
 }
 
-// said returns the patient of a report for the comparison with an order. If the report has several names, it returns
-// one that contradicts the order's patient, if any does.
+// said returns the patient of a report to compare with the patient of an order. If the report has several names, it
+// returns the patient with a name that contradicts the order, if there is one.
 func said(r *Report, of *dossier) orders.ReportedPatient {
 	for _, p := range r.Patients {
 		if of != nil && p.Contradicts(of.Patient) {
@@ -52,7 +52,8 @@ func said(r *Report, of *dossier) orders.ReportedPatient {
 	return r.Patients[0]
 }
 
-// assign groups the reports of a bundle. alias maps references of the laboratory to order numbers of this service.
+// assign groups the reports of a bundle. found holds orders by order number. alias maps references of the laboratory to
+// order numbers.
 func assign(reports []Report, found map[string]*dossier, alias map[string]string) (out []*group) {
 	for i := range reports {
 		r := &reports[i]
@@ -93,8 +94,8 @@ func assign(reports []Report, found map[string]*dossier, alias map[string]string
 	return out
 }
 
-// orderNumber returns the number of the order from the number of one of its tests, which ends in the test's
-// position.
+// orderNumber returns the order number in n. If n is not in found, n is taken as the number of a test: the order
+// number, a hyphen and the test's position.
 func orderNumber(n string, found map[string]*dossier) string {
 	if found[n] == nil {
 		if order, ok := withoutPlace(n); ok {
@@ -113,9 +114,9 @@ func withoutPlace(n string) (string, bool) {
 	return n[:i], err == nil
 }
 
-// Receive accepts a bundle, a DiagnosticReport or an Observation of a laboratory. Receiving it again changes
-// nothing. Results that belong to no order for certain are kept for review. It returns Invalid, and keeps nothing,
-// if a part cannot be read without loss. After any other error the caller should repeat the call.
+// Receive accepts a bundle, a DiagnosticReport or an Observation of a laboratory. Receiving the same content again
+// changes nothing. Results that name no order go to review. It returns Invalid, and stores nothing, if a part cannot be
+// read without loss. After any other error the caller should repeat the call.
 func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 	reports, err := Read(raw, &b.opts)
 	if err != nil {
@@ -164,8 +165,8 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 	return nil
 }
 
-// take adds the reports of a group to the state of their order. It returns the message to the orders.Service, or the
-// reason for which the journal holds the bundle for review.
+// take adds the reports of a group to the state of their order. n is the position of the group in the bundle d. It
+// returns the message to the orders.Service, or the reason for which the journal holds the bundle for review.
 func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Message, string) {
 	if g.held == nil {
 		if opts.ReviewTeam.IsZero() {
@@ -221,7 +222,8 @@ func (g *group) key() string {
 	return shortID(append([]string{string(patient)}, g.foreign...)...)
 }
 
-// keepFiles stores the PDF files of reports that belong to an order. Storing a file twice has no effect.
+// keepFiles stores the PDF files of reports that belong to an order with Options.Reports. alias maps references of the
+// laboratory to order numbers.
 func (b *Backend) keepFiles(ctx context.Context, reports []Report, numbers []string, alias map[string]string) error {
 	if b.opts.Reports == nil || !slices.ContainsFunc(reports, func(r Report) bool { return len(r.Documents) == 1 }) {
 		return nil
@@ -258,10 +260,10 @@ func contentKey(raw []byte) string {
 	return shortID(string(raw))
 }
 
-// Handler receives what the laboratory sends: POST of a bundle to the root or to /$process-message, POST or PUT of a
-// DiagnosticReport. authorize must return an error unless the request is the laboratory's; it is required. The
-// answer 200 or 201 is sent after everything was stored. An answer 422 says what cannot be read. After an answer 5xx
-// the laboratory should send the request again.
+// Handler receives what the laboratory sends: POST of a bundle to the root or to /$process-message, and POST or PUT of
+// a DiagnosticReport or an Observation. authorize is required. It must return an error unless the laboratory sent the
+// request. The answer 200 is sent after everything was stored. An answer 422 says what cannot be read. After an answer
+// 5xx the laboratory should send the request again.
 func (b *Backend) Handler(authorize func(*http.Request) error) http.Handler {
 	if authorize == nil {
 		panic("fhirlab: authorize is nil")
@@ -299,7 +301,8 @@ func (b *Backend) Handler(authorize func(*http.Request) error) http.Handler {
 	return mux
 }
 
-// accept answers that the received body is stored: a transaction or batch with a bundle of one response per entry.
+// accept answers that the received body is stored. The answer to a transaction or batch is a bundle with one response
+// for each entry.
 func (b *Backend) accept(w http.ResponseWriter, raw []byte) {
 	var in bundleIn
 	_ = json.Unmarshal(raw, &in)

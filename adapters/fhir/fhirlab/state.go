@@ -12,13 +12,13 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// orderState is everything that a laboratory has reported about one order. It does not depend on the order in which
-// bundles arrive, or on repeats.
+// orderState is everything that a laboratory has reported about one order. A late or repeated bundle does not replace
+// newer data.
 type orderState struct {
 	// Reports holds the newest version of each report, by its key.
 	Reports map[string]heldReport
 	// Seq is the highest sequence number in Reports. FinalSent is true if a message to the orders.Service contained a
-	// final result. SentDigest is the digest of the last message.
+	// final result. SentDigest is the digest of the last message to the orders.Service.
 	Seq        int
 	FinalSent  bool
 	SentDigest string
@@ -39,7 +39,7 @@ type heldReport struct {
 type heldResult struct {
 	ReportedResult
 	At time.Time
-	// Corrects is true if the last bundle corrects an earlier value.
+	// Corrects is true if the bundle that was received last corrected the value of this result.
 	Corrects bool
 }
 
@@ -56,7 +56,8 @@ func rank(status string) int {
 	return 0 // registered, partial, preliminary, unknown
 }
 
-// newer reports whether a version replaces the held one.
+// newer reports whether a version with a status and a time replaces a held version. A final status replaces a
+// preliminary one, then the later time wins, then the higher rank.
 func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	if final, was := rank(status) > 0, rank(held) > 0; final != was {
 		return final // a preliminary version never replaces a final one, however late it comes
@@ -166,7 +167,8 @@ func (d *dossier) complete(opts *Options) bool {
 	return len(done) == 0 || len(done) == len(d.Tests)
 }
 
-// results returns the combined report of the order so far, and whether it has a result.
+// results returns the combined report of the order, and whether it has a result. done makes the report final, with a
+// list of missing results.
 func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 	out := labresult.Report{Results: []labresult.Result{}, SampleInformation: map[string]labresult.SampleData{}}
 	out.Metadata.Status = labresult.Partial
@@ -232,8 +234,8 @@ func (d *dossier) markers(r *labresult.Result, report []string, opts *Options) (
 	return nil
 }
 
-// message returns the message that a bundle causes to the orders.Service. It returns nil if the message would repeat
-// the last one, or if there is no result and none is to come.
+// message returns the message to the orders.Service about a bundle, which arrived at a time and has a delivery key. It
+// returns nil if the message would repeat the last one, or if the order has no result and may still get one.
 func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPatient, opts *Options) *exchange.Message {
 	s := &d.State
 	m := exchange.Message{Team: d.Team, Order: d.Order, SampleID: d.Number, At: at, Lab: opts.LabSlug, Patient: patient}

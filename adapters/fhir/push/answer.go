@@ -11,12 +11,12 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 )
 
-// conflictError means that the resource is being changed at the server. The transaction is sent again soon.
+// conflictError means that the server answers 409 to a transaction or an entry. The transaction is sent again soon.
 type conflictError struct{ refusal ehr.Refusal }
 
 func (e *conflictError) Error() string { return "the server answers 409" }
 
-// refusedError means that the server refuses a transaction for good.
+// refusedError means that the server refuses the content of a transaction, so that sending it again does not help.
 type refusedError struct{ refusal ehr.Refusal }
 
 func (e *refusedError) Error() string {
@@ -38,7 +38,7 @@ const (
 	mostCode   = 100
 )
 
-// refusal reads the reason of a refusal. It returns false if the text is no OperationOutcome.
+// refusal reads the reason of a refusal from an OperationOutcome. It returns false if text is not one.
 func refusal(status int, text []byte) (ehr.Refusal, bool) {
 	out := ehr.Refusal{Status: status, Codes: []string{}, Expressions: []string{}}
 	var o operationOutcome
@@ -106,7 +106,7 @@ func isRefusal(status int) bool {
 	}, status)
 }
 
-// entries returns the outcome of each entry of a transaction.
+// entries returns the outcome of each entry of a transaction of n entries: nil, or the reason of its refusal.
 func (a *answer) entries(n int) ([]*ehr.Refusal, error) {
 	var b struct {
 		ResourceType string `json:"resourceType"`

@@ -14,13 +14,14 @@ import (
 	"github.com/healthlab-dev/healthlab/aggregate/continuous/ehr"
 )
 
-// createdOnce lists the types that are never updated, because the server owns such a resource once it has it.
+// createdOnce lists the types whose resources are created and never updated, because servers have data of their own
+// about them.
 var createdOnce = []string{"Patient", "Organization", "Practitioner"}
 
 // item is a resource to be sent.
 type item struct {
 	fhir.Resource
-	result ehr.Result // what is stored after sending; the answer adds the rest
+	result ehr.Result // record of the sent resource; without the outcome, which the server's answer adds
 }
 
 func (i *item) key() string { return ehr.SentKey(i.Type, i.ID) }
@@ -33,7 +34,7 @@ type identifier struct {
 // names makes the identifiers by which a server knows resources of this service.
 type names struct {
 	url     string
-	patient string // key of the person's Patient
+	patient string // type and id of the person's Patient, as ehr.SentKey returns them
 	own     identifier
 }
 
@@ -98,8 +99,8 @@ func (n *names) transaction(items []item, taken func(key string) bool) ([]byte, 
 	return text, nil
 }
 
-// body returns a resource in the form for the server: with an identifier in place of its id, and with references
-// that are valid there.
+// body returns a resource as it is sent: with an identifier in place of its id, and with the references of
+// [names.refer].
 func (n *names) body(v *item, within, taken func(key string) bool) (map[string]any, error) {
 	var out map[string]any
 	d := json.NewDecoder(bytes.NewReader(v.JSON))
@@ -127,8 +128,8 @@ func (n *names) body(v *item, within, taken func(key string) bool) (map[string]a
 	return out, nil
 }
 
-// refer rewrites the references in a value: to an entry of the transaction, to a resource that the server has, or
-// else by identifier.
+// refer rewrites the references in a value. A reference becomes a full URL if its resource is in the transaction
+// (within), a conditional reference if the server has the resource (taken), and else a logical reference by identifier.
 func (n *names) refer(v any, within, taken func(key string) bool) {
 	switch v := v.(type) {
 	case []any:
@@ -156,8 +157,8 @@ func (n *names) refer(v any, within, taken func(key string) bool) {
 	}
 }
 
-// withdrawn returns a resource with the status entered-in-error, for one that a read no longer returns. It has only
-// the elements that a server requires. It returns false for types without that status.
+// withdrawn returns a resource with the status entered-in-error and only the required elements. It replaces a resource
+// that no longer exists. patient is the reference to the Patient. It returns false for types without that status.
 func withdrawn(kind, id, patient string) (fhir.Resource, bool) {
 	out := map[string]any{"resourceType": kind, "id": id, "status": "entered-in-error"}
 	absent := map[string]any{"extension": []any{map[string]any{

@@ -29,11 +29,11 @@ const (
 	// assertionLife is how long a signed assertion is valid. A token is replaced tokenMargin before it expires.
 	assertionLife = 4 * time.Minute
 	tokenMargin   = 30 * time.Second
-	// tokenLife is how long a token is used whose server does not say when it expires.
+	// tokenLife is how long a token is used if the server does not say when the token expires.
 	tokenLife = 4 * time.Minute
 )
 
-// holdError means that the server did not answer as a FHIR server does. The pipeline is paused.
+// holdError means that the server's answer is not that of a FHIR server, or says to send later. It pauses the pipeline.
 type holdError struct {
 	reason string // contains no value of a person
 	after  time.Duration
@@ -64,7 +64,7 @@ type answer struct {
 	body   []byte
 }
 
-// post sends a transaction. If the server does not accept the token, it gets a new token and tries once more.
+// post sends a transaction. If the server refuses the token, post gets a new token and sends the transaction once more.
 func (c *client) post(ctx context.Context, p *ehr.Pipeline, bundle []byte) (answer, error) {
 	for again := false; ; again = true {
 		bearer, err := c.bearer(ctx, p)
@@ -189,7 +189,7 @@ func (c *client) exchange(ctx context.Context, p *ehr.Pipeline) (token, error) {
 	return token{body.Token, c.now().Add(life - min(tokenMargin, life/2))}, nil
 }
 
-// tokenURL returns the address of the token endpoint: the one that the team has set, or else the one that the server
+// tokenURL returns the URL of the token endpoint: the URL that the team has set, or else the one that the server
 // publishes.
 func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) {
 	if p.TokenURL != "" {
@@ -211,7 +211,7 @@ func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) 
 	return body.Endpoint, nil
 }
 
-// assertion returns a signed JWT that names the pipeline's client, for one use.
+// assertion returns a signed JWT that authenticates the pipeline's client at a token endpoint. It is valid for one use.
 func (c *client) assertion(ctx context.Context, p *ehr.Pipeline, endpoint string) (string, error) {
 	signer, err := c.pipelines.Key(ctx, p)
 	if err != nil {

@@ -33,7 +33,7 @@ type Options struct {
 	Workers int
 	// Entries is the largest number of resources of a transaction. Default 100.
 	Entries int
-	// Idle is how long Run waits before it looks for due persons again. Default 1 s.
+	// Idle is how long Run waits, if no person is due to be pushed, before it looks again. Default 1 s.
 	Idle time.Duration
 	// Wake ends the wait of Idle early. The channel should have a buffer of one.
 	Wake <-chan struct{}
@@ -58,8 +58,8 @@ type Pusher struct {
 	lease     time.Duration
 }
 
-// New returns a Pusher. pipelines and reader are required; without them it returns healthlab.Invalid. It starts
-// nothing.
+// New returns a Pusher. pipelines and reader are required; without them it returns healthlab.Invalid. It starts no
+// goroutine.
 func New(pipelines *ehr.Service, reader *fhir.Reader, opts *Options) (*Pusher, error) {
 	if pipelines == nil || reader == nil {
 		return nil, fmt.Errorf("%w: push: pipelines and a reader must be given", healthlab.Invalid)
@@ -117,7 +117,7 @@ func (p *Pusher) Run(ctx context.Context) error {
 // sweeps is the largest number of batches of persons that one Claim marks to be pushed again.
 const sweeps = 5
 
-// Claim leases at most n persons who are due. It is a step of Run, for hosts that have their own loop.
+// Claim leases at most n persons who are due to be pushed. It is a step of Run, for hosts that have their own loop.
 func (p *Pusher) Claim(ctx context.Context, n int) ([]ehr.Task, error) {
 	rows := p.pipelines.Rows()
 	for range sweeps {
@@ -168,8 +168,8 @@ func (p *Pusher) Do(ctx context.Context, t ehr.Task) error {
 // resets the count.
 const mostConflicts = 10
 
-// mostRefusals is the number of consecutive refusals, before any resource was accepted, after which the server is
-// considered to refuse the person.
+// mostRefusals is the number of refused resources in one push after which the server is considered to refuse the
+// person, if it has accepted none.
 const mostRefusals = 20
 
 // run is one push of a person.
@@ -182,14 +182,15 @@ type run struct {
 	// Number of refusals before the first accepted resource.
 	refusals int
 	taken    bool
-	// known is true if the server has accepted the Patient alone, and noted if that is stored.
+	// known is true if the server has accepted the Patient. noted is true if that acceptance is stored.
 	known, noted bool
-	// later holds the subjects whose resources change by the passing of time, and at the time of the first change.
+	// later maps the subjects whose resources change status without new data to the spans of these resources. at is the
+	// time of the earliest such change.
 	later map[string]ehr.Span
 	at    time.Time
 }
 
-// errPerson says that the server refuses the person.
+// errPerson says that the server refuses the Patient or the first mostRefusals resources of a person.
 var errPerson = errors.New("the server refuses the person")
 
 func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
@@ -221,10 +222,10 @@ func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
 	return p.pipelines.Rows().Finish(ctx, t, r.later, r.at)
 }
 
-// personSubject is marked when everything of a refused person is to be pushed again.
+// personSubject is the subject of a refused Patient. If it is marked as changed, everything of the person is pushed.
 const personSubject = "person"
 
-// subjects pushes everything that is marked as changed.
+// subjects pushes the data of all subjects that the task marks as changed.
 func (r *run) subjects(ctx context.Context) error {
 	marks := maps.Clone(r.task.Marks)
 	p := &r.task.Pipeline
@@ -274,10 +275,10 @@ func (r *run) subjects(ctx context.Context) error {
 }
 
 const (
-	// margin is the number of days before and after a change that it may affect: time zones, and sessions over
-	// midnight.
+	// margin is the number of days that are read before and after the days of a change. Time zones, and sessions over
+	// midnight, can move its effect to another day.
 	margin = 2
-	// window is the number of days of one read.
+	// window is the number of days that are read at once.
 	window = 366
 )
 
@@ -402,8 +403,8 @@ func (r *run) compare(ctx context.Context, subject string, list []fhir.Resource,
 	return nil
 }
 
-// dayOf returns the day in the id of an observation, and whether it is from first to last. Without first and last
-// the day is zero.
+// dayOf returns the day in the id of an observation, and whether it is from first to last. If first is zero, it returns
+// a zero day and true.
 func dayOf(id string, first, last healthlab.Date) (healthlab.Date, bool) {
 	if first.IsZero() {
 		return first, true
@@ -447,8 +448,8 @@ func (r *run) send(ctx context.Context, items []item) error {
 	return r.record(ctx, items, []*ehr.Refusal{&refused.refusal})
 }
 
-// introduce sends the Patient alone, once. If the server refuses the Patient, it cannot accept anything of the
-// person.
+// introduce sends the Patient alone, unless the server is known to have it. A server that refuses the Patient cannot
+// accept anything else of the person.
 func (r *run) introduce(ctx context.Context) error {
 	if r.patient == nil || r.known {
 		return nil
@@ -474,8 +475,8 @@ func (r *run) refusePerson(ctx context.Context, why *ehr.Refusal) error {
 	return errPerson
 }
 
-// exchange sends the Patient and items, and returns for each item nil or the reason of its refusal. Without items,
-// or if the server refuses only the Patient, it returns the refusal of the Patient.
+// exchange sends the Patient, unless the server has it, and items. It returns for each item nil or the reason of its
+// refusal. A refused Patient is a refusedError, or, without items, the only element of the result.
 func (r *run) exchange(ctx context.Context, items []item) ([]*ehr.Refusal, error) {
 	sending := make([]ehr.Result, len(items))
 	for i := range items {

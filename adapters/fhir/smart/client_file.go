@@ -18,8 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ClientFile is a JSON file with clients, in the form of [ReadClients]. It is checked at each use, so that changes
-// to the file have effect at once. It is safe for concurrent use.
+// ClientFile is a JSON file with clients, in the form of [ReadClients]. Find checks whether the file has changed, so
+// that changes have effect at once. It is safe for concurrent use.
 type ClientFile struct {
 	path string
 
@@ -35,9 +35,9 @@ func OpenClientFile(path string) (*ClientFile, error) {
 	return f, err
 }
 
-// Find returns a client of the file, for Config.Clients. It returns NotFound if the file has no client with this id,
-// and Unavailable while the file cannot be read; no client has access meanwhile. Replace the file by renaming
-// another one, so that it is never read half written.
+// Find returns a client of the file, for Config.Clients. It returns NotFound if the file has no client with this id. It
+// returns Unavailable while the file cannot be read; no client has access meanwhile. To change the file, rename a new
+// file to its path, so that it is never read half written.
 func (f *ClientFile) Find(_ context.Context, id string) (Client, error) {
 	clients, err := f.read()
 	if err != nil {
@@ -93,8 +93,9 @@ const maxClientFile = 4 << 20
 //		"key_set": {"keys": [{"kty": "RSA", "kid": "2026-11", "n": "…", "e": "AQAB"}]}
 //	}]}
 //
-// The client_id is a UUID; the access log names the client by it (Client.Key). A key_set has public keys alone; key_set_url
-// is the address of one, in its place. Invalid lists every mistake with its place.
+// The client_id is a UUID, which becomes Client.Key; the access log names the client by it. A key_set must contain only
+// public keys. key_set_url, the URL of a key set, may replace key_set. ReadClients returns Invalid with every mistake
+// and its path in the JSON.
 func ReadClients(r io.Reader) ([]Client, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxClientFile+1))
 	if err != nil {

@@ -43,7 +43,7 @@ func parseScope(scope string) (kind, rights string, ok bool) {
 	return "", "", false
 }
 
-// granted returns the scopes that a token gets: the requested ones, as far as the client has them.
+// granted returns the scopes that a token gets: those of asked that the scopes of the client (has) allow.
 func granted(asked, has []string) (out []string) {
 	own := &Grant{Scopes: has}
 	for _, scope := range asked {

@@ -30,15 +30,15 @@ type Client struct {
 	Team healthlab.TeamID
 	// Scopes are the scopes that the client may request, such as system/*.read or system/Patient.rs.
 	Scopes []string
-	// KeySet holds the client's public keys as a JWK set. KeySetURL is the address from which they are read instead.
-	// A client may have several keys, so that it can replace one.
+	// KeySet holds the client's public keys as a JWK set. KeySetURL is the URL of a key set, which may replace KeySet. A
+	// client may have several keys, so that it can replace one.
 	KeySet    []byte
 	KeySetURL string
 }
 
 // Config holds the settings of a Server.
 type Config struct {
-	// TokenURL is the address of the token endpoint, which is also the audience of assertions. Required.
+	// TokenURL is the URL of the token endpoint, which is also the audience of assertions. Required.
 	TokenURL string
 	// Clients returns a client by its id; healthlab.NotFound if there is none. It is also called at each use of a
 	// token, so that a removed client loses access at once. Required.
@@ -46,12 +46,12 @@ type Config struct {
 	// Secrets sign tokens. The first signs new tokens; all are accepted, so that a secret can be replaced. Each has
 	// at least 32 bytes. Required.
 	Secrets [][]byte
-	// Use records the id of an assertion until the assertion expires; it returns false if the id is recorded.
-	// Services of several processes must share the records. Default: the memory of this process.
+	// Use records the id of a client's assertion until the assertion expires. It returns false if the id is already
+	// recorded. Services of several processes must share the records. Default: the memory of this process.
 	Use func(ctx context.Context, client, id string, until time.Time) (bool, error)
 	// Life is how long a token is valid. Default and maximum 5 minutes.
 	Life time.Duration
-	// Client is the HTTP client that reads key sets from their addresses. Default: one with a timeout of 10 seconds.
+	// Client is the HTTP client that reads key sets from their URLs. Default: one with a timeout of 10 seconds.
 	Client *http.Client
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -67,9 +67,9 @@ const (
 	// skew is the largest accepted difference between two clocks.
 	skew      = 30 * time.Second
 	audience  = "healthlab-fhir"
-	keyTimes  = 5 * time.Minute  // how long a key set is used
-	keyKept   = time.Hour        // how long it is used if its address does not answer
-	keyPause  = 10 * time.Second // between two attempts to read a key set
+	keyTimes  = 5 * time.Minute  // how long a key set is used before it is read again
+	keyKept   = time.Hour        // how long a key set is used if its URL does not answer
+	keyPause  = 10 * time.Second // shortest time between two attempts to read a key set
 	keyLimit  = 1 << 20
 	formLimit = 64 << 10
 )
@@ -86,13 +86,12 @@ type Server struct {
 	used map[string]time.Time
 }
 
-// keySet caches the key set of an address. Its lock is held during a read, so that concurrent requests cause one
-// read.
+// keySet caches the key set at a URL. Its lock is held during a read, so that concurrent requests cause one read.
 type keySet struct {
 	mu    sync.Mutex
 	keys  jwk.Set   // nil if not read yet
-	at    time.Time // when they were read
-	tried time.Time // time of the last attempt to read them
+	at    time.Time // time of the last successful read
+	tried time.Time // time of the last attempt to read
 }
 
 // New returns a Server. It returns Invalid with the names of the missing fields of c.
@@ -286,8 +285,8 @@ func (s *Server) client(ctx context.Context, assertion string) (Client, error) {
 	return client, nil
 }
 
-// key returns a client's public key with an id; nil if there is none. If a cached key set lacks the key, the set is
-// read again from its address.
+// key returns a client's public key with a key id; nil if there is none. If a cached key set lacks the key, the set is
+// read again from its URL.
 func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error) {
 	if c.KeySetURL == "" {
 		keys, err := jwk.Parse(c.KeySet)
@@ -324,7 +323,7 @@ func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error
 	return public(held.keys, kid), nil
 }
 
-// public returns the public part of the key with an id; nil if there is none.
+// public returns the public part of the key with a key id; nil if there is none.
 func public(keys jwk.Set, kid string) jwk.Key {
 	key, ok := keys.LookupKeyID(kid)
 	if !ok || key.KeyType() != jwa.RSA() && key.KeyType() != jwa.EC() {
@@ -360,8 +359,8 @@ func Bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// Grant checks a token. It returns [healthlab.Unauthenticated] if this server did not issue the token, it has
-// expired, or its client was removed. Scopes that the client no longer has are left out.
+// Grant checks a token. It returns [healthlab.Unauthenticated] if the token was not issued by this server or has
+// expired, or if its client was removed. Scopes that the client no longer has are left out.
 func (s *Server) Grant(ctx context.Context, token string) (*Grant, error) {
 	for _, secret := range s.Secrets {
 		t, err := jwt.Parse([]byte(token), jwt.WithKey(jwa.HS256(), secret), jwt.WithIssuer(s.TokenURL), jwt.WithAudience(audience),

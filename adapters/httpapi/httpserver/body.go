@@ -30,9 +30,9 @@ func (t BodyTimes) withDefaults() BodyTimes {
 type limitedKey struct{}
 
 // LimitBodies limits how long the bodies of a handler's requests may take to arrive. A read that takes longer fails
-// with os.ErrDeadlineExceeded. If the handler answers before it has read the whole body, the rest is not read, and
-// the connection is closed after the answer. If calls are nested, only the outermost limits. If the ResponseWriter
-// supports no deadlines, as httptest.ResponseRecorder, only the header Connection is set.
+// with os.ErrDeadlineExceeded. If the handler answers before it has read the whole body, the rest is not read, and an
+// HTTP/1.1 connection is closed after the answer. If calls are nested, only the outermost one limits. If the
+// ResponseWriter supports no deadlines, as httptest.ResponseRecorder, only the header Connection is set.
 func LimitBodies(h http.Handler, times BodyTimes) http.Handler {
 	times = times.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ type body struct {
 	io.ReadCloser
 	control *http.ResponseController
 	times   BodyTimes
-	conn    *conn // nil if no Server of this package accepted it
+	conn    *conn // nil if the connection was not accepted by a Server of this package
 	until   time.Time
 	whole   atomic.Bool // the body was read to its end
 }
@@ -88,7 +88,8 @@ func (b *body) Read(p []byte) (int, error) {
 // Close does nothing, because net/http closes the body after the handler.
 func (b *body) Close() error { return nil }
 
-// answer is a ResponseWriter that closes the connection if the answer begins before the end of the body.
+// answer is a ResponseWriter that closes the HTTP/1.1 connection if the answer begins before the body was read to its
+// end.
 type answer struct {
 	http.ResponseWriter
 	body    *body
@@ -103,7 +104,7 @@ func (a *answer) start() {
 	a.started = true
 }
 
-// WriteHeader starts the answer.
+// WriteHeader sends the status. If the body was not read to its end, it adds the header Connection: close.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		a.start()
@@ -111,13 +112,13 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write starts the answer.
+// Write sends bytes of the answer, and before the first ones the header, as WriteHeader does.
 func (a *answer) Write(b []byte) (int, error) {
 	a.start()
 	return a.ResponseWriter.Write(b)
 }
 
-// FlushError starts the answer.
+// FlushError sends buffered bytes, and before the first ones the header, as WriteHeader does.
 func (a *answer) FlushError() error {
 	a.start()
 	return http.NewResponseController(a.ResponseWriter).Flush()

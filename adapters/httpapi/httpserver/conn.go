@@ -31,17 +31,17 @@ type conn struct {
 
 	mu       sync.Mutex
 	state    http.ConnState
-	handlers int // requests that handlers are answering
-	waiting  int // number of these that wait for bytes of a body
+	handlers int // number of requests that handlers are answering
+	waiting  int // number of body reads in progress by these handlers
 	reading  bool
 	writing  bool
-	leaves   bool      // part of a body was not read: Close reads some of it
-	ending   bool      // the server sends nothing more
+	leaves   bool      // a handler left part of a body unread, so Close reads some of it
+	ending   bool      // CloseWrite was called: the server sends nothing more
 	moved    time.Time // when bytes last arrived or were sent, or a request began or ended
-	writeEnd time.Time // the deadline that the server has set
+	writeEnd time.Time // deadline of SetWriteDeadline; zero for none
 }
 
-// waitsSince returns the time since which a connection waits for its caller: between requests, for a header or body,
+// waitsSince reports whether a connection waits for its caller, and since when: between requests, for a header or body,
 // for the caller to read an answer, or for the rest of an unread body.
 func (c *conn) waitsSince(now time.Time) (time.Time, bool) {
 	c.mu.Lock()
@@ -100,7 +100,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reads records the start or the end of a read.
+// reads records the start (true) or the end of a read.
 func (c *conn) reads(reading bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *conn) Write(p []byte) (sent int, err error) {
 	}
 }
 
-// sends records the start or the end of sending a part, and returns the deadline of the part.
+// sends records the start (true) or the end of sending a part, and returns the deadline of the part.
 func (c *conn) sends(writing bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// SetDeadline sets both deadlines.
+// SetDeadline sets the deadlines for reads and writes.
 func (c *conn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (c *conn) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// Close closes the connection and frees its place in the connection limits. It must be called once.
+// Close closes the connection, and removes it from those that count towards the limits. It must be called once.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	leaves := c.leaves

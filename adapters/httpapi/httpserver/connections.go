@@ -55,8 +55,8 @@ func (l lineListener) Accept() (net.Conn, error) {
 }
 
 // admit adds a connection. If a limit is reached, it closes the connection that has waited longest for its caller:
-// among those of the same address, or else among those of the address with the most connections. It returns false if
-// no connection is waiting.
+// among those of the same address, or else among those of the address with the most connections. It returns false, and
+// adds nothing, if no connection is waiting.
 func (s *connections) admit(c *conn) bool {
 	at := netip.Addr{}
 	if tcp, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
@@ -117,7 +117,7 @@ func (s *connections) add(c *conn) {
 	s.total++
 }
 
-// remove deletes a connection from the limits. It may be called more than once.
+// remove removes a connection from those that count towards the limits. It may be called more than once.
 func (s *connections) remove(c *conn) {
 	list := s.of[c.address]
 	if _, there := list[c]; !there {

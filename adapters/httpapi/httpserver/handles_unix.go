@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// fileHandles returns how many file handles this process may have; 0 for no limit.
+// fileHandles returns how many file handles this process may have open; 0 for no limit.
 func fileHandles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {

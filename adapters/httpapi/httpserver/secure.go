@@ -13,7 +13,7 @@ import (
 type secureListener struct {
 	net.Listener
 	config *tls.Config
-	time   time.Duration // limit of a handshake
+	time   time.Duration // longest duration of a handshake
 	ready  chan accepted
 	closed chan struct{}
 	close  func()
@@ -45,7 +45,7 @@ func (l *secureListener) run() {
 	}
 }
 
-// hand passes a connection or error to Accept. It returns false if the listener is closed.
+// hand passes a connection or error to a call of Accept. It returns false if the listener is closed.
 func (l *secureListener) hand(a accepted) bool {
 	select {
 	case l.ready <- a:

@@ -37,7 +37,7 @@ type Options struct {
 	// Reserve is the number of file handles for the rest of the program: database, files and outgoing requests. Default
 	// 96.
 	Reserve int
-	// Proxies are addresses that may have more than AddressConnections connections.
+	// Proxies are the addresses of proxies, which may have more than AddressConnections connections.
 	Proxies []netip.Prefix
 }
 
@@ -138,7 +138,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// follow counts the running requests of a connection.
+// follow counts, in the conn of each request, the requests that next is answering.
 func follow(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r.Context())

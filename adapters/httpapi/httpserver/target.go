@@ -15,8 +15,8 @@ const longestLine = 64 << 10
 // would answer such a request with plain text and close the connection. Only the reading goroutine uses its fields.
 type lineConn struct {
 	net.Conn
-	read      bool   // the request line was read to its end
-	method    bool   // the first word of the line was already returned
+	read      bool   // the request line was received to its end
+	method    bool   // the method, the first word of the line, was already returned
 	held      []byte // bytes that were received and not yet returned
 	malformed bool   // the target was no URL
 }
@@ -66,8 +66,8 @@ func (c *lineConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// lineReady reports whether buffered bytes can be returned: a checked request line, or its first word if room bytes
-// suffice.
+// lineReady reports whether Read can return buffered bytes: a checked request line, or its first word if room, the
+// length of Read's buffer, suffices.
 func (c *lineConn) lineReady(room int) bool {
 	end := bytes.IndexByte(c.held, '\n')
 	switch space := bytes.IndexByte(c.held, ' '); {
@@ -82,8 +82,8 @@ func (c *lineConn) lineReady(room int) bool {
 	return true
 }
 
-// mendTarget replaces a malformed target of the request line before end by /. methodGone means that the buffer starts
-// with the target.
+// mendTarget replaces a malformed target in the request line held[:end] by /. methodGone means that held starts with
+// the target.
 func mendTarget(held []byte, end int, methodGone bool) (mended []byte, malformed bool) {
 	line := bytes.TrimSuffix(held[:end], []byte("\r"))
 	from := 0

@@ -28,21 +28,21 @@ func (c Shapes) Rewrites(op *server.Operation) bool {
 	return strings.HasPrefix(path, "/v3/") || op.ID == "read_team_metrics" || op.ID == "read_team" || strings.HasPrefix(op.ID, "bulk_")
 }
 
-// Answer is a ResponseWriter that holds an answer until [Answer.Send] converts it.
+// Answer is a ResponseWriter that buffers an answer until [Answer.Send] converts it.
 type Answer struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
-// WriteHeader keeps the status.
+// WriteHeader stores the status for Send.
 func (h *Answer) WriteHeader(status int) {
 	if h.status == 0 {
 		h.status = status
 	}
 }
 
-// Write keeps a part of the body.
+// Write appends to the buffered body.
 func (h *Answer) Write(b []byte) (int, error) {
 	h.WriteHeader(http.StatusOK)
 	return h.body.Write(b)
@@ -89,7 +89,7 @@ func (c Shapes) Reshape(op *server.Operation, body []byte) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
 }
 
-// value converts a value. key is the key of the value, and above the key of the object that contains it.
+// value converts a JSON value. key is its key, and above the key of the object that contains it; either may be empty.
 func (c Shapes) value(op *server.Operation, above, key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// T is the part of *testing.T that the client uses.
+// T is the part of *testing.T that this package uses.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -32,7 +32,7 @@ func must(t T, err error) {
 type Client struct {
 	// Header is added to every request, such as the key.
 	Header http.Header
-	// Lenient does not check the requests of successful answers, for tests of input outside of the contract.
+	// Lenient skips the check of requests that were answered with success, for tests of input outside of the contract.
 	Lenient bool
 
 	doc     *Document
@@ -80,8 +80,8 @@ func (r *Reply) JSON(t T, v any) {
 	must(t, json.Unmarshal(r.Body, v))
 }
 
-// ErrorType returns the error_type of a reply, or the types of its problems joined
-// by a space.
+// ErrorType returns the error_type of an error answer. For an answer with a list of problems it returns their types,
+// joined by spaces.
 func (r *Reply) ErrorType(t T) string {
 	t.Helper()
 	var one struct {
@@ -105,7 +105,7 @@ func (r *Reply) ErrorType(t T) string {
 	return strings.Join(types, " ")
 }
 
-// Locs returns the places of the problems of a 422, each as "body.limit".
+// Locs returns the location of each problem of a 422, such as body.limit.
 func (r *Reply) Locs(t T) []string {
 	t.Helper()
 	var many struct {
@@ -144,9 +144,9 @@ func (c *Client) Send(t T, method, target string, body any) *Reply {
 	return c.Do(t, r)
 }
 
-// Do sends a request and checks the reply: its status and content type must be in
-// the contract, and its body must be as the schema says. When the reply is a success,
-// the request's JSON body and its query parameters must be as in the contract, too.
+// Do sends a request, and fails the test unless the contract lists the reply's status and content type and its schema
+// accepts the body. If the reply is a success, the query and the JSON body of the request must match the contract too,
+// unless Lenient is set.
 func (c *Client) Do(t T, r *http.Request) *Reply {
 	t.Helper()
 	for name, values := range c.Header {
@@ -214,8 +214,8 @@ func (d *Document) checkReply(op *Operation, got *Reply) error {
 	return nil
 }
 
-// withoutRefused returns the body of an upload without the items that the answer refuses. If the answer does not list
-// every refused item, it removes all items. Of a stream it removes points. Other bodies are unchanged.
+// withoutRefused returns the body of an upload without the items that the answer lists as refused. If the answer does
+// not list every refused item, it removes all items. In a stream the items are the points. Other bodies are unchanged.
 func withoutRefused(sent, answer []byte) []byte {
 	var refused struct {
 		Refused []struct {

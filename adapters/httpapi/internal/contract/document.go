@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is an OpenAPI 3.1 contract. Not safe for concurrent use.
+// Document is an OpenAPI 3.1 contract. Safe for concurrent use.
 type Document struct {
 	tree     map[string]any
 	compiler *jsonschema.Compiler
@@ -129,7 +129,8 @@ func narrower(a, b *Operation) bool {
 	return false
 }
 
-// resolve returns the target of node if node is a reference, else node.
+// resolve follows a reference. It returns the target of node and its JSON pointer, or node and pointer if node is no
+// reference.
 func (d *Document) resolve(node map[string]any, pointer string) (map[string]any, string) {
 	for range 10 {
 		ref, ok := node["$ref"].(string)
@@ -142,7 +143,7 @@ func (d *Document) resolve(node map[string]any, pointer string) (map[string]any,
 	return node, pointer
 }
 
-// at returns the object at a JSON pointer.
+// at returns the object at a JSON pointer; nil if there is none.
 func (d *Document) at(pointer string) map[string]any {
 	node := d.tree
 	for _, key := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
@@ -152,7 +153,7 @@ func (d *Document) at(pointer string) map[string]any {
 	return node
 }
 
-// schema returns the schema at pointer.
+// schema compiles the schema at a JSON pointer, or returns the cached one.
 func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +208,8 @@ func (d *Document) parameters(op *Operation) []parameter {
 	return out
 }
 
-// content returns the media types under node, and the pointer to each one's schema.
+// content maps the media types of a request or response body to the JSON pointers of their schemas; empty for no
+// schema. pointer is that of node.
 func content(node map[string]any, pointer string) map[string]string {
 	types, _ := node["content"].(map[string]any)
 	out := map[string]string{}
@@ -220,7 +222,7 @@ func content(node map[string]any, pointer string) map[string]string {
 	return out
 }
 
-// CheckEvent checks the body of a message against the webhook of its type of event.
+// CheckEvent checks the body of a webhook message against the schema of its event type.
 func (d *Document) CheckEvent(eventType string, body []byte) error {
 	return d.validate("/webhooks/"+escape(eventType)+"/post/requestBody/content/application~1json/schema", body)
 }

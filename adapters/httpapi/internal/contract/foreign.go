@@ -13,11 +13,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Foreign sends n requests of each operation with a team's credentials in p.Header and another
-// team's ids: those of the names owned in p.Path, in paths, queries and bodies. Each request is
-// sent a second time with ids that do not exist. Foreign returns each answer by which the other
-// team's ids can be told from those. except has operations that are left out, with the reason. The
-// same seed makes the same requests.
+// Foreign checks that a team cannot tell another team's ids from ids that do not exist. For each operation it sends n
+// requests with the credentials of p.Header and with ids of another team: the values of p.Path whose names are in
+// owned. It sends each request again with ids that do not exist, and returns each answer that differs, and each name of
+// owned that is in no request. It skips the operations in except, which maps operationIds to reasons. The same seed
+// makes the same requests.
 func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, except map[string]string, seed uint64, n int) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
@@ -64,8 +64,8 @@ func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, exce
 	return out, nil
 }
 
-// differ sends a request and the same request with ids that do not exist, and reports whether
-// the answers differ by more than these ids.
+// differ sends a request, and the same request with unknown ids in place of ids. It reports whether the answers differ
+// by more than these ids.
 func (f *fuzzer) differ(ctx context.Context, h http.Handler, op *Operation, pr probe, ids []string) bool {
 	other := pr
 	pr.header, other.header = f.anotherRequest(pr.header), f.anotherRequest(pr.header)

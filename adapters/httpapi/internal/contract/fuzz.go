@@ -12,12 +12,14 @@ import (
 	"strings"
 )
 
-// unclear is the text for a type that does not say what it expects. No field of a body has such a type.
+// unclear is the text of a problem that does not say which form a value must have. No field of a request body may cause
+// it.
 const unclear = "does not have the form that this field asks for"
 
-// Fuzz sends n random requests made from the schemas of a contract, and returns the faults of the answers: a panic, a
-// status of 500 or more except 501, or an answer outside of the contract. Most values are valid; some are missing,
-// null, of another type, extreme or repeated. The same seed makes the same requests.
+// Fuzz sends n random requests made from the schemas of a contract. It returns the faults that it finds: a panic, a
+// status of 500 or more except 501, an answer that does not match the contract, or an error that does not say what is
+// expected. Most values are valid; some are missing, null, of another type, extreme or repeated. The same seed makes
+// the same requests.
 func Fuzz(ctx context.Context, h http.Handler, p Probes, seed uint64, n int) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
@@ -50,14 +52,15 @@ type fuzzer struct {
 	doc    *Document
 	probes Probes
 	r      *rand.Rand
-	calm   bool // makes requests as the schemas say
+	calm   bool // makes only requests that the schemas allow
 }
 
 func (f *fuzzer) oneIn(n int) bool { return f.r.IntN(n) == 0 }
 
 func (f *fuzzer) strange(n int) bool { return !f.calm && f.oneIn(n) }
 
-// known returns the value for a parameter name, if p.Path has one. A list of ids has the plural of the name.
+// known returns the value of p.Path for a parameter or property name. A list of ids has the plural of the name. It
+// returns false if there is no value, and sometimes at random unless f.calm is set.
 func (f *fuzzer) known(name string, schema map[string]any) (any, bool) {
 	if v := f.probes.Path[name]; v != "" {
 		return v, !f.strange(8)
@@ -69,7 +72,7 @@ func (f *fuzzer) known(name string, schema map[string]any) (any, bool) {
 	return nil, false
 }
 
-// isList reports whether a schema is of a list.
+// isList reports whether a schema allows lists, apart from null.
 func (d *Document) isList(schema map[string]any) bool {
 	node, _ := d.resolve(schema, "")
 	c := comparison{doc: d}
@@ -137,7 +140,7 @@ func (f *fuzzer) unknown(name string) string {
 	return "x" + fmt.Sprint(f.odd())
 }
 
-// plainText returns a value in the form of a parameter.
+// plainText returns a value as the text of a query parameter or header. Of a list it returns the first element.
 func plainText(v any) string {
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		v = list[0]
@@ -162,7 +165,7 @@ func (f *fuzzer) odd() any {
 	})
 }
 
-// value returns a random value of a schema.
+// value returns a random value of a schema. depth is the nesting, which is limited.
 func (f *fuzzer) value(node map[string]any, depth int) any {
 	node, _ = f.doc.resolve(node, "")
 	if depth > 12 || f.strange(40) {
@@ -211,7 +214,7 @@ func (f *fuzzer) value(node map[string]any, depth int) any {
 	return f.leaf(node)
 }
 
-// object returns a random object: most required members, and one or two others.
+// object returns a random object with most of the required properties and half of the others.
 func (f *fuzzer) object(node, properties map[string]any, depth int) any {
 	required, _ := node["required"].([]any)
 	out := map[string]any{}
@@ -230,7 +233,7 @@ func (f *fuzzer) object(node, properties map[string]any, depth int) any {
 	return out
 }
 
-// leaf returns a random value without members.
+// leaf returns a random value of a schema that is neither an object nor a list.
 func (f *fuzzer) leaf(node map[string]any) any {
 	switch node["type"] {
 	case "boolean":

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// GeneratorFaults returns the forms of a document that the Go generators oapi-codegen 2.8 and ogen
-// 1.24 refuse, or of which they make code that does not compile, each as "/components/schemas/User:
-// what". It follows the operations and webhooks of the document, not the callbacks, which ogen
-// passes over.
+// GeneratorFaults returns the constructs of a document that the Go generators oapi-codegen 2.8 and ogen 1.24 refuse, or
+// for which their code does not compile. Each begins with a JSON pointer, such as "/components/schemas/User: …". It
+// follows the operations and webhooks of the document, not the callbacks, which ogen ignores.
 func GeneratorFaults(doc []byte) ([]string, error) {
 	d, err := Read(doc)
 	if err != nil {
@@ -36,7 +35,7 @@ func GeneratorFaults(doc []byte) ([]string, error) {
 
 type generators struct {
 	doc   *Document
-	seen  map[string]bool // pointers of components that were checked
+	seen  map[string]bool // JSON pointers of the components that were checked
 	found []string
 }
 
@@ -61,8 +60,8 @@ func (g *generators) operation(op map[string]any, at string) {
 	}
 }
 
-// content checks the media types of a body. Generators support JSON, text and forms, and treat other types as a byte
-// stream if the schema says so.
+// content checks the media types of a body, where at is its JSON pointer. Generators support JSON, text and forms.
+// Other types need a schema of format binary.
 func (g *generators) content(body map[string]any, at string) {
 	types, _ := body["content"].(map[string]any)
 	for name, v := range types {
@@ -89,7 +88,7 @@ func (g *generators) content(body map[string]any, at string) {
 	}
 }
 
-// schema checks a schema and the schemas inside it.
+// schema checks a schema and the schemas inside it. at is its JSON pointer.
 func (g *generators) schema(v any, at string) {
 	node, ok := v.(map[string]any)
 	if !ok {
@@ -143,8 +142,8 @@ func (g *generators) branches(node map[string]any, key string) []any {
 	return list
 }
 
-// union checks that the branch of a value can be recognised: by its JSON type, by a discriminator, or under oneOf by a
-// property of no other branch.
+// union checks that a value shows to which branch of oneOf or anyOf (key) it belongs: by its JSON type, by a
+// discriminator, or under oneOf by a property that no other branch has.
 func (g *generators) union(key string, node map[string]any, at string) {
 	var branches []map[string]any
 	refs, types, count := true, map[any]bool{}, map[string]int{}
@@ -207,8 +206,8 @@ func (g *generators) names(node map[string]any, at string) {
 	}
 }
 
-// contains reports whether every value of a schema contains a value of the component at target. Lists, maps, optional
-// and nullable members do not count.
+// contains reports whether every value of a schema contains a value of the component with the JSON pointer target.
+// Lists, maps, optional and nullable members do not count. seen holds the components that were searched.
 func (g *generators) contains(node map[string]any, target string, seen map[string]bool) bool {
 	member := func(v any) bool {
 		node, _ := v.(map[string]any)
@@ -261,8 +260,8 @@ func (g *generators) components() {
 	}
 }
 
-// unreached checks that operations refer to the components of webhooks, because oapi-codegen omits components that no
-// operation uses.
+// unreached checks that operations refer to every component that webhooks use, because oapi-codegen omits components
+// that no operation uses.
 func (g *generators) unreached() {
 	kept, needed := map[string]bool{}, map[string]bool{}
 	g.doc.refs(g.doc.tree["paths"], kept)
@@ -274,7 +273,7 @@ func (g *generators) unreached() {
 	}
 }
 
-// refs collects the references in v, and those in their targets.
+// refs adds the references in v, and those in their targets, to into.
 func (d *Document) refs(v any, into map[string]bool) {
 	switch v := v.(type) {
 	case []any:

@@ -52,37 +52,37 @@ const (
 	numberMark = "864209753186"
 )
 
-// Probes configures [Leaks] and [Strays].
+// Probes configures [Leaks], [Strays], [Fuzz], [Foreign] and [WrongValues].
 type Probes struct {
 	// Document is the contract. Every operation in it is called.
 	Document []byte
-	// Logs collects the log of the handler.
+	// Logs collects the log of the handler, which must use Logs.Logger.
 	Logs *Logs
 	// Header is added to every call, such as a valid key.
 	Header http.Header
-	// Path maps path parameters to values of existing things. Other parameters get a UUID or a word.
+	// Path maps the names of path parameters to ids of existing objects. Other parameters get a UUID or a word.
 	Path map[string]string
 }
 
-// Leaks plants marks in paths, queries, headers and bodies of every operation, and
-// returns each place where one came back: in a log line, or in a reply of 400 and
-// above. A handler that keeps what it was told may say it again in a success.
+// Leaks sends recognisable values in the paths, queries, headers and bodies of every operation. It returns each place
+// where a value came back: in the log, or in an answer with a status of 400 or more. An answer with success may contain
+// values, because the handler may have stored them. A panic is returned too.
 func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
 	return p.each(ctx, h, leaks)
 }
 
-// Strays makes the same calls as [Leaks] and returns each answer that does not match the contract. Most calls are
-// invalid requests.
+// Strays sends the same requests as [Leaks], most of them invalid, and returns each answer that does not match the
+// contract. A panic is returned too.
 func Strays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
 	return p.each(ctx, h, strays)
 }
 
-// LeaksAndStrays returns what [Leaks] and [Strays] return, and makes the calls once.
+// LeaksAndStrays sends the requests once, and returns what [Leaks] and [Strays] return.
 func LeaksAndStrays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
 	return p.each(ctx, h, leaks, strays)
 }
 
-// look returns what is wrong with the reply to a call.
+// look returns the faults of a reply. name describes the request, and logged is what the handler logged.
 type look func(d *Document, op *Operation, name string, r *Reply, logged string) []string
 
 func leaks(_ *Document, _ *Operation, name string, r *Reply, logged string) []string {
@@ -103,7 +103,7 @@ func strays(d *Document, op *Operation, name string, r *Reply, _ string) []strin
 	return nil
 }
 
-// each makes every call and gathers what the looks say of it.
+// each sends the requests of every operation, and returns the faults that looks find, and panics.
 func (p Probes) each(ctx context.Context, h http.Handler, looks ...look) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
@@ -127,13 +127,13 @@ func (p Probes) each(ctx context.Context, h http.Handler, looks ...look) ([]stri
 	return out, nil
 }
 
-// probe is one call with marks in it.
+// probe is one request. In [Leaks] it contains a mark, a recognisable value.
 type probe struct {
 	name, target, body, contentType string
 	header                          http.Header
 }
 
-// run makes the call. If the handler panicked, panicked is the type of the value.
+// run sends the request. If the handler panics, panicked is the Go type of the panic value; else it is empty.
 func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes) (reply *Reply, panicked string) {
 	r := httptest.NewRequestWithContext(ctx, op.Method, pr.target, strings.NewReader(pr.body))
 	for _, header := range []http.Header{p.Header, pr.header} {
@@ -158,7 +158,7 @@ func marked(s string) bool {
 	return strings.Contains(s, textMark) || strings.Contains(s, numberMark) || strings.Contains(s, strings.ToLower(textMark))
 }
 
-// dress lists the forms in which a mark is sent.
+// dress lists the texts that contain a mark, each with a name for the report.
 var dress = []struct{ name, text string }{
 	{"plain", textMark},
 	{"with NUL", textMark + "\x00"},
@@ -244,8 +244,8 @@ func (d *Document) parameterProbes(op *Operation, plain, name, text string) []pr
 	return out
 }
 
-// bodyProbes makes bodies from the schema: one with a mark in every leaf, one with a mark in every text, and one per
-// property.
+// bodyProbes makes JSON bodies from the schema: one with text as every leaf, one as every string, one with a mark as
+// every number, and three per property. plain is the path, and name describes text.
 func (d *Document) bodyProbes(op *Operation, plain, name, text string) []probe {
 	body, _ := op.node["requestBody"].(map[string]any)
 	body, pointer := d.resolve(body, op.pointer+"/requestBody")
@@ -280,8 +280,8 @@ func (d *Document) bodyProbes(op *Operation, plain, name, text string) []probe {
 	return out
 }
 
-// formProbes makes forms from the schema: one with a mark in every field, one per field among valid ones, and some with
-// marks in the names of parts and files.
+// formProbes makes forms from the schema: one with text in every field, one per field with valid values in the others,
+// and some with text in the names of files or in an unknown part. plain is the path, and name describes text.
 func (d *Document) formProbes(op *Operation, plain, name, text string) []probe {
 	body, _ := op.node["requestBody"].(map[string]any)
 	body, pointer := d.resolve(body, op.pointer+"/requestBody")
@@ -333,7 +333,8 @@ func (d *Document) formProbes(op *Operation, plain, name, text string) []probe {
 	return out
 }
 
-// sample returns a value of a schema. A leaf is what mark returns, if it returns true.
+// sample returns a value of a schema with all properties. mark replaces the leaves for which it returns true. depth is
+// the nesting, which is limited.
 func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, bool), depth int) any {
 	node, _ = d.resolve(node, "")
 	if depth > 12 {
@@ -375,7 +376,7 @@ func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, b
 	return leafOf(node)
 }
 
-// leafOf returns a valid value of a schema without members.
+// leafOf returns a valid value of a schema that has no properties and no items.
 func leafOf(node map[string]any) any {
 	for _, key := range []string{"enum", "examples"} {
 		if list, ok := node[key].([]any); ok && len(list) > 0 {

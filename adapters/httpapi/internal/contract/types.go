@@ -17,21 +17,21 @@ import (
 
 // Pair names a Go type and the schema that it must match.
 type Pair struct {
-	// Schema is its name under #/components/schemas.
+	// Schema is the name of the schema under #/components/schemas.
 	Schema string
 	// Value is a value of the Go type.
 	Value any
-	// Input is for a type that is read: a field is required unless it is a pointer, a wire.Opt, or has omitempty or
-	// omitzero. In a type that is written, a field is required unless it has omitempty or omitzero.
+	// Input is true for a type that is decoded from requests: a field is required unless it is a pointer, a wire.Opt, or
+	// has omitempty or omitzero. In a type that is encoded in answers, a field is required unless it has omitempty or
+	// omitzero.
 	Input bool
-	// Enums are the values of enumerations, by key ("status", "events.status"). The
-	// schema must list the same ones, under enum, or under x-extensible-enum where
-	// values may be added.
+	// Enums maps the keys of fields with an enumeration, such as status or events.status, to their values in Go. The
+	// schema must list the same values, under enum, or under x-extensible-enum where values may be added.
 	Enums map[string][]string
 }
 
-// CheckTypes compares pairs and returns every difference, each as "User.created_on: what". It also compares the types
-// of fields.
+// CheckTypes compares Go types with schemas: keys, required, null, types and enumerations. It returns every difference,
+// each beginning with the key, such as "User.created_on: …".
 func CheckTypes(doc []byte, pairs ...Pair) ([]string, error) {
 	d, err := Read(doc)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *comparison) say(at, format string, args ...any) {
 	c.found = append(c.found, c.pair.Schema+at+": "+fmt.Sprintf(format, args...))
 }
 
-// null removes null from a schema, and reports whether it was there.
+// null returns a schema without null, and whether the schema allowed null.
 func (c *comparison) null(node map[string]any) (map[string]any, bool) {
 	if list, ok := node["type"].([]any); ok && slices.Contains(list, any("null")) {
 		rest := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == "null" })
@@ -107,7 +107,7 @@ var (
 	textType = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// value compares a type, null aside, with a schema.
+// value compares a Go type with a schema, without null. at is the key of the value, such as events.status.
 func (c *comparison) value(t reflect.Type, node map[string]any, at string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -153,7 +153,8 @@ func (c *comparison) value(t reflect.Type, node map[string]any, at string) {
 	}
 }
 
-// wireType returns the JSON type and format of a Go type.
+// wireType returns the JSON type and format of a Go type. The type is empty for free JSON and for types that encode
+// themselves in an unknown form.
 func wireType(t reflect.Type) (name, format string) {
 	switch t {
 	case reflect.TypeFor[healthlab.Time]():
@@ -321,8 +322,8 @@ func (f goField) required(input bool) bool {
 	return f.has("required") || (!f.omit && !f.isOpt() && f.t.Kind() != reflect.Pointer)
 }
 
-// nullable reports whether a field may be null. sure is false for optional fields that are written, and for types with
-// their own JSON form.
+// nullable reports whether the schema of a field should allow null. sure is false if either is right: for optional
+// fields of answers, and for types with their own JSON form.
 func (f goField) nullable(input bool) (want, sure bool) {
 	pointer := f.t.Kind() == reflect.Pointer
 	if input {
@@ -337,8 +338,8 @@ func (f goField) nullable(input bool) (want, sure bool) {
 	return (pointer || f.has("nullable")) && !f.has("filled"), pointer && !f.omit || !pointer && name != ""
 }
 
-// NilCollections returns the keys of v, a value that is to be published, where a list
-// or map is nil and would be written as null.
+// NilCollections returns the paths in v, such as data[0].codes, at which a slice or map is nil and would be encoded as
+// null. Fields that are omitted are skipped.
 func NilCollections(v any) []string {
 	var out []string
 	nilIn(reflect.ValueOf(v), "", &out)

@@ -15,13 +15,13 @@ import (
 // wrongValue is a text that no enumeration contains.
 const wrongValue = "qz7marker9xw"
 
-// longEnum is the largest number of values that an error lists. For a longer enumeration it lists the nearest values
-// and where to find all.
+// longEnum is the largest number of allowed values that an error lists in full. For a longer enumeration an error must
+// list at least three values and say where to find all.
 const longEnum = 20
 
-// WrongValues replaces the value of each enumeration in queries and bodies by one outside of it. It returns the number
-// of tried places, and the places whose answer does not list the allowed values. except maps places, as "operation
-// place", that need not list them to the reason.
+// WrongValues sends requests with a wrong value for each enumeration in queries and bodies. It returns the number of
+// enumerations, and those whose error does not list the allowed values. Each is named by operationId and location, such
+// as "create_order body.type". It skips those in except, which maps such names to reasons.
 func WrongValues(ctx context.Context, h http.Handler, p Probes, except map[string]string) (tried int, found []string, err error) {
 	d, err := Read(p.Document)
 	if err != nil {
@@ -51,14 +51,14 @@ func WrongValues(ctx context.Context, h http.Handler, p Probes, except map[strin
 	return tried, found, nil
 }
 
-// wrongTries is the number of requests per place.
+// wrongTries is the largest number of requests per enumeration.
 const wrongTries = 8
 
-// enumPlace is a place of an operation that has an enumeration.
+// enumPlace is the location of an enumeration in the requests of an operation, such as query.status or body.type.
 type enumPlace struct {
 	place   string
 	values  []string
-	request func() probe // with the wrong value
+	request func() probe // makes a request with wrongValue at the location
 }
 
 // judge returns the fault of the answer to a wrong value; "" if there is none.
@@ -91,7 +91,7 @@ func (e *enumPlace) judge(reply *Reply, panicked string) string {
 	return ""
 }
 
-// enums returns the places of an operation that have an enumeration.
+// enums returns the locations of enumerations in the query and the JSON body of an operation.
 func (f *fuzzer) enums(op *Operation) (list []enumPlace) {
 	for _, p := range f.doc.parameters(op) {
 		if values := f.doc.enumOf(p.Schema); p.In == "query" && len(values) > 0 {
@@ -137,7 +137,7 @@ func (f *fuzzer) requiredRequest(op *Operation) probe {
 	return pr
 }
 
-// required returns an object with only the required members.
+// required returns a random object with only the required properties.
 func (f *fuzzer) required(node, properties map[string]any) map[string]any {
 	out := map[string]any{}
 	required, _ := node["required"].([]any)
@@ -153,7 +153,7 @@ func (f *fuzzer) required(node, properties map[string]any) map[string]any {
 	return out
 }
 
-// enumOf returns the enumeration of a schema or of its items.
+// enumOf returns the texts of the enumeration of a schema or of its items.
 func (d *Document) enumOf(node map[string]any) (values []string) {
 	node, _ = d.resolve(node, "")
 	if items, ok := node["items"].(map[string]any); ok {
@@ -168,8 +168,9 @@ func (d *Document) enumOf(node map[string]any) (values []string) {
 	return values
 }
 
-// bodyEnums yields each place below a schema that has an enumeration. put places a value into a whole body. above lists
-// the components that contain the schema.
+// bodyEnums calls yield for each enumeration below a schema, with its location, its values, and a function that makes a
+// body with wrongValue there. at is the location of the schema, and above lists the components that contain it. put
+// makes a whole body from a value of the schema.
 func (f *fuzzer) bodyEnums(node map[string]any, at string, above []string, put func(any) any, yield func(place string, values []string, make func() any)) {
 	if ref, ok := node["$ref"].(string); ok {
 		if slices.Contains(above, ref) {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/documents"
 )
 
-// RequisitionFormPath is the path below which signed URLs of requisitions are answered.
+// RequisitionFormPath is the path of signed URLs of requisitions, without the token at the end.
 const RequisitionFormPath = "/v3/order/requisition_form"
 
 func (a API) documentOperations() []server.Operation {
@@ -30,7 +30,7 @@ func (a API) documentOperations() []server.Operation {
 	}
 }
 
-// documentPaths are the paths of an order's documents below the order.
+// documentPaths maps the kinds of an order's documents to their paths, relative to that of the order.
 var documentPaths = map[documents.DocumentKind]string{
 	documents.RequisitionForm: "requisition/pdf", documents.SpecimenLabels: "labels/pdf", documents.ResultsReport: "result/pdf",
 	documents.CollectionInstructions: "collection_instruction_pdf", documents.BeneficiaryNotice: "abn_pdf",
@@ -61,7 +61,7 @@ func (a API) orderDocuments(ctx context.Context, team healthlab.TeamID, id order
 	return out, err
 }
 
-// pdf answers with a document, and forbids caches to keep it.
+// pdf answers with a PDF file that caches must not store. If err is not nil, it returns err.
 func pdf(w http.ResponseWriter, file []byte, err error) error {
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func pdf(w http.ResponseWriter, file []byte, err error) error {
 	return wire.Bytes(w, http.StatusOK, "application/pdf", file)
 }
 
-// document returns a handler that answers with the PDF that read returns for the id in the path.
+// document returns a handler that answers with a PDF file. of reads the id from the path, and read returns the file.
 func document[ID any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) ([]byte, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return func(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 		in := wire.From(r)

@@ -47,13 +47,13 @@ type markersOut struct {
 	Pricing *markerPricing             `json:"pricing"`
 }
 
-// markerPricing holds the prices of markers by id.
+// markerPricing maps the ids of markers to their prices.
 type markerPricing struct {
 	Currency string        `json:"currency"`
 	Data     map[int]price `json:"data"`
 }
 
-// labTestPricing holds the prices of lab tests by id.
+// labTestPricing maps the ids of lab tests to their prices.
 type labTestPricing struct {
 	Currency string                                  `json:"currency"`
 	Data     map[catalogue.LabTestID]labTestPriceOut `json:"data"`
@@ -61,7 +61,7 @@ type labTestPricing struct {
 
 type labTestPriceOut struct {
 	Pricing price `json:"pricing"`
-	// MarkerBreakdown holds the prices of the single markers by id.
+	// MarkerBreakdown maps the ids of the markers of the test to their prices.
 	MarkerBreakdown map[int]price `json:"marker_breakdown"`
 }
 

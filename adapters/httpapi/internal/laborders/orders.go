@@ -171,8 +171,8 @@ func lowerBound(in *wire.In, name string) time.Time {
 	return time.Time{}
 }
 
-// upperBound converts an inclusive upper bound to an exclusive one. It adds the smallest step to an instant, and day
-// to a date.
+// upperBound reads the query parameter name as an inclusive upper bound, and returns an exclusive one: an instant plus
+// one microsecond, or the start of a date plus day.
 func upperBound(in *wire.In, name string, day time.Duration) time.Time {
 	m := in.OptMoment(name, nil)
 	switch {

@@ -72,7 +72,8 @@ func (a API) registerTestkit(in *wire.In, team healthlab.TeamID) (*server.Change
 	return a.planned(once, body, "kit registered", a.Orders.Plans().Register(in.Request().Context(), team, body)), nil
 }
 
-// planned returns the change that stores a planned order. once is nil for a request without an idempotency key.
+// planned returns the change that stores a planned order, and answers with the order and message. once is nil for a
+// request without an idempotency key; body identifies the request.
 func (a API) planned(once *idempotency.Request, body any, message string, plan *orders.Plan) *server.Change {
 	var key []store.Query
 	if once != nil {

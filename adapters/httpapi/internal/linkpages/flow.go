@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// pageList shows the list of sources or, if the link token names one source, that source. link_web_url points to it.
+// pageList shows the list of sources or, if the link token names one source, that source. Its URL is link_web_url.
 func (a *Pages) pageList(v *visit) error {
 	p, err := a.open(v)
 	if err != nil {
@@ -108,7 +108,8 @@ func (a *Pages) drawSource(v *visit, status int, p *healthdata.Provider, out pag
 // MaxField is the longest name, password, code or address, in characters.
 const MaxField = 512
 
-// field reads a form field. If its value is invalid, it adds the key of the error text to wrong.
+// field returns the value of a form field. If the value is invalid, field sets wrong[name] to the key of the error
+// text.
 func field(v *visit, name string, wrong map[string]string) string {
 	s := v.form.Get(name)
 	if name != "password" {
@@ -171,7 +172,8 @@ func (a *Pages) pageSubmit(v *visit) error {
 	})
 }
 
-// endForm answers a form: with a redirect to the team's page, with the last page, or with the same form and its error.
+// endForm answers a form with a redirect to the team's page, with the last page, or, by calling again, with the same
+// form and an error. problem is the key of the error text.
 func (a *Pages) endForm(v *visit, done linking.Result, again func(problem string) error) error {
 	switch {
 	case done.State == linking.ResultSuccess && done.Location != "":
@@ -187,7 +189,8 @@ func (a *Pages) endForm(v *visit, done linking.Result, again func(problem string
 	}
 }
 
-// lost reports whether the person cannot fix an error by sending the form again.
+// lost reports whether an error means that the link token can no longer be used, so that sending the form again is
+// useless.
 func lost(t linking.ErrorType) bool {
 	switch t {
 	case linking.InvalidToken, linking.TokenExpired, linking.TokenConsumed, linking.TokenNotValidated:
@@ -252,7 +255,7 @@ func (a *Pages) cookie() string {
 	return "link"
 }
 
-// Result answers the redirect from a provider if the team has no page to continue with.
+// Result answers the redirect from a provider with a page, for teams without a page to which the person is redirected.
 func (a *Pages) Result(w http.ResponseWriter, r *http.Request, token string, done linking.Result) error {
 	v := &visit{w: w, r: r}
 	a.begin(r.Context(), v, token, "")
@@ -306,7 +309,7 @@ func (a *Pages) pageEnterCode(v *visit) error {
 	})
 }
 
-// giveCode shows a link code for the companion app.
+// giveCode answers with a page that shows a link code for the companion app.
 func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
 	code, err := a.Linking.DeviceCode(v.ctx(), v.token, p.Slug)
 	if err != nil {
@@ -318,7 +321,8 @@ func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
 	})
 }
 
-// pageArrived shows the page that waits for the companion app. With look, it answers the script of that page.
+// pageArrived shows the page that waits for the companion app. If the query has look, it answers the script of that
+// page with the text waiting or arrived.
 func (a *Pages) pageArrived(v *visit) error {
 	done, err := a.Linking.CompleteDeviceCode(v.ctx(), v.token, v.provider())
 	if err != nil {
@@ -342,7 +346,7 @@ func (a *Pages) pageArrived(v *visit) error {
 	return a.draw(v, http.StatusOK, "wait", page.CodePage{Source: a.source(p), Back: v.session.Options.Provider == ""})
 }
 
-// pageDone shows that a source is connected, if the token belongs to the person that connected it.
+// pageDone shows that a source is connected. If the session is not connected, it redirects to the first page.
 func (a *Pages) pageDone(v *visit) error {
 	x, err := a.Linking.Open(v.ctx(), v.token)
 	if x.State != linking.StateConnected {

@@ -21,7 +21,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Options are the options of the pages. httpapi.LinkPages describes the fields that it also has.
+// Options are the options of the pages. Fields without a comment are described at httpapi.LinkPages.
 type Options struct {
 	// Linking, Health, NoteToken and LogFailure are required.
 	Linking *linking.Service
@@ -47,7 +47,7 @@ type Options struct {
 type Pages struct {
 	Options
 	site *page.Site
-	// root is the path of the pages, and origin their origin.
+	// root is the path of the pages without the host, and origin their scheme and host.
 	root, origin string
 	secure       bool
 }
@@ -104,7 +104,7 @@ type visit struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	token string
-	form  url.Values // of a POST
+	form  url.Values // form values of a POST; nil for other methods
 	view  page.View
 	// session is the link session of the token. Fields that were not read yet are zero.
 	session linking.Session
@@ -148,7 +148,7 @@ func (a *Pages) begin(ctx context.Context, v *visit, token, lang string) {
 	}
 }
 
-// dress applies the branding of a team to a page.
+// dress sets the branding of a team on a page: name, colour, logo and contact.
 func (a *Pages) dress(v *visit, b linking.Brand) {
 	if b.CompanyName != "" {
 		v.view.Company = b.CompanyName
@@ -162,7 +162,7 @@ func (a *Pages) dress(v *visit, b linking.Brand) {
 
 var inlineLogo = regexp.MustCompile(`^data:image/(?:png|jpeg|webp|svg\+xml);base64,[A-Za-z0-9+/]+=*$`)
 
-// open validates the token for a page.
+// open checks that the token is valid, and loads its session, the consent text and the branding into v.
 func (a *Pages) open(v *visit) (linking.Page, error) {
 	p, err := a.Linking.Page(v.ctx(), v.token)
 	if err != nil {
@@ -173,7 +173,7 @@ func (a *Pages) open(v *visit) (linking.Page, error) {
 	return p, nil
 }
 
-// draw answers with a page.
+// draw answers with the page name. data holds the values of that page.
 func (a *Pages) draw(v *visit, status int, name string, data any) error {
 	v.view.Data = data
 	b, err := a.site.Render(name, v.view)
@@ -238,7 +238,8 @@ func (v *visit) leave(to string) error {
 	return nil
 }
 
-// keyOf returns the catalogue key, the error type and the status of an error.
+// keyOf returns the key of the text for an error in the text catalogue, its linking.ErrorType (empty if it has none)
+// and its HTTP status.
 func (a *Pages) keyOf(err error) (key string, kind linking.ErrorType, status int) {
 	if t, ok := linking.ErrorTypeOf(err); ok {
 		return string(t), t, server.PlainFault(err).Status
@@ -325,7 +326,7 @@ func (a *Pages) offers(p *linking.Page) []healthdata.Provider {
 	return out
 }
 
-// offer returns the provider of the path, if the pages offer it.
+// offer returns the provider that the path names. It fails if the pages do not offer that provider.
 func (a *Pages) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
 	p, err := a.open(v)
 	if err != nil {

@@ -17,10 +17,11 @@ import (
 	"strings"
 )
 
-// common is the part that may define openapi, info, servers and security.
+// common is the file that may define openapi, info, servers and security.
 const common = "common.json"
 
-// document holds the top-level members of a part or of the joined document. Members keep their text and order.
+// document holds the top-level members of one file of the contract, or of the joined document. Members keep their text
+// and order.
 type document struct {
 	OpenAPI    json.RawMessage                       `json:"openapi,omitempty"`
 	Info       json.RawMessage                       `json:"info,omitempty"`
@@ -112,7 +113,7 @@ func merge(into, from map[string]map[string]json.RawMessage) error {
 	return nil
 }
 
-// check checks rules across parts, such as unique operation ids.
+// check checks the rules that concern several files, such as unique operationIds.
 func (d *document) check() error {
 	var faults []error
 	ids := map[string]string{}

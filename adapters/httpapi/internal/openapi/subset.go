@@ -104,7 +104,7 @@ func Subset(contract []byte, m Mount) ([]byte, error) {
 // userToken matches the token of an app among the security schemes of an operation.
 var userToken = regexp.MustCompile(`,\s*\{\s*"UserToken":\s*\[[^\]]*\]\s*\}`)
 
-// subjects holds the words for the title of a contract by the tag of its operations.
+// subjects maps the tags of operations to the words in the title of a contract, in the order of the title.
 var subjects = []struct{ tag, words string }{
 	{"users", "users and their sources"},
 	{"timeseries", "health data"},
@@ -115,7 +115,7 @@ var subjects = []struct{ tag, words string }{
 	{"webhooks", "webhooks"},
 }
 
-// describe adapts the title and the texts of the document to a mount with these tags.
+// describe adapts the title and the descriptions of the document to a mount. tags are those of the served operations.
 func (d *extended) describe(tags map[string]bool, m Mount) error {
 	links := d.Components["securitySchemes"]["LinkTokenKey"] != nil // manual sources have the tag link, but no link token
 	var names []string

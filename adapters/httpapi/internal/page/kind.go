@@ -1,7 +1,7 @@
 package page
 
-// kinds groups the resources of health data as people know them, in the order of display. The text of a kind has the
-// key kind.<name>.
+// kinds groups the slugs of health data resources in the way people speak of them, in the order of display. The text of
+// a kind has the key kind.<name>.
 var kinds = []struct {
 	name      string
 	resources []string
@@ -35,7 +35,7 @@ var kindOf = func() map[string]string {
 	return out
 }()
 
-// KindsOf returns the kinds of resources, each once, in the order of display.
+// KindsOf returns the names of the kinds to which resources belong, each once, in the order of display.
 func KindsOf(resources []string) []string {
 	has := map[string]bool{}
 	for _, r := range resources {

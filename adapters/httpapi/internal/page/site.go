@@ -26,7 +26,7 @@ var style []byte
 //go:embed assets/link.js
 var script []byte
 
-// Options are the options of a host. The zero value means the defaults.
+// Options are the settings that a host may choose. The zero value means the defaults.
 type Options struct {
 	// Language is used if neither the person nor the browser chooses one.
 	Language string
@@ -139,7 +139,7 @@ func readLogos(files fs.FS) (map[string]Asset, error) {
 	return out, nil
 }
 
-// Asset returns a file by name. color is the accent of the stylesheet.
+// Asset returns a file that pages load, by its name; false if there is none. color is the accent of the stylesheet.
 func (s *Site) Asset(name, color string) (Asset, bool) {
 	switch name {
 	case "style.css":
@@ -167,7 +167,7 @@ type Choice struct {
 	Chosen     bool
 }
 
-// View holds the values that every page uses. Render sets the fields below Data.
+// View holds the values that every page uses. [Site.Render] sets the fields after Data.
 type View struct {
 	// Root is the path of the pages, and Token the link token. Either may be empty.
 	Root, Token string
@@ -258,10 +258,10 @@ func (s *Site) Render(name string, v View) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Source is a data source as pages show it.
+// Source describes a data source to a person.
 type Source struct {
 	Slug, Name, Description string
-	// Way is the way to connect the source: oauth, password, site, email, device or manual.
+	// Way is how a person connects the source: oauth, password, site, email, device or manual.
 	Way string
 	// Kinds lists the kinds of data of the source.
 	Kinds []string
@@ -298,7 +298,7 @@ func initials(name string) string {
 	return string(out)
 }
 
-// List is the data of the page list.
+// List holds the data of the page named list.
 type List struct {
 	Sources []Source
 	Query   string
@@ -307,24 +307,25 @@ type List struct {
 	Any bool
 }
 
-// SourcePage is the data of the page source.
+// SourcePage holds the data of the page named source.
 type SourcePage struct {
 	Source Source
-	// Back shows the link to the list. It is false if the token names the source.
+	// Back shows the link to the list of sources. It is false if the link token names the source.
 	Back    bool
 	Demo    bool
 	Regions []Choice
-	// Consent is the address of the consent text, and ConsentVersion its version. Both are empty if the team has none.
+	// Consent is the URL of the consent text, and ConsentVersion its version. Both are empty if the team has no consent
+	// text.
 	Consent, ConsentVersion string
 	// Name is the user name or address that the person entered before.
 	Name string
-	// Problem is the key of an error text below problem in the catalogue, or empty.
+	// Problem selects the error texts: those with the keys problem.<Problem>.title and .text. Empty means no error.
 	Problem string
 	// Fields maps a form field to the key of its error text.
 	Fields map[string]string
 }
 
-// CodePage is the data of the pages mfa, code and wait.
+// CodePage holds the data of the pages named mfa, code and wait.
 type CodePage struct {
 	Source Source
 	Back   bool
@@ -338,14 +339,14 @@ type CodePage struct {
 	Fields  map[string]string
 }
 
-// DonePage is the data of the page done.
+// DonePage holds the data of the page named done.
 type DonePage struct {
 	Source Source
 	Demo   bool
 	Import Import
 }
 
-// Import is the progress of the first import.
+// Import is the progress of the first import of a connection.
 type Import struct {
 	// Known reports whether the progress is known.
 	Known       bool
@@ -358,9 +359,9 @@ type Import struct {
 // Running reports whether the import is incomplete.
 func (i Import) Running() bool { return i.Known && (i.Total == 0 || i.Done < i.Total) }
 
-// ProblemPage is the data of the page problem.
+// ProblemPage holds the data of the page named problem.
 type ProblemPage struct {
-	// Key is the key of the error text below problem in the catalogue.
+	// Key selects the error texts: those with the keys problem.<Key>.title and .text.
 	Key string
 	// Source is the source of the problem. Its Name is empty if the source is unknown.
 	Source Source

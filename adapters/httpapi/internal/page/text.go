@@ -48,7 +48,7 @@ func readTexts(own map[string]map[string]string) (catalogue, error) {
 
 func (c catalogue) languages() []string { return slices.Sorted(maps.Keys(c)) }
 
-// say returns a text with its placeholders replaced. pairs are name, value, name, value.
+// say returns a text with its placeholders replaced. pairs alternate names and values of placeholders.
 func (c catalogue) say(lang, key string, pairs ...any) string {
 	text, ok := c[lang][key]
 	if !ok {
@@ -73,7 +73,7 @@ func (c catalogue) say(lang, key string, pairs ...any) string {
 // Has reports whether a text with this key exists.
 func (s *Site) Has(key string) bool { _, ok := s.texts[DefaultLanguage][key]; return ok }
 
-// Say returns a text without placeholders.
+// Say returns the text with a key in a language. It must be a text without placeholders.
 func (s *Site) Say(lang, key string) string { return s.texts.say(lang, key) }
 
 // Language returns the language of a page: asked if it exists, else the best match of the Accept-Language header, else

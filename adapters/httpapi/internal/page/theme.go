@@ -78,7 +78,7 @@ var (
 // enough is the least contrast of accents: 4.5 as WCAG level AA requires, plus a margin for rounding.
 const enough = 4.6
 
-// readable moves c toward white or black until text of that colour has enough contrast on ground.
+// readable mixes c with the colour toward, white or black, until text of that colour has enough contrast on ground.
 func readable(c, ground, toward rgb) rgb {
 	out := c
 	for by := 0.0; contrast(out, ground) < enough && by < 1; {

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Bound declares how an operation treats a caller that may act for one user only. The zero value declares nothing.
+// Bound declares how an operation restricts a caller that may act for one user only. The zero value declares nothing.
 type Bound struct {
 	kind  boundKind
 	param string
@@ -32,24 +32,23 @@ const (
 	public
 )
 
-// Owner returns the user who owns the object that a path parameter names.
+// Owner returns the user who owns the object whose path parameter is value.
 type Owner func(ctx context.Context, team healthlab.TeamID, value string) (healthlab.UserID, error)
 
 // The ways in which operations treat a caller that may act for one user only.
 var (
-	// UserInPath is for operations about the user_id of their path.
+	// UserInPath is for operations whose path contains user_id.
 	UserInPath = Bound{kind: userInPath}
-	// UserInQuery is for operations about the user_id of their query; without one they are about the caller's user.
+	// UserInQuery is for operations whose query may contain user_id. Without it they concern the caller's user.
 	UserInQuery = Bound{kind: userInQuery}
-	// RequiredInQuery is for operations about the user_id of their query, which is required.
+	// RequiredInQuery is for operations whose query must contain user_id.
 	RequiredInQuery = Bound{kind: requiredInQuery}
-	// UserInBody is for operations about the user_id of their JSON or form body; without one they are about the
-	// caller's user.
+	// UserInBody is for operations whose JSON or form body may contain user_id. Without it they concern the caller's user.
 	UserInBody = Bound{kind: userInBody}
 	// OwnList is for operations that list or count and name no user. The handler restricts the result to the user of
 	// [wire.In.Own].
 	OwnList = Bound{kind: ownList}
-	// TeamOnly is for operations about a whole team. They are refused.
+	// TeamOnly is for operations about a whole team. A caller that may act for one user only is refused.
 	TeamOnly = Bound{kind: teamOnly}
 	// Public is for operations whose answer is the same for all users of a team, such as a catalogue.
 	Public = Bound{kind: public}
@@ -70,17 +69,18 @@ func OwnedID(param string, owner func(context.Context, healthlab.TeamID, uuid.UU
 	})
 }
 
-// Stated reports whether the operation declares a Bound.
+// Stated reports whether b is not the zero value.
 func (b Bound) Stated() bool { return b.kind != 0 }
 
-// String returns the name of the declaration.
+// String returns the name of the Bound, for tests and documentation.
 func (b Bound) String() string {
 	return [...]string{"not stated", "user in path", "user in query", "required in query", "user in body", "own list", "owned " + b.param, "team only", "public"}[b.kind]
 }
 
-// Confine restricts a request to the user to whom its caller is bound. It replaces the ids of another user, and of
-// objects that belong to another user, by an id that does not exist, so that the answer is the same as for an
-// unknown id. It refuses TeamOnly operations. tried is the other user named in the path or query.
+// Confine restricts a request to user, the only user for whom its caller may act. It replaces the ids of other users,
+// and of objects that belong to other users, by an id that does not exist, so that the answer is the same as for an
+// unknown id. It refuses TeamOnly operations with 403. tried is the other user that the path or query names; zero for
+// none.
 func (b Bound) Confine(r *http.Request, settings *wire.Settings, team healthlab.TeamID, user healthlab.UserID) (confined *http.Request, tried healthlab.UserID, err error) {
 	if b.kind == teamOnly {
 		return nil, tried, &wire.Fault{Status: http.StatusForbidden, Type: "FORBIDDEN", Msg: "the caller is bound to one user; this operation is for callers of a whole team"}

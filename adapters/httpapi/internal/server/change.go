@@ -9,17 +9,16 @@ import (
 
 // Change is a valid request of a team that changes the store.
 type Change struct {
-	// Do makes the change and returns the answer as a JSON value; nil is an answer without a body. [OnceIn] returns
-	// such a function. Do runs in a transaction and may run again, so it must only use the store, with the context
-	// that it gets. Ids of new persons must be made before Do runs, because the keys of persons are created between
-	// two runs.
+	// Do makes the change and returns the answer as a JSON value; nil is an answer without a body. [OnceIn] returns such a
+	// function. Do runs in a transaction and may run again, so it must only use the store, with the context that it gets.
+	// Ids of new persons must be made before Do runs, because the encryption keys of persons are created between two runs.
 	Do func(context.Context) (any, error)
 	// InParts replaces Do for a change that is too large for one transaction. It runs once. It passes each part of the
 	// change to within, which runs the part in a transaction with an access log entry, and may run it again.
 	InParts func(ctx context.Context, within func(context.Context, func(context.Context) error) error) (any, error)
 	// Status is the status of the answer. Default 200, or 204 without a body.
 	Status int
-	// Outside reports that Do has effects outside of the store. Do then runs once and without a transaction.
+	// Outside is true if Do has effects outside of the store. Do then runs once and without a transaction.
 	Outside bool
 }
 

@@ -26,8 +26,9 @@ var kinds = map[healthlab.ErrorKind]wire.Fault{
 	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this deployment does not support the operation"},
 }
 
-// FaultOf returns the answer to an error. Errors with [ProblemsOf] are answered with that list. The text comes from
-// kinds, a RuleError or a Fault, never from another error, because the text of other errors may contain values.
+// FaultOf returns the answer to an error; replies take precedence. An error with [ProblemsOf] is answered with its
+// problems. The text comes from kinds, a RuleError or a Fault, never from another error, because the text of other
+// errors may contain values.
 func FaultOf(err error, replies []Reply) *wire.Fault {
 	f := PlainFault(err)
 	for _, r := range replies {
@@ -49,7 +50,7 @@ func FaultOf(err error, replies []Reply) *wire.Fault {
 	return f
 }
 
-// PlainFault is [FaultOf] for an error to which no Reply and no Retry-After apply.
+// PlainFault is [FaultOf] without replies, and without the Retry-After that the error itself asks for.
 func PlainFault(err error) *wire.Fault {
 	var f *wire.Fault
 	if errors.As(err, &f) {
@@ -70,8 +71,7 @@ func PlainFault(err error) *wire.Fault {
 	return &own
 }
 
-// addRetryAfter adds the header Retry-After, in whole seconds, where the error has a
-// method RetryAfter() time.Duration.
+// addRetryAfter sets the header Retry-After, in whole seconds, if the error has a method RetryAfter() time.Duration.
 func addRetryAfter(f *wire.Fault, err error) {
 	var later interface{ RetryAfter() time.Duration }
 	if f.Status != http.StatusTooManyRequests && f.Status != http.StatusServiceUnavailable || !errors.As(err, &later) {
@@ -89,8 +89,8 @@ func addRetryAfter(f *wire.Fault, err error) {
 	f.Header = header
 }
 
-// ProblemsOf returns the problems of invalid input, each with its place as the first element of the path. ok is false
-// for other errors.
+// ProblemsOf returns the problems of invalid input. The first element of each path is path, query, header or body. ok
+// is false for other errors.
 func ProblemsOf(err error, s *wire.Settings) (list []healthlab.Problem, ok bool) {
 	var input *wire.InputError
 	if errors.As(err, &input) {

@@ -92,9 +92,9 @@ func AnswerOnce(requests *idempotency.Service, w http.ResponseWriter, r *http.Re
 	return answer.send(w)
 }
 
-// OnceIn returns the Do of a [Change] that answers 200 with the value that do returns. With an
-// idempotency key it answers as [AnswerOnce]: the answer is stored in the transaction of the change.
-// within runs a function in that transaction, and undoes what a function that failed has written.
+// OnceIn returns the Do of a [Change] that answers 200 with the value that do returns. With an idempotency key it
+// answers as [AnswerOnce]: the answer is stored in the transaction of the change. within runs a function in that
+// transaction, and rolls back what a function that failed has written; nil runs the function directly.
 func OnceIn(requests *idempotency.Service, within func(context.Context, func(context.Context) error) error, once *idempotency.Request, body any, do func(context.Context, orders.OrderID) (any, error)) func(context.Context) (any, error) {
 	if once == nil {
 		return func(ctx context.Context) (any, error) { return do(ctx, orders.OrderID{}) }
@@ -124,7 +124,7 @@ func OnceIn(requests *idempotency.Service, within func(context.Context, func(con
 // askOnce is the signature of the methods of idempotency.Service that run a request at most once.
 type askOnce func(*idempotency.Service, context.Context, idempotency.Request, func(context.Context, orders.OrderID) (idempotency.Outcome, error)) ([]byte, error)
 
-// answerOnce runs do, or returns the stored answer of the key.
+// answerOnce runs do, or returns the stored answer of the idempotency key. ask is the method that stores the answer.
 func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce, once *idempotency.Request, body any, do CreateFunc) (*keptAnswer, error) {
 	if requests == nil {
 		return nil, &wire.Fault{Status: http.StatusNotImplemented, Type: "IDEMPOTENCY_NOT_AVAILABLE", Msg: "this deployment does not support idempotency keys"}
@@ -156,7 +156,7 @@ func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce,
 	return answer, nil
 }
 
-// outcome records what write writes as the outcome of a request.
+// outcome calls write, and returns the written answer as the outcome to store. failed is true for an error answer.
 func outcome(failed bool, write func(http.ResponseWriter) error) (idempotency.Outcome, error) {
 	rec := &memoryWriter{header: http.Header{}}
 	if err := write(rec); err != nil {

@@ -22,13 +22,13 @@ const (
 	// sampleCost is the memory of an upload of samples as a multiple of the body size, including memory that the
 	// garbage collector has not yet freed.
 	sampleCost = 16
-	// smallBody is the largest body, in bytes, that needs no share of the memory.
+	// smallBody is the largest body, in bytes, that does not count towards [BodyMemory].
 	smallBody = 64 << 10
 )
 
 // BodyMemory limits the memory of request bodies that are being read and decoded. Safe for concurrent use.
 type BodyMemory struct {
-	turn  chan struct{} // held while one body takes its shares: two that each have a part would wait for each other
+	turn  chan struct{} // held while a body takes its shares; two bodies with a part each could deadlock
 	taken chan struct{} // holds an element for each share in use
 	wait  time.Duration // longest wait for shares
 }
@@ -69,8 +69,9 @@ func (m *BodyMemory) release(n int) {
 	}
 }
 
-// Share waits for the memory of the body of a request, which has at most limit bytes. cost is the memory as a multiple
-// of the body size ([Operation].BodyCost). The caller must call release. The error is answered with 429.
+// Share waits until the body of a request fits into the memory. limit is the largest body, in bytes, and cost the
+// memory as a multiple of the body size ([Operation].BodyCost). The caller must call release. The error is answered
+// with 429.
 func (m *BodyMemory) Share(r *http.Request, limit, cost int64) (release func(), err error) {
 	size := r.ContentLength
 	if size < 0 || size > limit {
@@ -105,10 +106,10 @@ func Measure(r *http.Request) {
 	}
 }
 
-// failed is a reader that returns an error.
+// failed is a reader that always returns err.
 type failed struct{ err error }
 
-// Read returns the error.
+// Read returns the error err.
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 func tooMany(msg string, wait time.Duration) *wire.Fault {
@@ -127,8 +128,8 @@ func Network(addr netip.Addr) string {
 	return addr.String()
 }
 
-// RateLimits limits requests by name with token buckets. Rate is the number of requests per second, and Burst the
-// number at once. A Rate of zero means no limit. Safe for concurrent use.
+// RateLimits limits requests with a token bucket for each name, such as a team or an address. Rate is the number of
+// requests per second, and Burst the number at once. A Rate of zero means no limit. Safe for concurrent use.
 type RateLimits struct {
 	Rate  float64
 	Burst int
@@ -143,7 +144,7 @@ type limiter struct {
 	used time.Time
 }
 
-// mostLimiters is the number of names from which on those that were unused for a minute are deleted.
+// mostLimiters is the number of names at which names that were unused for a minute are deleted.
 const mostLimiters = 10_000
 
 // Allow counts a request under a name, and sets the rate limit headers of the answer. The error is answered with 429.
@@ -178,7 +179,7 @@ func (l *RateLimits) Allow(w http.ResponseWriter, name string) error {
 	return nil
 }
 
-// sweep deletes names that were unused for a minute, if there are too many.
+// sweep deletes names that were unused for a minute, if there are mostLimiters or more.
 func (l *RateLimits) sweep(now time.Time) {
 	if l.list == nil {
 		l.list = map[string]*limiter{}

@@ -28,8 +28,8 @@ type leaf struct {
 	handler http.Handler
 }
 
-// Add routes a pattern, METHOD /path, to a handler. Unless preflight is nil, OPTIONS at the same path is routed to
-// it. Add panics if the pattern has another form or is taken.
+// Add routes a pattern, METHOD /path, to a handler. If preflight is not nil, it answers OPTIONS at the same path. Add
+// panics if the pattern has another form or was added before.
 func (m *Mux) Add(pattern string, handler, preflight http.Handler) {
 	method, path, ok := strings.Cut(pattern, " ")
 	if !ok || !strings.HasPrefix(path, "/") {
@@ -76,8 +76,8 @@ func split(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// match returns the route of a path and method, and the values of its parameters. If only the method does not match,
-// it adds the methods of the path to allow.
+// match returns the route of a path and method, with values plus the values of its parameters; false if there is none.
+// If only the method does not match, it adds the methods of the path to allow.
 func (n *node) match(parts []string, method string, values []string, allow *[]string) (leaf, []string, bool) {
 	if len(parts) == 0 {
 		l, ok := n.routes[method]

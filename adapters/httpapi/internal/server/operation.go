@@ -31,7 +31,7 @@ type Operation struct {
 	// Bound declares how the operation treats a caller that is bound to one user. It is required with Team and Change.
 	// Operations with Handle have none, because a link token, a management key or a signature authenticates them.
 	Bound Bound
-	// Keyed operations accept idempotency headers. All others refuse them.
+	// Keyed is true if the operation accepts idempotency headers. Other operations refuse them.
 	Keyed bool
 	// MaxBody is the largest body, in bytes; 0 means the default of the API.
 	MaxBody int64
@@ -43,7 +43,7 @@ type Operation struct {
 	Timeout time.Duration
 	// Browser allows web pages of other origins to call the operation with a link token.
 	Browser bool
-	// Replies lists errors that this operation answers differently from all others.
+	// Replies lists errors that this operation answers with another status, type or text than other operations.
 	Replies []Reply
 }
 
@@ -66,8 +66,8 @@ func (r *Reply) Answers(err error) bool {
 	return r.On != nil && errors.Is(err, r.On) || r.Rule != "" && errors.As(err, &rule) && rule.Type == r.Rule
 }
 
-// ReadOne returns a handler that reads a parameter with of, calls read with it, and answers 200 with the result as
-// JSON.
+// ReadOne returns a handler that answers 200 with one object as JSON. of reads the id from the request, and read
+// returns the object.
 func ReadOne[ID, T any](of func(*wire.In) ID, read func(context.Context, healthlab.TeamID, ID) (T, error)) func(http.ResponseWriter, *http.Request, healthlab.TeamID) error {
 	return AsJSON(func(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
 		id := of(in)

@@ -11,8 +11,8 @@ import (
 // RequestIDHeader names the header of a request's id, in requests and answers.
 const RequestIDHeader = "X-Request-Id"
 
-// requestIDForm matches the request ids of callers and proxies that are accepted: a UUID or the 32 digits of a trace
-// id. Other texts could contain personal data, and the id is logged.
+// requestIDForm matches the request ids that are accepted from callers and proxies: a UUID, or a trace id of 32 digits.
+// Other texts could contain personal data, and the id is logged.
 var requestIDForm = regexp.MustCompile(`^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})$`)
 
 type requestIDKey struct{}

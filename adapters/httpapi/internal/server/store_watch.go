@@ -31,7 +31,7 @@ type StoreWatch struct {
 
 	mu     sync.Mutex
 	silent bool
-	paused bool      // a ping just failed, and the pause before the next one is not over
+	paused bool      // a ping has failed, and probePause has not passed since
 	asking *question // the ping in progress; nil for none
 }
 
@@ -103,7 +103,7 @@ func (w *StoreWatch) answers(ctx context.Context) bool {
 	}
 }
 
-// ask pings the store.
+// ask pings the store, and answers q.
 func (w *StoreWatch) ask(q *question) {
 	q.ok = w.ping()
 	w.mu.Lock()

@@ -8,15 +8,15 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// Tracker is a ResponseWriter that knows whether the answer has begun, and stores the access log entry before it
-// does.
+// Tracker is a ResponseWriter that records whether the answer has begun. It stores the access log entry before the
+// first byte is sent.
 type Tracker struct {
 	http.ResponseWriter
 	// Started reports whether the answer has begun.
 	Started bool
 	// Status is the status of the answer.
 	Status int
-	// HungUp reports that a write failed because the caller closed the connection.
+	// HungUp is true if a write failed, because the caller has closed the connection.
 	HungUp bool
 	// Record stores the access log entry. It is called once, before the first byte is sent. If it fails, the answer
 	// is replaced by a 503. Nil: nothing is recorded.
@@ -57,7 +57,8 @@ func (t *Tracker) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// release calls Record and sends the stored status.
+// release calls Record with the stored status and the first bytes of the body, and sends the status; a 503 if Record
+// fails.
 func (t *Tracker) release(body []byte) {
 	record := t.Record
 	t.Record = nil
@@ -77,7 +78,7 @@ func (t *Tracker) release(body []byte) {
 	t.ResponseWriter.WriteHeader(t.Status)
 }
 
-// End sends a status without a body.
+// End calls Record and sends the status, if the handler has written no body.
 func (t *Tracker) End() {
 	if t.Record != nil {
 		t.release(nil)

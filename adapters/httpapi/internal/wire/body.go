@@ -19,8 +19,7 @@ func (in *In) Body(v any) {
 	}
 }
 
-// OptBody is [In.Body] for a body that may be absent. It returns whether there was
-// one.
+// OptBody is [In.Body] for a body that may be absent. It reports whether the request has a body.
 func (in *In) OptBody(v any) bool {
 	data := in.Raw()
 	if in.fault != nil || len(data) == 0 || in.settings.NullBody && string(bytes.TrimSpace(data)) == "null" {
@@ -31,9 +30,9 @@ func (in *In) OptBody(v any) bool {
 	return true
 }
 
-// Items is [In.Body] for an upload, whose invalid elements do not make it fail. An invalid element of a field tagged
-// items is left out, an invalid element of a field tagged points is zero, and unparsed lists both. If the body has
-// other problems, Err reports those of the elements too.
+// Items is [In.Body] for an upload with a list of items, of which invalid ones do not make the upload fail. An invalid
+// element of a field tagged items is left out, an invalid element of a field tagged points is zero, and unparsed lists
+// both. If the body has other problems, Err reports those of the elements too.
 func (in *In) Items(v any) (unparsed *healthdata.Unparsed) {
 	in.unparsed = &healthdata.Unparsed{}
 	in.Body(v)
@@ -50,7 +49,7 @@ func (in *In) decode(v any) healthlab.Problems {
 }
 
 // BodyAgain decodes the body of [In.Body] into another value of the same type, for a handler that runs again after it
-// has changed the first one.
+// has changed the first value.
 func (in *In) BodyAgain(v any) error { return in.decode(v).Err() }
 
 // Raw returns the bytes of a JSON body; nil if the request has no body or it could not be read.
@@ -64,8 +63,8 @@ func (in *In) Raw() []byte {
 	return data
 }
 
-// Whole returns the bytes of a body of any media type, such as a message from a provider. It returns nil if the
-// request has no body or it could not be read.
+// Whole returns the bytes of a body of any media type, such as a message from a provider. It returns nil if the request
+// has no body, or if the body could not be read.
 func (in *In) Whole() []byte {
 	in.settings.body = true
 	data, fault := in.drain()
@@ -145,8 +144,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// ListItems returns the elements of a header whose lines are comma-separated lists. A comma in quotes belongs to an
-// element.
+// ListItems returns the elements of a header with comma-separated values. lines are the lines of the header. A comma
+// between quotes is part of an element.
 func ListItems(lines []string) []string {
 	quoted, escaped := false, false
 	return strings.FieldsFunc(strings.Join(lines, ","), func(r rune) bool {

@@ -59,8 +59,8 @@ func Uncompress(r *http.Request, limit int64) (compressed bool, err error) {
 type uncompressed struct {
 	from io.ReadCloser
 	open func(io.Reader) (io.Reader, error)
-	to   io.Reader // nil until the first read
-	err  error     // error of from other than io.EOF
+	to   io.Reader // decoder of from; nil before the first read
+	err  error     // error of from; nil for io.EOF
 }
 
 // Read returns decoded bytes.
@@ -83,10 +83,10 @@ func (u *uncompressed) Read(b []byte) (n int, err error) {
 // Close closes the compressed body.
 func (u *uncompressed) Close() error { return u.from.Close() }
 
-// source reads the compressed bytes for the decoder.
+// source reads the compressed bytes of a body for the decoder.
 type source struct{ u *uncompressed }
 
-// Read reads compressed bytes and stores the error of the reader.
+// Read reads compressed bytes. It stores errors other than io.EOF in u.err.
 func (s source) Read(b []byte) (int, error) {
 	n, err := s.u.from.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -95,7 +95,7 @@ func (s source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// broken returns the answer to a body that could not be read.
+// broken returns the answer to a body that could not be read because of err. limit is the largest body, in bytes.
 func broken(err error, limit int64) *Fault {
 	var over *http.MaxBytesError
 	switch {

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	// IgnoreUnknown ignores unknown keys. A known key in the wrong case is still refused.
 	IgnoreUnknown bool
-	// IgnoreReadOnly ignores keys that only answers have.
+	// IgnoreReadOnly ignores keys of fields that are tagged out, which only answers have.
 	IgnoreReadOnly bool
 	// MaxProblems is the number of problems after which reading stops. Default 1000.
 	MaxProblems int
@@ -54,17 +54,18 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 	return d.problems
 }
 
-// decoder reads JSON text into a Go value. Its methods return false if the rest of the text cannot be read. They
-// record other problems and continue.
+// decoder reads JSON text into a Go value. Its methods take the first byte of the value as c, the plan of the Go type
+// as p, and the rules of the field as r. They return false if the rest of the text cannot be read. They record other
+// problems and continue.
 type decoder struct {
 	scanner
 	Options
 	problems healthlab.Problems
 	path     []step
 	item     item
-	ofItems  healthlab.Problems // problems of items with whole paths, reported if the body has other problems too
+	ofItems  healthlab.Problems // problems of items with full paths; reported only if the body has other problems
 	scratch  []byte
-	keys     []rawKey // keys of the open objects without a Go type
+	keys     []rawKey // keys of the objects being read that have no Go type
 	interned [128]string
 	slabs    map[*plan]*slab
 	zone     *time.Location // zone of the field time_zone; valid if zoneRead
@@ -74,13 +75,13 @@ type decoder struct {
 // item describes the item of an upload that is being read.
 type item struct {
 	inside bool
-	depth  int                // length of its path
-	bad    bool               // it has a problem
-	named  bool               // its problems are already recorded
-	noted  healthlab.Problems // its problems with whole paths
+	depth  int                // length of the path of the item
+	bad    bool               // the item has a problem
+	named  bool               // the problems of the item are recorded in noted; false beyond MostRefusals
+	noted  healthlab.Problems // problems of the item with full paths
 }
 
-// slab is memory for several values of one type, to which pointer fields point.
+// slab is a block of values of one type that were allocated together. Pointer fields point to its values.
 type slab struct {
 	values reflect.Value // a slice of the type
 	used   int
@@ -89,8 +90,7 @@ type slab struct {
 // maxSlab is the largest number of values allocated together, because one reachable value keeps all of them in memory.
 const maxSlab = 64
 
-// fresh returns a pointer to a new value of a type. It allocates several values at once, more the longer the body
-// is.
+// fresh returns a pointer to a new value of type t. It allocates several values at once, and more each time.
 func (d *decoder) fresh(p *plan, t reflect.Type) reflect.Value {
 	s := d.slabs[p]
 	if s == nil {
@@ -120,7 +120,7 @@ type step struct {
 	isPos bool
 }
 
-// enter adds a level of nesting.
+// enter adds a level of nesting to the path. It fails if the nesting exceeds maxDepth.
 func (d *decoder) enter() bool {
 	if len(d.path) >= maxDepth {
 		return d.stop("json_depth", "is nested too deeply")
@@ -149,7 +149,7 @@ func (d *decoder) place() []any {
 	return out
 }
 
-// shortKey returns a caller's key shortened for a path.
+// shortKey returns a caller's key, cut to maxKey bytes, for the path of a problem.
 func shortKey(k text) string {
 	s := strings.ToValidUTF8(string(k.appendPlain(nil)), "\uFFFD")
 	s = strings.ReplaceAll(s, "\x00", "\uFFFD")
@@ -188,7 +188,7 @@ func (d *decoder) add(p healthlab.Problem) bool {
 	return d.stop("too_many_problems", "has more problems than are listed; the rest was not read")
 }
 
-// noted returns the number of problems. An item whose problems are not listed counts as one.
+// noted returns the number of recorded problems. An item whose problems are not recorded counts as one problem.
 func (d *decoder) noted() int {
 	n := len(d.problems) + len(d.item.noted)
 	if d.item.bad {
@@ -204,7 +204,7 @@ func (d *decoder) wrong(msg string) bool {
 	return d.note("wrong_type", msg) && d.pass()
 }
 
-// value reads one value into v.
+// value reads one value into v, by the kind of its plan.
 func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
 	c := d.peek()
 	switch {
@@ -328,7 +328,7 @@ func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
 	return true
 }
 
-// missing records the required fields that are absent.
+// missing records a problem for each required field that is not in have.
 func (d *decoder) missing(p *plan, have *seen) bool {
 	for w := range have {
 		if p.required[w]&^have[w] == 0 {
@@ -354,8 +354,8 @@ func (f *field) of(v reflect.Value) reflect.Value {
 	return v.FieldByIndex(f.deep)
 }
 
-// find returns the index of the field with that name, or -1. It first compares the field at next, because objects
-// mostly have their keys in the same order.
+// find returns the index of the field whose name is key; -1 if there is none. It first compares the field at next,
+// because objects mostly have their keys in the same order. scratch is memory that it may use.
 func (p *plan) find(key text, next int, scratch *[]byte) int {
 	raw := key.raw
 	if key.escaped {
@@ -371,7 +371,7 @@ func (p *plan) find(key text, next int, scratch *[]byte) int {
 	return -1
 }
 
-// stranger handles an unknown key.
+// stranger records a problem for an unknown key, unless the options ignore the key, and skips its value.
 func (d *decoder) stranger(p *plan, key text) bool {
 	name := string(key.appendPlain(nil))
 	for i := range p.fields {
@@ -391,8 +391,9 @@ func (d *decoder) stranger(p *plan, key text) bool {
 	return d.pass()
 }
 
-// comma reads the separator before the next member: nothing before the first, a comma before the others. more is false
-// at the end.
+// comma reads the separator before the next member of a list or object: nothing before the first member, a comma before
+// others. more is false if end, the closing bracket, was read. ok is false after a syntax error, which has the text
+// msg.
 func (d *decoder) comma(first bool, end byte, msg string) (more, ok bool) {
 	c := d.peek()
 	if c == end {

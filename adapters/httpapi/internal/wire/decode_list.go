@@ -66,8 +66,8 @@ func (d *decoder) enterItem() {
 	d.item = item{inside: true, depth: len(d.path), named: len(d.Unparsed.First) < healthdata.MostRefusals}
 }
 
-// leaveItem ends an item and reports whether it had problems, which are recorded for the item. The problem of a point
-// names its list as the field.
+// leaveItem ends an item. It reports whether the item had problems, and adds them to Unparsed. If the item is a point,
+// the path of its problems is the name of its list.
 func (d *decoder) leaveItem(point bool) bool {
 	it := d.item
 	d.item = item{}
@@ -89,9 +89,8 @@ func (d *decoder) leaveItem(point bool) bool {
 	return true
 }
 
-// capacityFor returns by how many elements to grow a list that has n elements from text bytes. It estimates the
-// number of elements in the rest of the text, so that a long list is not copied many times, but assumes at most four
-// times the elements so far.
+// capacityFor returns by how many elements to grow a list whose n elements were read from text bytes. It estimates the
+// elements in the rest of the body, so that a long list is seldom copied, but grows a list at most to four times n.
 func (d *decoder) capacityFor(n, text int) int {
 	if n < 16 {
 		return 1
@@ -102,7 +101,7 @@ func (d *decoder) capacityFor(n, text int) int {
 
 func (r rules) inside() rules { return rules{tolerant: r.tolerant} }
 
-// tooMany records that a list or map is too long and skips the rest, from the first member beyond the limit on.
+// tooMany records that a list or map has more than limit members, and skips the rest up to end, the closing bracket.
 func (d *decoder) tooMany(limit int, end byte) bool {
 	if !d.add(healthlab.Problem{
 		Path: d.place(), Code: "too_many_items", Msg: "has too many members",

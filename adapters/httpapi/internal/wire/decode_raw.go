@@ -50,8 +50,8 @@ func (d *decoder) hand(v reflect.Value, raw []byte) bool {
 
 func (d *decoder) pass() bool { return d.walk(d.peek(), false) }
 
-// walk checks a value without a Go type. It checks the JSON syntax and, if strict, that keys are unique, texts have
-// no NUL, and the nesting is not too deep.
+// walk skips a value that is not decoded into a Go type. It checks the JSON syntax and, if strict, that keys are
+// unique, texts contain no NUL, and the nesting is at most maxDepth.
 func (d *decoder) walk(c byte, strict bool) bool {
 	switch {
 	case c == '{' || c == '[':

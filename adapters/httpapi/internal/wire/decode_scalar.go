@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// plainText reads a JSON string. The bytes are valid until the next call. ok is false if there is no usable text; goOn
-// is false if reading must stop.
+// plainText reads a JSON string. The bytes are valid until the next call. ok is false if the value is not a usable
+// string, for which a problem is recorded; goOn is false if reading must stop.
 func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
 	if c != '"' {
 		return nil, false, d.wrong("must be a text")
@@ -124,7 +124,8 @@ func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
 	return true
 }
 
-// wholePart returns 78 of 78.0. ok is false for an exponent or a fraction other than zero.
+// wholePart returns the digits before the point, such as 78 of 78.0. It returns false for an exponent, for a fraction
+// other than zero, and without a point.
 func wholePart(number []byte) ([]byte, bool) {
 	for i, c := range number {
 		if c != '.' {
@@ -224,7 +225,7 @@ func hasPlus(text []byte) bool {
 	return bytes.IndexByte(clock, '+') >= 0
 }
 
-// timeZone returns the zone in the field time_zone of the body; nil if there is none.
+// timeZone returns the zone in the field time_zone of the body; nil if the body has none.
 func (d *decoder) timeZone() *time.Location {
 	if !d.zoneRead {
 		d.zoneRead = true

@@ -81,8 +81,8 @@ func (in *In) Form(part func(p *Part) error) bool {
 	}
 }
 
-// partName returns the field name of a part. It does not need the file name, which some clients write so that the
-// header cannot be parsed: without quotes, with quotes inside, or twice.
+// partName returns the field name of a part. It also accepts headers whose file name some clients write malformed:
+// without quotes, with quotes inside, or twice.
 func partName(p *multipart.Part) string {
 	if name := p.FormName(); name != "" {
 		return name
@@ -119,7 +119,7 @@ func (in *In) formEnds(fault error) {
 	in.Problem("form_invalid", "must be a well-formed multipart form", "body")
 }
 
-// watched is a reader that keeps the error with which reading the body failed.
+// watched is a reader that stores the error with which reading the body failed.
 type watched struct {
 	r   io.Reader
 	err error
@@ -133,14 +133,14 @@ func (w *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// UnknownPart reports a part that the operation has no field for, unless unknown keys are ignored.
+// UnknownPart records a problem with a part that is no field of the operation, unless Settings.IgnoreUnknown is set.
 func (in *In) UnknownPart(p *Part) {
 	if !in.settings.IgnoreUnknown {
 		in.Problem("unknown_key", "must be absent: this form has no such part", "body", shortKey(text{raw: []byte(p.Name)}))
 	}
 }
 
-// Field is a short text field of a form that may occur once.
+// Field is a short text field of a form that may occur only once.
 type Field struct {
 	name  string
 	value string

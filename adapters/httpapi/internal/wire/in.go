@@ -19,7 +19,7 @@ type In struct {
 	r        *http.Request
 	settings *Settings
 	query    url.Values
-	data     []byte               // the body that OptBody has read
+	data     []byte               // body that OptBody has read
 	unparsed *healthdata.Unparsed // invalid items, if Items has read the body; else nil
 	fault    *Fault
 	problems healthlab.Problems
@@ -33,21 +33,21 @@ type Settings struct {
 	MaxBody int64
 	// IgnoreUnknown ignores unknown keys of the body and the query.
 	IgnoreUnknown bool
-	// IgnoreReadOnly ignores keys that only answers have.
+	// IgnoreReadOnly ignores keys of fields that are tagged out, which only answers have.
 	IgnoreReadOnly bool
 	// NullBody treats the body null as an absent body.
 	NullBody bool
 	// Own is the only user for whom the caller may act; zero if there is no such limit. Ids of other users in a body
 	// are replaced by ids that do not exist.
 	Own healthlab.UserID
-	// Placed says that paths of the handler's problems may begin with query, path, header or body. Otherwise
+	// Placed is true if paths of the handler's problems may begin with query, path, header or body. Otherwise
 	// [Settings.Place] adds that element.
 	Placed bool
 
-	names map[string]string // for each name that the handler has read: query, path or header
-	body  bool              // a body was read
+	names map[string]string // maps names that the handler has read to query, path or header
+	body  bool              // true after the handler has read the body
 
-	replaced []string // pairs: an id that does not exist, and the sent id that it replaced
+	replaced []string // alternates ids that do not exist and the sent ids that they replace
 }
 
 type settingsKey struct{}
@@ -89,7 +89,7 @@ func (in *In) Request() *http.Request { return in.r }
 // "body".
 func (in *In) Problem(code, msg string, path ...any) { in.problems.Add(code, msg, path...) }
 
-// NotEmpty records a problem if a text of the body is present and empty.
+// NotEmpty records a problem if a text field of the body is present and empty. name is the key of the field.
 func (in *In) NotEmpty(name string, v *string) {
 	if v != nil && *v == "" {
 		in.Problem("empty", "must not be empty", "body", name)
@@ -102,9 +102,9 @@ func (in *In) add(code, msg, place, name string, ctx map[string]any) {
 	})
 }
 
-// Err returns every problem of the request, or nil. It must be called after the last read, because it reports query
-// parameters that were not read as unknown. It returns a [*Fault] if the body could not be read, else an
-// [*InputError].
+// Err returns all problems of the request as an [*InputError]; nil if there are none. It must be called after the last
+// read, because it reports query parameters that were not read as unknown. If the body could not be read, it returns a
+// [*Fault].
 func (in *In) Err() error {
 	if in.fault != nil {
 		return in.fault
@@ -127,8 +127,8 @@ func (in *In) Err() error {
 	return &InputError{Problems: in.problems}
 }
 
-// ErrAnd is [In.Err], but if the request has problems, it also calls check and adds its problems, except those of
-// values that could not be read.
+// ErrAnd is [In.Err] with the problems that check finds. It calls check only if the request has problems and its values
+// could be read; a service checks valid requests itself. It leaves out problems of values that Err reports too.
 func (in *In) ErrAnd(check func() error) error {
 	err := in.Err()
 	if err == nil || in.fault != nil || slices.ContainsFunc(in.problems, unreadable) {
@@ -152,7 +152,7 @@ func unreadable(p healthlab.Problem) bool {
 	return strings.HasPrefix(p.Code, "json_") || p.Code == "too_many_problems" || len(p.Path) < 2
 }
 
-// within reports whether the path outer is a prefix of inner.
+// within reports whether outer is a prefix of inner, or equal to it.
 func within(outer, inner []any) bool {
 	if len(outer) > len(inner) {
 		return false
@@ -170,9 +170,9 @@ func (in *In) used(place, name string) {
 	in.settings.names[name] = place
 }
 
-// Place returns the path of a problem with query, path, header or body as its first element. It chooses the place
-// from which the handler read the name, else body, or query if no body was read. With Placed, a path that already
-// begins with a place is unchanged.
+// Place adds query, path, header or body to the beginning of a problem's path: the part of the request from which the
+// handler read the name path[0], else body, or query if no body was read. With Placed, a path that begins with one of
+// these words is returned unchanged.
 func (s *Settings) Place(path []any) []any {
 	if s != nil && s.Placed && len(path) > 0 && slices.Contains([]any{"query", "path", "header", "body"}, path[0]) {
 		return path

@@ -12,15 +12,16 @@ import (
 // Own returns the only user for whom the caller may act; zero if there is no such limit.
 func (in *In) Own() healthlab.UserID { return in.settings.Own }
 
-// Replace returns an id that does not exist, to be used in place of the id of an object that belongs to another
-// user. Equal ids give equal results within a request.
+// Replace returns an id that does not exist, in place of the id of an object that belongs to another user. Equal ids
+// give equal results for the same user.
 func (s *Settings) Replace(id string) string {
 	nobody := uuid.NewSHA1(s.Own.UUID, []byte(id)).String()
 	s.replaced = append(s.replaced, nobody, id)
 	return nobody
 }
 
-// AsAsked replaces the ids that [Settings.Replace] has returned by the ids that the caller sent, in an error text.
+// AsAsked returns an error text in which ids that [Settings.Replace] has returned are replaced by the ids that the
+// caller sent.
 func (s *Settings) AsAsked(words string) string {
 	return strings.NewReplacer(s.replaced...).Replace(words)
 }
@@ -62,7 +63,8 @@ func (s *Settings) replaceUser(id healthlab.UserID) healthlab.UserID {
 	return healthlab.UserID{UUID: uuid.MustParse(s.Replace(id.String()))}
 }
 
-// namesUsers reports whether a value of a type can contain the id of a user.
+// namesUsers reports whether a value of a type can contain the id of a user. depth is the nesting of the type, which is
+// limited because types may contain themselves.
 func namesUsers(t reflect.Type, depth int) bool {
 	if t == userType {
 		return true

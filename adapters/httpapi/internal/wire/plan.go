@@ -22,10 +22,10 @@ type plan struct {
 	fields   []field
 	byName   map[string]int
 	required seen
-	bits     int // size of a number
+	bits     int // size of a number in bits
 	length   int // length of an array
 	textKey  bool
-	readOnly map[string]bool // keys that only answers have
+	readOnly map[string]bool // keys of fields tagged out, which only answers have
 }
 
 type kind uint8
@@ -53,11 +53,11 @@ const (
 	kindOpt
 )
 
-// field describes one key of a struct.
+// field describes one field of a struct and its JSON key.
 type field struct {
 	name     string
-	index    int   // index of a field of the struct itself
-	deep     []int // path to a field of an embedded struct; else nil
+	index    int   // index of the field in the struct
+	deep     []int // index path of a field of an embedded struct; else nil
 	plan     *plan
 	required bool
 	rules
@@ -72,7 +72,7 @@ type rules struct {
 // maxFields is the largest number of fields of a struct, so that a set of fields has a fixed size.
 const maxFields = 256
 
-// seen is a set of fields.
+// seen is a set of fields, by their index in plan.fields.
 type seen [maxFields / 64]uint64
 
 func (s *seen) has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
@@ -108,8 +108,8 @@ var (
 	timeType   = reflect.TypeFor[healthlab.Time]()
 )
 
-// plan returns the plan of a type. It panics for a type that cannot be decoded. That happens when the first body of
-// the type arrives.
+// plan returns the plan of a type. It panics for a type that cannot be decoded; this shows when the first body of the
+// type is decoded.
 func (c compiler) plan(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
@@ -157,7 +157,8 @@ func (c compiler) plan(t reflect.Type) *plan {
 	return p
 }
 
-// special handles types whose JSON form differs from that of their kind, such as times and UUIDs.
+// special sets the kind of types whose JSON form differs from that of their Go kind, such as times and UUIDs. It
+// returns false for other types.
 func (c compiler) special(p *plan, t reflect.Type) bool {
 	pointer := reflect.PointerTo(t)
 	switch {
@@ -207,8 +208,8 @@ func (c compiler) fields(p *plan, t reflect.Type) {
 	}
 }
 
-// addFields adds the fields of t, including those of embedded structs. If two fields have the same name, the outer
-// one is used.
+// addFields adds the fields of t, including those of embedded structs. at is the index path of t in the outermost
+// struct. depth maps the names of added fields to their depth: of two fields with the same name, the outer one is used.
 func (c compiler) addFields(p *plan, t reflect.Type, at []int, depth map[string]int) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -270,7 +271,7 @@ func hasWord(sf reflect.StructField, word string) bool {
 	return slices.Contains(strings.Split(sf.Tag.Get("wire"), ","), word)
 }
 
-// read reads the tags of a field.
+// read reads the tags of a field. options are the words after the name in its json tag.
 func (f *field) read(t reflect.Type, sf reflect.StructField, options string) {
 	f.required = f.plan.kind != kindPointer && f.plan.kind != kindOpt
 	for o := range strings.SplitSeq(options, ",") {

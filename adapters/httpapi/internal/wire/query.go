@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// value returns the only value of a query parameter. ok is false if it is absent or has a problem.
+// value returns the only value of a query parameter; false if the parameter is absent or has a problem.
 func (in *In) value(name string) (string, bool) {
 	in.used("query", name)
 	all := in.query[name]
@@ -50,7 +50,7 @@ func (in *In) need(name string) (string, bool) {
 	return v, ok
 }
 
-// clean records a problem if v contains characters that no text may contain, such as NUL.
+// clean reports whether v is valid UTF-8 without NUL, and records a problem otherwise. place is query, path or header.
 func (in *In) clean(v, place, name string) bool {
 	switch {
 	case !utf8.ValidString(v):
@@ -342,7 +342,7 @@ const (
 	EndOfDay
 )
 
-// In returns the instant. A day becomes its first or last second in loc, as e says.
+// In returns the instant as it is, and a day as the first or last second of the day in loc, as e selects.
 func (m Moment) In(loc *time.Location, e Edge) healthlab.Time {
 	switch {
 	case !m.IsDay:
@@ -438,8 +438,8 @@ func (in *In) OptTime(name string, e Edge) *healthlab.Time {
 	return new(m.In(time.UTC, e))
 }
 
-// Range records a problem if a range ends before it starts. start and end are the names of its parameters. from is
-// the first instant of the range, and before the first one after it; a zero time is no bound.
+// Range records a problem if a range is empty or ends before it starts. start and end are the names of its parameters.
+// from is the first instant of the range, and before the first instant after it; a zero time is no bound.
 func (in *In) Range(from, before time.Time, start, end string) {
 	if !from.IsZero() && !before.IsZero() && !from.Before(before) {
 		in.add("order", "must not be before "+start, "query", end, nil)

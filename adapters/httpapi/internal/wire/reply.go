@@ -39,8 +39,8 @@ func NoContent(w http.ResponseWriter) error {
 }
 
 // Stream answers with JSON that build appends in pieces, for answers too large for memory. If build fails within the
-// first 64 KiB, the client gets an error answer. Later the connection is closed, so that the client does not take a
-// part for the whole.
+// first 64 KiB, the client gets an error answer. After that the connection is closed, so that the client can see that
+// the answer is incomplete.
 func Stream(w http.ResponseWriter, status int, build func(*Pieces) error) error {
 	return StreamAs(w, status, "application/json", build)
 }
@@ -72,11 +72,11 @@ type Pieces struct {
 	started     bool
 }
 
-// full is the number of bytes that are collected before they are sent.
+// full is the number of bytes that [Pieces.Next] collects before it sends them.
 const full = 64 << 10
 
-// Next sends the collected bytes if there are enough. build calls it between elements and must return its error, which
-// means that the client has disconnected.
+// Next sends the bytes of B if there are at least 64 KiB. build calls it between elements and must return its error,
+// which means that the client has disconnected.
 func (p *Pieces) Next() error {
 	if len(p.B) < full {
 		return nil

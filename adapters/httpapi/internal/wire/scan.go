@@ -43,7 +43,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// skip reads the byte c if it is next.
+// skip reads the byte c, after white space. It returns false if another byte is next.
 func (s *scanner) skip(c byte) bool {
 	if s.peek() != c || s.pos >= len(s.data) {
 		return false
@@ -52,7 +52,7 @@ func (s *scanner) skip(c byte) bool {
 	return true
 }
 
-// word reads true, false or null.
+// word reads the word w, which is true, false or null. It returns false after a syntax error.
 func (s *scanner) word(w string) bool {
 	if len(s.data)-s.pos < len(w) || string(s.data[s.pos:s.pos+len(w)]) != w {
 		return s.broken("is not JSON: a word other than true, false and null")
@@ -65,7 +65,7 @@ func (s *scanner) word(w string) bool {
 type number struct {
 	text  []byte
 	whole bool // has neither fraction nor exponent
-	huge  bool // its exponent has more than three digits
+	huge  bool // the exponent has more than three digits
 }
 
 // number reads a number. The next byte is a minus or a digit.
@@ -120,10 +120,10 @@ func digitsFrom(data []byte, i int) int {
 type text struct {
 	raw     []byte
 	escaped bool // raw contains escapes
-	bad     flaw // the worst flaw of the text
+	bad     flaw // most serious flaw of the text
 }
 
-// flaw is a fault of a text that is valid JSON otherwise.
+// flaw is a fault of a string that is valid JSON: NUL, or an escape that is not valid Unicode.
 type flaw uint8
 
 const (
@@ -180,7 +180,8 @@ func (s *scanner) text() (t text, ok bool) {
 	}
 }
 
-// escape returns the length of the escape sequence at the start of b; zero if it is malformed.
+// escape returns the length of the escape sequence at the start of b, and its flaw. The length is zero if the sequence
+// is malformed.
 func escape(b []byte) (n int, bad flaw) {
 	if len(b) < 2 {
 		return 0, sound
@@ -208,7 +209,7 @@ func escape(b []byte) (n int, bad flaw) {
 	return 6, sound
 }
 
-// hex4 reads \uXXXX.
+// hex4 reads an escape of the form \uXXXX at the start of b.
 func hex4(b []byte) (r rune, ok bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

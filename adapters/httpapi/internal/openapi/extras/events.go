@@ -66,7 +66,7 @@ type object = map[string]any
 
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
-// delivery describes, for each mode of sending events, in which order they arrive.
+// delivery holds a sentence for the contract about each delivery mode of events: in which order they arrive.
 var delivery = map[healthlab.Mode]string{
 	healthlab.Independent: "Each event is delivered on its own, in any order.",
 	healthlab.Ordered:     "Events of one key are delivered in their order, each once the one before was taken.",

@@ -12,13 +12,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// errorTypeList has every error_type that answers may have, a line each, sorted, and behind it the folders
-// that have it: httpapi, or a domain. A test compares it with the source.
-//
-//go:embed error_types.txt
+// errorTypeList contains every error_type of the API, one per line, sorted. Each is followed by the directories of the
+// packages that return it: httpapi, or a domain. A test compares the list with the source.
 var errorTypeList embed.FS
 
-// valueBound holds the limits of the values of a field of a resource.
+// valueBound is the range of the values of one field of a resource.
 type valueBound struct {
 	Minimum float64 `json:"minimum"`
 	Maximum float64 `json:"maximum"`
@@ -35,7 +33,7 @@ type intervalBound struct {
 	Longest  float64 `json:"longest_second"`
 }
 
-// Make returns the generated members as one JSON object.
+// Make returns the members of the contract that are generated from Go code, as one JSON object.
 func Make() ([]byte, error) {
 	bounds := map[string]map[string]valueBound{}
 	intervals := map[string]intervalBound{}
