@@ -21,7 +21,7 @@ var (
 	withingsDistances  = withingsSeries("raw_tracker_distance.csv", "distance", 0, 1_000_000)
 )
 
-// withingsScale describes the file of weighings of an account that displays masses in the given unit.
+// withingsScale describes weight.csv, the file of weighings, of an account that displays masses in the given unit.
 func withingsScale(unit string) csvFile {
 	column := func(name string) string { return name + " (" + unit + ")" }
 	return csvFile{
@@ -158,7 +158,8 @@ func sampleAt(at time.Time, v *healthdata.Value) healthdata.Sample {
 	return healthdata.Sample{Timestamp: healthlab.At(at), TimezoneOffset: offsetOf(at), Value: v}
 }
 
-// numbersOf reads a list of numbers such as [60,60].
+// numbersOf reads a list of numbers such as [60,60] from a cell. It returns false, and adds a note, if the list is
+// malformed, empty, or has a number outside of least to most.
 func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 	var list []*float64
 	err := json.Unmarshal([]byte(r.text(column)), &list)
