@@ -27,7 +27,7 @@ type csvFile struct {
 	keys []string
 	// also maps column names of other languages to the English ones.
 	also map[string]string
-	// preamble is the largest number of lines that may precede the header.
+	// preamble is the largest number of lines before the header.
 	preamble int
 	// twice lists columns that occur twice in the export. The last one is read.
 	twice []string

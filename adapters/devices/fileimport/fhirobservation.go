@@ -393,7 +393,7 @@ func (o *fhirItem) method() string {
 	return ""
 }
 
-// statistic returns why an Observation that is a mean or total is left out; empty if it is accepted.
+// statistic returns why a mean or total is left out; empty if it is accepted.
 func (o *fhirItem) statistic(k *fhirKind) string {
 	method := o.method()
 	switch {

@@ -126,7 +126,7 @@ func (o *Options) orDefaults() Options {
 	return v
 }
 
-// DateOrder is the order of day and month in dates that consist of digits.
+// DateOrder is the order of day and month in dates of digits.
 type DateOrder string
 
 // Orders of day and month.
@@ -374,8 +374,7 @@ func besideOf(root *os.Root, name string) opener {
 // opener opens a file by its path relative to the folder of the file that is being imported.
 type opener func(name string) (io.ReadCloser, error)
 
-// importFrom imports r. name is the file name; empty if unknown. beside opens files that r refers to; nil if there are
-// none.
+// importFrom imports r. name is the file name, if known. beside opens files that r refers to; nil if there are none.
 func importFrom(ctx context.Context, r io.Reader, name string, beside opener, sink Sink, o *Options) (Report, error) {
 	var rep Report
 	if err := ctx.Err(); err != nil {

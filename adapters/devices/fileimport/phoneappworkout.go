@@ -24,8 +24,8 @@ type appClimb struct {
 	Units  string
 }
 
-// appWorkout is a workout. Version 1 of the app writes activeEnergy and stepCount as numbers and the climb as
-// elevation; version 2 writes lists and elevationUp.
+// appWorkout is a workout. Version 1 of the app has activeEnergy and stepCount as numbers and the climb as elevation;
+// version 2 has lists and elevationUp.
 type appWorkout struct {
 	ID, Name, Start, End string
 	Duration             *float64

@@ -233,7 +233,8 @@ func polyline(lat, lng []float64, limit int) string {
 	return healthdata.EncodePolyline(lat, lng)
 }
 
-// stream returns the points as columns. A column without any measured value is empty.
+// stream returns the points as columns. Columns in which nothing was measured are
+// empty.
 func (r *recording) stream() healthdata.WorkoutStream {
 	s := healthdata.WorkoutStream{Time: make([]int64, len(r.points))}
 	for i := range r.points {

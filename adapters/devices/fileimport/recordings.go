@@ -18,7 +18,7 @@ type Recording struct {
 // Recordings is a [Sink] that collects workouts with streams, in the order of the file.
 type Recordings []Recording
 
-// Summaries ignores summaries, because Stream receives each workout.
+// Summaries ignores summaries, because Stream gets each workout.
 func (*Recordings) Summaries(context.Context, string, healthdata.Source, []healthdata.Summary) error {
 	return nil
 }

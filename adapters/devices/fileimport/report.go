@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Report describes the result of importing a file, for display to a person. Maps without entries are nil.
+// Report describes the result of importing a file, for a person to read. Maps without entries are nil.
 type Report struct {
 	// Name is the file name, if known.
 	Name string

@@ -100,7 +100,7 @@ func whoopZone(r *rows) (*time.Location, bool) {
 	return time.FixedZone("", offset), true
 }
 
-// whoopTime reads the local time in a cell. It returns false if the cell is empty or unreadable.
+// whoopTime reads a local time. It returns false if the cell is empty or unreadable.
 func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
 	if r.text(column) == "" {
 		return time.Time{}, false

@@ -21,7 +21,7 @@ var (
 	withingsDistances  = withingsSeries("raw_tracker_distance.csv", "distance", 0, 1_000_000)
 )
 
-// withingsScale describes weight.csv, the file of weighings, of an account that displays masses in the given unit.
+// withingsScale describes the file of weighings of an account that displays masses in the given unit.
 func withingsScale(unit string) csvFile {
 	column := func(name string) string { return name + " (" + unit + ")" }
 	return csvFile{

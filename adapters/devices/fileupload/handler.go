@@ -119,8 +119,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, by httpapi.Access)
 	return err
 }
 
-// options reads the import options from the query and the headers of a request. A parameter with an empty value counts
-// as absent.
+// options reads the query and the headers of a request. A parameter with an empty value counts as absent.
 func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Problems) {
 	opts := &fileimport.Options{
 		Now: s.Now, Aggregation: fileimport.AggregationOf(r.Header.Get("automation-aggregation")),

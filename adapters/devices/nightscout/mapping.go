@@ -82,7 +82,7 @@ type document struct {
 	Device loose `json:"device"`
 }
 
-// firstReading is the lowest valid sensor value in mg/dL. Sensors send error codes as lower values.
+// firstReading is the lowest valid sensor value in mg/dL. Lower values are error codes.
 const firstReading = 39
 
 // place identifies a sample within a page: samples of the same instant and source type are joined.

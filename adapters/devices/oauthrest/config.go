@@ -29,8 +29,8 @@ type Config struct {
 type OAuth struct {
 	AuthorizeURL string `json:"authorize_url"`
 	TokenURL     string `json:"token_url"`
-	// RevocationURL is the URL that revokes grants; empty if the provider supports none. Revocation is the form of the
-	// request: rfc7009 (the default), or bearer for a POST with the access token.
+	// RevocationURL revokes grants; empty if the provider supports none. Revocation is the form of the request: rfc7009
+	// (the default), or bearer for a POST with the access token.
 	RevocationURL string `json:"revocation_url"`
 	Revocation    string `json:"revocation"`
 	// ClientAuth is the client authentication at the token URL (RFC 6749 section 2.3): basic (the default), body, or
@@ -48,8 +48,7 @@ type OAuth struct {
 	TokenParams     map[string]string `json:"token_params"`
 	// TokenSeconds is the lifetime of an access token in seconds, used if the token response does not state it.
 	TokenSeconds int `json:"token_seconds"`
-	// OverErrors lists the error codes of the token URL, besides invalid_grant, which mean that the grant is no longer
-	// valid.
+	// OverErrors lists the error codes of the token URL, besides invalid_grant, which mean that the grant has ended.
 	OverErrors []string `json:"over_errors"`
 	// Account selects the provider's id of the person. Nil: the provider has no such id.
 	Account *Account `json:"account"`
@@ -103,7 +102,7 @@ type Over struct {
 	Type string `json:"type"`
 }
 
-// RateHeaders names the response headers of one rate limit.
+// RateHeaders names the headers of one rate limit.
 type RateHeaders struct {
 	// Scope is app or user.
 	Scope     string `json:"scope"`
@@ -118,8 +117,7 @@ type RateHeaders struct {
 type Resource struct {
 	// Resource is the slug in the catalogue.
 	Resource string `json:"resource"`
-	// Path is appended to API.BaseURL. Path and the values of Query may contain the placeholders {user_id}, {from} and
-	// {to}.
+	// Path is appended to the base URL. Path and the values of Query may contain {user_id}, {from} and {to}.
 	Path  string            `json:"path"`
 	Query map[string]string `json:"query"`
 	Range Range             `json:"range"`
@@ -140,8 +138,8 @@ type Resource struct {
 	// workouts. Sport reads the sport of that workout.
 	Workout *Field `json:"workout"`
 	Sport   *Field `json:"sport"`
-	// Combine merges the items of each hour into one sample, for items that people type in and that the provider dates to
-	// the start of the hour. Items must be sorted by time, ascending or descending.
+	// Combine merges the items of one hour to one sample, for items that people type in and that the provider dates
+	// to the start of the hour. Items must be sorted by time, ascending or descending.
 	Combine bool `json:"combine"`
 	// Exactly one of Sample and Summary maps an item.
 	Sample  *Sample  `json:"sample"`
@@ -174,7 +172,7 @@ type Paging struct {
 	Kind string `json:"kind"`
 	// Next is the JSON pointer to the cursor or URL of the next page in the response, for the kinds cursor and next_url.
 	Next string `json:"next"`
-	// Param is the query parameter for the cursor, the page number or the offset.
+	// Param is the query parameter of the cursor, the page or the offset.
 	Param string `json:"param"`
 	// SizeParam is the query parameter for the page size, and Size its value. With the kind page or offset, a page is the
 	// last one if the outermost list in the pointer Items has fewer than Size elements.
@@ -248,7 +246,7 @@ type Field struct {
 	Else *string           `json:"else"`
 }
 
-// maxConfig is the size of the largest accepted configuration, in bytes.
+// maxConfig is the largest configuration, in bytes.
 const maxConfig = 1 << 20
 
 // ReadConfig reads a configuration in JSON, and checks it. It returns Invalid with every problem and its path in the
@@ -280,7 +278,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 	return c, nil
 }
 
-// comparePaths orders the paths of problems, so that equal configurations give equal errors.
+// comparePaths orders paths, so that equal configurations give equal errors.
 func comparePaths(a, b []any) int {
 	return slices.CompareFunc(a, b, func(x, y any) int {
 		i, one := x.(int)

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// kind is the type to which the value of a Field is converted.
+// kind is the type to which a field is converted.
 type kind uint8
 
 const (

@@ -21,7 +21,7 @@ type group struct {
 	workout, sport string
 }
 
-// instrument identifies the device of an item. An empty text means unknown.
+// instrument identifies the device of an item. Empty texts are unknown.
 type instrument struct{ id, manufacturer, model, version string }
 
 func (i instrument) info() *healthdata.DeviceInfo {
