@@ -237,7 +237,7 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 }
 
 // importCSV reads the rows of a file and sends their data to the sink. head holds the bytes already read from r. beside
-// opens files of the same folder; it may be nil.
+// opens files in and below the folder of the file; it may be nil.
 func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener) error {
 	if f.local && !out.opts.zoned {
 		return &FileError{Format: f.format, Line: 1, Msg: "the times of the file are local: Options.Zone must be the time zone of the person"}

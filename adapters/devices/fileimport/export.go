@@ -214,7 +214,7 @@ func (e *export) end() error {
 }
 
 // attr returns the value of an attribute of the current element, or nil. The bytes are valid until the next call of
-// attr.
+// attr or of the scanner.
 func (e *export) attr(name string) []byte {
 	for _, a := range e.sc.attrs {
 		if string(a.name) == name {

@@ -222,8 +222,8 @@ func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report,
 	return importFrom(ctx, r, "", nil, sink, &o)
 }
 
-// ImportFile is [Import] for a file on disk. It also reads files of the same folder that an export refers to, such as
-// workout routes.
+// ImportFile is [Import] for a file on disk. It also reads files in and below the folder of the file that an export
+// refers to, such as workout routes.
 func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
 	f, err := os.Open(name) //nolint:gosec // the caller says which file

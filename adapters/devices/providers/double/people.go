@@ -84,7 +84,7 @@ type Reading struct {
 type Event struct {
 	ID string
 	At time.Time
-	// Kind is carbs, insulin or a kind that a provider's double adds. SubType is the subtype in the words of Dexcom.
+	// Kind is carbs or insulin; the double of Dexcom adds exercise and health. SubType is a subtype of Dexcom.
 	Kind, SubType string
 	Value         float64
 	Deleted       bool
