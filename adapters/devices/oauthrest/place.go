@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// A place is the path to a value in an answer. It is a JSON pointer (RFC 6901) that starts at the item, with four
-// additions: "." is the item itself. Each ^ at the beginning moves out to the list element, or the whole answer,
-// that contains the item. The step * selects every element of a list. The step # selects the element at the item's
-// own position in another list.
+// A place is an extended JSON pointer to a value in a response. It is a JSON pointer (RFC 6901) that starts at the
+// item, with four additions: "." is the item itself. Each ^ at the beginning moves out to the list element, or the
+// whole response, that contains the item. The step * selects every element of a list. The step # selects the element
+// at the item's own position in another list.
 
 // item is an item of a response, with the values that contain it.
 type item struct {
