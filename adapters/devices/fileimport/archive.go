@@ -22,8 +22,8 @@ const mostEntries = 20_000
 
 func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 
-// entriesOf returns the files of an archive by their clean names, and their total unpacked size in bytes. It fails
-// if the archive declares more than most bytes.
+// entriesOf returns the regular files of an archive by their paths (cleaned by [path.Clean], Unicode form NFC), and
+// their total unpacked size in bytes. It fails if the archive declares an unpacked size of more than most bytes.
 func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, error) {
 	entries, total := map[string]*zip.File{}, uint64(0)
 	for _, f := range archive.File {
@@ -56,8 +56,9 @@ func importedNames(entries map[string]*zip.File) (names []string, packed int64) 
 	return names, packed
 }
 
-// importZIP imports each file of an archive like ImportDir. It refuses an archive whose declared size exceeds the
-// limit before it reads anything. If a file is longer than declared, only that file fails.
+// importZIP imports each file of an archive like ImportDir. head holds the bytes already read from r. An archive whose
+// declared unpacked size exceeds Options.MaxArchiveBytes is refused before any file is read. If a file is longer than
+// declared, only that file fails.
 func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
 	at, size, done, err := wholeOf(r, head, ZIP, o)
 	if err != nil {
@@ -118,7 +119,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	return fmt.Errorf("%w: the archive has no such file", ErrFormat)
 }
 
-// openerOf returns a function that opens a file of an archive by its clean name.
+// openerOf returns a function that opens a file of an archive by its path, a key of entries.
 func openerOf(entries map[string]*zip.File) opener {
 	return func(name string) (io.ReadCloser, error) {
 		f := entries[norm.NFC.String(name)]
@@ -161,8 +162,8 @@ func (e *entryReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wholeOf returns random access to an archive or database, its size, and a function that releases it. If r cannot
-// seek, it is copied to a temporary file.
+// wholeOf returns random access to an archive or database, its size in bytes, and a function that releases the access.
+// head holds the bytes already read from r. If r cannot seek, its content is copied to a temporary file.
 func wholeOf(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, int64, func(), error) {
 	under := r
 	if c, ok := r.(*ctxReader); ok {

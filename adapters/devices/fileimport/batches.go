@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// batches collects the samples and summaries of several sources of one provider until a batch is full.
+// batches collects the samples and summaries of several sources of one provider, in one batch for each source.
 type batches struct {
 	out      *output
 	provider string

@@ -8,7 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// clarityEvents reads the export of Dexcom Clarity: sensor readings and the entries of a person. Its times are local.
+// clarityEvents reads the export of Dexcom Clarity: sensor readings and the entries that a person typed. Its times have
+// no zone.
 var clarityEvents = csvFile{
 	format: ClarityExport, name: "Clarity_Export*.csv", read: readClarityEvents, local: true,
 	keys: []string{clarityTime, clarityType},
@@ -24,7 +25,8 @@ var clarityEvents = csvFile{
 	),
 }
 
-// clarityWords translates event types of other languages. An unknown event type is left out and counted.
+// clarityWords maps the event types of other languages to the English ones. A row of an unknown event type is left out
+// and counted.
 var clarityWords = columnNames("EGV|EGV|EGW|Niveles estimados de glucosa", "Calibration|Calibration", "Carbs|Carbs", "Insulin|Insulin", "Exercise|Exercise")
 
 const (
@@ -145,7 +147,8 @@ func readClarityEvents(r *rows) error {
 	return nil
 }
 
-// claritySample returns the sample of a row. ok is false if the row has no value or no time.
+// claritySample returns the sample of a row. ok is false if the value, the time or a required subtype of the row is
+// missing or unreadable.
 func claritySample(r *rows, kind *clarityEvent) (s healthdata.Sample, ok bool) {
 	at, ok := localInstant(r, clarityTime)
 	if !ok {

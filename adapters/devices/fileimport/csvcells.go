@@ -74,7 +74,7 @@ func (c *cellReader) next() error {
 	return nil
 }
 
-// nextLine returns the next line. Its text stays valid.
+// nextLine returns the next line. Later calls do not overwrite the text of the line.
 func (c *cellReader) nextLine() (csvLine, error) {
 	if len(c.lines) > 0 {
 		line := c.lines[0]
@@ -107,7 +107,7 @@ func (c *cellReader) nextLine() (csvLine, error) {
 	}
 }
 
-// endLine reads LF, CRLF or CR.
+// endLine consumes the line end at which the reader stands: LF, CRLF or CR.
 func (c *cellReader) endLine() {
 	end, _ := c.r.ReadByte()
 	c.bytes++
@@ -117,8 +117,8 @@ func (c *cellReader) endLine() {
 	}
 }
 
-// quotes reports whether a quoted cell is open at the end of a line, given whether one is open at its start, and
-// whether the line has a quote in a wrong place.
+// quotes scans one line. open says whether a quoted cell is open at the start of the line, and still whether one is
+// open at its end. bad means that the line has a quote in a wrong position.
 func (c *cellReader) quotes(line []byte, open bool) (still, bad bool) {
 	for {
 		if !open {
@@ -155,7 +155,7 @@ func (c *cellReader) quotes(line []byte, open bool) (still, bad bool) {
 	}
 }
 
-// split sets the cells of a row whose quotes are good.
+// split sets cells and lineOf from the lines of one row, whose quotes must be well-formed.
 func (c *cellReader) split(row []csvLine) {
 	c.cells, c.lineOf = c.cells[:0], c.lineOf[:0]
 	at := 0
@@ -197,9 +197,9 @@ func (c *cellReader) split(row []csvLine) {
 	}
 }
 
-// swallowed reports whether the lines of a quoted cell look like separate rows, which means that its quote was not
-// meant to open a cell. That is so if the row has another number of cells than the header, or if one of the lines
-// alone has that number.
+// swallowed reports whether the lines of a quoted cell look like separate rows, which means that the quote was not
+// meant to open a cell. That is so if the whole row has another number of cells than the header, or if one of the lines
+// alone has the number of the header.
 func (c *cellReader) swallowed(lines []csvLine) bool {
 	if c.width == 0 {
 		return false
@@ -215,7 +215,7 @@ func (c *cellReader) swallowed(lines []csvLine) bool {
 	return false
 }
 
-// count returns the number of cells of a line whose quotes are good.
+// count returns the number of cells of a line whose quotes are well-formed.
 func (c *cellReader) count(line []byte) int {
 	n, quoted := 1, false
 	for _, b := range line {

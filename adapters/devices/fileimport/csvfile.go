@@ -52,7 +52,7 @@ const (
 	// mostRows is the largest number of rows of a CSV file, and mostRowBytes the largest size of a row.
 	mostRows     = 1_000_000
 	mostRowBytes = 1 << 20
-	// mostRemarks is the largest number of notes about unreadable cells and rows.
+	// mostRemarks is the largest number of notes about unreadable cells and rows of one file.
 	mostRemarks = 100
 )
 
@@ -70,7 +70,7 @@ func csvFileOf(head []byte, name string) *csvFile {
 	return nil
 }
 
-// headerIn returns the position of the file's header in head.
+// headerIn returns the byte position of the file's header in head. ok is false if head does not contain the header.
 func (f *csvFile) headerIn(head []byte) (at int, ok bool) {
 	at = separatorLine(head)
 	for range f.preamble + 1 {
@@ -137,8 +137,8 @@ func matchesName(pattern, name string) bool {
 
 var copyNumber = regexp.MustCompile(`(?: ?\(\d+\)| copy(?: \d+)?)(\.[A-Za-z]+)$`)
 
-// columnsOf returns the last position and the number of occurrences of each column. Names are English, after
-// [foldColumn].
+// columnsOf returns the index of the last occurrence of each column in a header, and the number of its occurrences.
+// Both maps have the English column names, after [foldColumn], as keys.
 func (f *csvFile) columnsOf(header []string) (at, seen map[string]int) {
 	at, seen = map[string]int{}, map[string]int{}
 	for i, name := range header {
@@ -204,7 +204,7 @@ type rows struct {
 	csv        *cellReader
 	format     Format
 	columns    map[string]int
-	found      map[string]int // positions of the requested columns
+	found      map[string]int // indexes of the requested columns; -1: the file lacks the column
 	count      int
 	remarks    remarks
 	cells      []string
@@ -236,7 +236,8 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 	return v, nil
 }
 
-// importCSV reads the rows of a file and sends their data to the sink.
+// importCSV reads the rows of a file and sends their data to the sink. head holds the bytes already read from r. beside
+// opens files in and below the folder of the file; it may be nil.
 func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener) error {
 	if f.local && !out.opts.zoned {
 		return &FileError{Format: f.format, Line: 1, Msg: "the times of the file are local: Options.Zone must be the time zone of the person"}
@@ -261,7 +262,7 @@ func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener)
 	return f.read(v)
 }
 
-// next reads the next complete row. It returns false at the end.
+// next reads the next row that has as many cells as the header. It returns false at the end of the file.
 func (r *rows) next() (bool, error) {
 	for {
 		if err := r.out.ctx.Err(); err != nil {
@@ -289,7 +290,7 @@ func (r *rows) next() (bool, error) {
 	}
 }
 
-// each calls do for each complete row.
+// each calls do for each row that has as many cells as the header.
 func (r *rows) each(do func() error) error {
 	for {
 		if more, err := r.next(); err != nil || !more {
@@ -340,7 +341,7 @@ func (r *rows) remark(line int, what, expected string) {
 	r.remarks.add("line "+strconv.Itoa(line+r.before), what, expected)
 }
 
-// remarks counts unreadable values and notes the first of each kind.
+// remarks counts unreadable values in the report, and adds notes about the first ones.
 type remarks struct {
 	out *output
 	n   int
@@ -356,7 +357,8 @@ func (r *remarks) add(place, what, expected string) {
 	}
 }
 
-// timeOf reads a time as [readTime] does. It returns false and adds a remark if the time is malformed.
+// timeOf reads a time as [readTime] does. If the time is malformed, ok is false and a note gives expected as an
+// example.
 func timeOf(r *rows, column, expected string) (at time.Time, zoned, ok bool) {
 	at, zoned, ok = readTime(r.text(column))
 	if !ok || at.Year() < firstYear || at.Year() > lastYear {
@@ -366,8 +368,9 @@ func timeOf(r *rows, column, expected string) (at time.Time, zoned, ok bool) {
 	return at, zoned, true
 }
 
-// localInstant reads a time in Options.Zone. A time with an offset keeps its offset. A time that states only the
-// instant, such as one with Z, gets the offset of Options.Zone.
+// localInstant reads the time of a cell in Options.Zone. A time with an offset keeps its offset. A time that states
+// only the instant, such as one with Z, gets the offset of Options.Zone. localInstant returns false if the time is
+// malformed or lies in an hour that occurs twice or not at all.
 func localInstant(r *rows, column string) (time.Time, bool) {
 	clock, zoned, ok := timeOf(r, column, "2026-03-01 22:50:05")
 	if ok && zoned && clock.Location() == time.UTC {
@@ -384,7 +387,8 @@ func localInstant(r *rows, column string) (time.Time, bool) {
 	return at[0], true
 }
 
-// zonedInstant reads a time with an offset from UTC.
+// zonedInstant reads a time with an offset from UTC. It returns false, and adds a note, if the time is malformed or has
+// no offset.
 func zonedInstant(r *rows, column string) (time.Time, bool) {
 	const expected = "2026-03-01T22:50:05+01:00"
 	at, zoned, ok := timeOf(r, column, expected)
@@ -396,15 +400,15 @@ func zonedInstant(r *rows, column string) (time.Time, bool) {
 
 func (r *rows) leave(why string) { r.out.skip(why) }
 
-// value describes a column with a number.
+// value describes a column of numbers, and the field of T that such a number sets.
 type value[T any] struct {
 	column string
-	// least and most limit the values that are accepted as a measurement.
+	// A number outside of least to most is refused.
 	least, most float64
 	set         func(into *T, number float64)
 }
 
-// readValues reads the non-empty cells of the columns.
+// readValues reads the non-empty cells of the columns, and sets the fields of into.
 func readValues[T any](r *rows, columns []value[T], into *T) {
 	for i := range columns {
 		c := &columns[i]
@@ -447,7 +451,7 @@ func wordsOf(sport string) string {
 	return strings.Join(words, "_")
 }
 
-// batch collects samples and summaries of one source until there are enough for a call of the sink.
+// batch collects the samples and summaries of one source until one call of the sink is full (Options.BatchSize).
 type batch struct {
 	out       *output
 	source    healthdata.Source

@@ -36,8 +36,8 @@ func charsetOf(name string) encoding.Encoding {
 	return nil
 }
 
-// wideOf returns the encoding of a UTF-16 text; nil for other texts. It checks the byte order mark, or the zero bytes
-// of the first two characters.
+// wideOf returns the encoding of a UTF-16 text by its byte order mark or by the zero bytes in its first two characters.
+// It returns nil for any other text.
 func wideOf(head []byte) encoding.Encoding {
 	plain := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
 	switch {

@@ -17,7 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// importExport streams an Apple Health export to the sink. head holds the bytes already read from r.
+// importExport streams an Apple Health export to the sink. head holds the bytes already read from r. beside opens files
+// that the export refers to, such as workout routes; it may be nil.
 func importExport(out *output, r io.Reader, head []byte, beside opener) error {
 	r = io.MultiReader(bytes.NewReader(head), r)
 	if e := encodingOf(head); e != nil {
@@ -90,8 +91,8 @@ type record struct {
 	offset     int         // seconds east of UTC at the start
 	endOffset  int         // seconds east of UTC at the end
 	value      float64     // in the unit of kind
-	sent       float64     // as written, in unit
-	unit       string      // empty if it is that of kind
+	sent       float64     // value as written, in unit
+	unit       string      // unit of sent; empty if value and sent are in the same unit
 	sampleType string
 	sensor     string
 	stage      sleepStage
@@ -212,7 +213,8 @@ func (e *export) end() error {
 	return nil
 }
 
-// attr returns the value of an attribute, or nil. It is valid until the next call.
+// attr returns the value of an attribute of the current element, or nil. The bytes are valid until the next call of
+// attr or of the scanner.
 func (e *export) attr(name string) []byte {
 	for _, a := range e.sc.attrs {
 		if string(a.name) == name {
@@ -421,7 +423,7 @@ func (r *record) source() *origin {
 type bucketKey struct {
 	resource *healthdata.Resource
 	kind     healthdata.SourceType
-	app      string // of the origin; empty for none
+	app      string // bundle id of the recording app; empty if unknown
 	sport    string
 }
 
@@ -487,7 +489,8 @@ func (b *bucket) reserve(n int) {
 	b.offsets = make([]int, 0, more)
 }
 
-// stamp sets the time of a sample.
+// stamp sets the time of a sample. start and end are Unix seconds, offset is seconds east of UTC. end is ignored for a
+// resource of the shape Discrete.
 func (b *bucket) stamp(s *healthdata.Sample, kind healthdata.SampleShape, start, end int64, offset int) {
 	s.Timestamp = instant(start)
 	if kind != healthdata.Discrete {
@@ -508,7 +511,8 @@ func (e *export) put(b *bucket, s healthdata.Sample) error {
 	return nil
 }
 
-// flush stores the samples of a bucket, or of all buckets if too many samples are held.
+// flush sends the samples of the bucket full to the sink. It sends those of all buckets if full is nil or has fewer
+// than Options.BatchSize samples.
 func (e *export) flush(full *bucket) error {
 	all := full == nil || len(full.samples) < e.out.opts.BatchSize
 	for _, key := range sortedKeys(e.buckets) {
@@ -552,7 +556,7 @@ func (e *export) head(from *origin) healthdata.Head {
 	return healthdata.Head{Source: healthdata.Source{Provider: e.provider(), Type: from.kind, AppID: from.app}}
 }
 
-// finish sends the items that needed the whole export to the sink.
+// finish sends the remaining items to the sink: workouts, activity days, sleep, body measurements and samples.
 func (e *export) finish() error {
 	if err := e.flushWorkouts(); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// recordKind maps one record type of an export to a resource.
+// recordKind says how the records of one type of an export are imported.
 type recordKind struct {
 	// resource is the resource of the samples; nil if the type gives none.
 	resource *healthdata.Resource

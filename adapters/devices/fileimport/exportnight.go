@@ -220,7 +220,7 @@ func (e *export) finishBodies() error {
 	return e.out.summaries("body", items...)
 }
 
-// correlation is a group of records. A correlation of blood pressure becomes one sample.
+// correlation is a Correlation element, which groups records. A correlation of blood pressure becomes one sample.
 type correlation struct {
 	pressure            bool
 	systolic, diastolic *record

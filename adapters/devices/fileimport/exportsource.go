@@ -15,11 +15,12 @@ type origin struct {
 	kind healthdata.SourceType
 	// app is the bundle id of the source, or else the text of id. It is nil if the file does not say who recorded.
 	app *string
-	// id replaces the name of the source, because the name may contain that of a person.
+	// id is derived from the name of the source, and is stored in its place, because the name may contain that of a
+	// person.
 	id uuid.UUID
 }
 
-// origins caches the origin of a source name and device.
+// origins caches origins by the name and the device of their source.
 type origins map[string]*origin
 
 // mostOrigins is the largest number of cached origins, because the file chooses their number.
@@ -33,7 +34,8 @@ var originSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:fileimport")
 
 var bundleID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z0-9_-]+){2,}$`)
 
-// get returns the origin of a source. scratch is a buffer for the key; get returns it for the next call.
+// get returns the origin of a source name and device. scratch is a buffer for the cache key. get returns the buffer,
+// which may have grown, for the next call.
 func (o origins) get(name, device, scratch []byte) (*origin, []byte) {
 	// The text of a device begins with a memory address, which differs from record to record.
 	if _, after, found := bytes.Cut(device, []byte(", ")); found {

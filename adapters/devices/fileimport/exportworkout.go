@@ -55,8 +55,8 @@ func (e *export) startWorkout() error {
 	return nil
 }
 
-// quantity reads a number whose unit is in another attribute. It returns nil if the number is absent, unreadable or in
-// an unknown unit.
+// quantity reads the number in the attribute name, whose unit is in the attribute unitName, and converts it to the unit
+// to. It returns nil if the number is absent, unreadable or in an unknown unit.
 func (e *export) quantity(name, unitName, to string) *float64 {
 	raw := e.attr(name)
 	if raw == nil {
@@ -74,7 +74,7 @@ func (e *export) quantity(name, unitName, to string) *float64 {
 	return &converted
 }
 
-// workoutDetail reads an element inside a workout.
+// workoutDetail reads the current element, which is inside a workout. name is the name of the element.
 func (e *export) workoutDetail(name string) {
 	w := e.workout.w
 	switch name {
@@ -101,7 +101,7 @@ func (e *export) workoutDetail(name string) {
 	}
 }
 
-// statistics reads a total or a mean that newer exports write as an element.
+// statistics reads a WorkoutStatistics element, in which newer exports write a total or a mean of a workout.
 func (e *export) statistics(w *healthdata.Workout) {
 	kind := strings.TrimPrefix(string(e.attr("type")), "HKQuantityTypeIdentifier")
 	read := func(attribute, to string, into **float64) {
@@ -162,8 +162,8 @@ func (e *export) endWorkout() error {
 	return e.out.stream(w, stream)
 }
 
-// readRoute reads the track of a workout from the file that the export names. If the track is missing or malformed, the
-// workout has no stream.
+// readRoute reads the track of a workout from the file name, and sets totals of w that the export lacks. It returns
+// false if the track is missing or malformed.
 func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.WorkoutStream, bool) {
 	var none healthdata.WorkoutStream
 	f, err := e.beside(strings.TrimPrefix(path.Clean("/"+name), "/"))
@@ -198,7 +198,7 @@ func (e *export) flushWorkouts() error {
 	return e.out.summaries("workouts", items...)
 }
 
-// day reads an activity day. Its source is the health store, which merges several devices.
+// day reads one activity day. The source of the day is the health store, which merges several devices.
 func (e *export) day() error {
 	date, err := healthlab.ParseDate(string(e.attr("dateComponents")))
 	if err != nil {
@@ -230,8 +230,8 @@ func (e *export) flushDays() error {
 	return e.out.summaries("activity", items...)
 }
 
-// exportSports names the activity types of phone stores whose slug is not simply
-// their name in snake_case.
+// exportSports maps activity types of the phone's health store to sport slugs, for types whose slug is not their name
+// in snake_case.
 var exportSports = map[string]string{
 	"TraditionalStrengthTraining":   "strength_training",
 	"FunctionalStrengthTraining":    "functional_strength_training",

@@ -44,7 +44,7 @@ func fhirLines(head []byte) bool {
 	return false
 }
 
-// fhirResource holds the fields of all resources, and those that the first pass reads of observations.
+// fhirResource holds the fields that resources of all types have, and those that the first pass needs of Observations.
 type fhirResource struct {
 	ResourceType string
 	ID           string
@@ -53,7 +53,7 @@ type fhirResource struct {
 	Contained    []json.RawMessage
 	Meta         struct{ LastUpdated, VersionID, Source string }
 
-	number int // position of the observation in the file
+	number int // number of the Observation in the file, from 1
 }
 
 type fhirReference struct {
@@ -104,7 +104,7 @@ func importFHIR(out *output, r io.Reader, head []byte) error {
 	return f.finish()
 }
 
-// read visits every Observation, in the order of the file.
+// read calls visit for every Observation, in the order of the file.
 func (f *fhirReader) read(r io.Reader) error {
 	text := bufio.NewReaderSize(r, detectBytes)
 	if mark, _ := text.Peek(len(utf8BOM)); bytes.Equal(mark, utf8BOM) {
@@ -187,7 +187,8 @@ func (f *fhirReader) entry(place string, raw json.RawMessage) error {
 	return f.resource(place, e.Resource)
 }
 
-// resource visits an Observation or the Observations of a Bundle, and counts other resources by type.
+// resource calls visit for an Observation or for the Observations of a Bundle, and counts other resources by type.
+// place is the position of the resource in the file, as a text for notes.
 func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	head := itemOf[fhirResource](raw)
 	if head == nil || head.ResourceType == "" {
@@ -338,7 +339,7 @@ func same(was *string, is string) bool {
 	return *was == is
 }
 
-// containedAs returns the contained resource with an id; empty if there is none.
+// containedAs returns the JSON of the contained resource with an id; empty if there is none.
 func (r *fhirResource) containedAs(id string) string {
 	for _, raw := range r.Contained {
 		if c := itemOf[fhirResource](raw); c != nil && c.ID == id {

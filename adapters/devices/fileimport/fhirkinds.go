@@ -9,7 +9,8 @@ import (
 
 // fhirKind maps the codes of Observations to a resource.
 type fhirKind struct {
-	// resource is the timeseries. If it is nil, name is the measured quantity, and only values of whole days are read.
+	// resource is the timeseries in which values are stored. If it is nil, name is the measured quantity, and only values
+	// of whole days are stored.
 	resource *healthdata.Resource
 	name     string
 	unit     string
@@ -68,8 +69,8 @@ var fhirKinds = []fhirKind{
 	}},
 }
 
-// fhirByCode maps LOINC codes to kinds, and fhirByName the own codes of adapters/fhir. An Observation with only an
-// own code may also come from a laboratory.
+// fhirByCode maps LOINC codes to kinds. fhirByName maps the codes of the code system of adapters/fhir to kinds. An
+// Observation that has only a code of the latter may also come from a laboratory.
 var fhirByCode, fhirByName = indexFHIR(fhirKinds)
 
 func indexFHIR(kinds []fhirKind) (byCode, byName map[string]*fhirKind) {

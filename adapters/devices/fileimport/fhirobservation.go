@@ -77,7 +77,7 @@ type fhirImport struct {
 	days    map[fhirDay]*healthdata.Activity
 }
 
-// fhirIdentity identifies a measurement across Observations.
+// fhirIdentity holds what two Observations of the same measurement have in common.
 type fhirIdentity struct {
 	name       string
 	from       batchKey
@@ -106,12 +106,13 @@ type fhirItem struct {
 	from *origin
 }
 
-// fhirHolds lists the accepted states of Observations.
+// fhirHolds lists the values of Observation.status that are imported.
 var fhirHolds = []string{"final", "amended", "corrected"}
 
 var fhirStates = append([]string{"registered", "preliminary", "cancelled", "entered-in-error", "unknown"}, fhirHolds...)
 
-// take stores an Observation, or counts why it is left out.
+// take stores an Observation, or counts it with the reason for leaving it out. place is its position in the file, as a
+// text for notes.
 func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage) error {
 	o := itemOf[fhirObservation](raw)
 	switch {
@@ -201,7 +202,7 @@ func (f *fhirImport) origin(head *fhirResource, o *fhirObservation) *origin {
 type fhirTime struct {
 	day    healthlab.Date
 	at, to time.Time // to is zero for an instant
-	offset *int      // seconds east of UTC, if it is said
+	offset *int      // seconds east of UTC; nil if the Observation states no offset
 }
 
 // time reads the time of an Observation. why is the reason if it cannot be read.
@@ -321,8 +322,8 @@ const (
 	fhirNoUnit     = "in no unit, or in one that is not turned into that of the resource"
 )
 
-// number returns the number of a quantity with its unit, and the number in the unit of the kind. why is the reason
-// if there is none.
+// number returns the number of a quantity as sent with its unit, and the number converted to the unit of k. If there is
+// no usable number, why is the reason; otherwise why is empty.
 func (q *fhirQuantity) number(k *fhirKind) (sent float64, unit string, number float64, why string) {
 	if q == nil || q.Value == nil {
 		return 0, "", 0, fhirNoValue
@@ -382,7 +383,7 @@ var fhirStatistics = []string{"average", "median", "maximum", "minimum", "count"
 // longestInstant is the longest period that is treated as an instant, at its start.
 const longestInstant = 5 * time.Minute
 
-// method returns the code of the statistic of an Observation; empty if it is not a statistic.
+// method returns the code of the statistic, such as average, that Observation.method names; empty if it names none.
 func (o *fhirItem) method() string {
 	for _, code := range fhirStatistics {
 		if o.Method.has(code) {
@@ -450,7 +451,8 @@ func (o *fhirItem) sample(v *healthdata.Value, unit string) healthdata.Sample {
 	return healthdata.Sample{Timestamp: healthlab.At(o.when.at), TimezoneOffset: o.when.offset, Value: v, Unit: unit}
 }
 
-// hand stores a sample and its field of a body measurement. The number is in the unit of the kind.
+// hand adds a sample to the batch of its source. If k is also a field of body measurements, hand stores number, which
+// is in the unit of k, in that field.
 func (f *fhirImport) hand(o *fhirItem, k *fhirKind, s healthdata.Sample, number float64) error {
 	from := o.from
 	if k.from != "" {
@@ -509,7 +511,7 @@ func (f *fhirImport) pressure(o *fhirItem, p *fhirPressure) error {
 	return f.hand(o, k, s, 0)
 }
 
-// day stores the value of a whole day. The last value of a day counts.
+// day stores the value of a whole day, in the unit of k. Of several values for one day the last one is stored.
 func (f *fhirImport) day(o *fhirItem, k *fhirKind, v float64) {
 	key := fhirDay{keyOf(o.from), o.when.day}
 	if f.days[key] == nil {
@@ -519,7 +521,7 @@ func (f *fhirImport) day(o *fhirItem, k *fhirKind, v float64) {
 	k.day(f.days[key], v)
 }
 
-// sampled stores the numbers of sampled data. A value E means that nothing was measured.
+// sampled stores the numbers of a SampledData. The value E in the data means that nothing was measured.
 func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
 	_, unit, _, why := d.Origin.number(k)
 	switch {
@@ -575,7 +577,7 @@ func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
 	return nil
 }
 
-// finish sends the items that needed the whole file to the sink.
+// finish sends the remaining items to the sink: activity days, body measurements and samples.
 func (f *fhirImport) finish() error {
 	var days []healthdata.Summary
 	for _, key := range slices.SortedFunc(maps.Keys(f.days), func(a, b fhirDay) int {

@@ -21,23 +21,25 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Sink receives the content of a file, in calls with at most [Options.BatchSize] items.
+// Sink receives the content of a file. Each call has at most [Options.BatchSize] items.
 //
-// Calls come one after another, from the goroutine that called Import: for a recording after all of it has been
-// read, for an export while it is read. The sink may keep and change what it gets. A source states the provider, the
-// type, and where they are known the app and the sport; items have no id, user or service time. If a call returns a
-// [*RefusedError], or a healthlab.InvalidError whose problems name items of the call ("data", index), only those
-// items are left out. Any other error stops the import and is returned wrapped, so that errors.Is works; the sink
-// keeps the items of earlier calls. Importing the same file again makes the same calls.
+// The methods are called one after another, in the goroutine that called Import. A recording is read completely before
+// the first call; an export is read while its items are sent. The sink may keep and change its arguments. A source
+// states the provider, the type and, if known, the app and the sport. Items have no id, user, CreatedAt or UpdatedAt.
+//
+// If a method returns a [*RefusedError], or a healthlab.InvalidError whose problems all have a path that begins with
+// "data" and the index of an item, only those items are left out. Any other error stops the import and is returned
+// wrapped, so that errors.Is works; items of earlier calls stay stored. Importing the same file again makes the same
+// calls.
 type Sink interface {
-	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A sleep cycle has the
-	// external id, the source and the start of its night.
+	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A SleepCycle has the
+	// ExternalID, the source and the start of the Sleep to which it belongs.
 	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
 	// Samples stores samples of one resource and one source in the order of the file. Units are those of the catalogue,
 	// values are finite, and intervals do not end before they start.
 	Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error
-	// Stream stores the recording of a workout. workout is a pointer that Summaries got before, so that an id set by
-	// the sink is present.
+	// Stream stores the recording of a workout. workout is a pointer that an earlier call of Summaries received, so an id
+	// that the sink has set there is present.
 	Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error
 }
 
@@ -53,16 +55,16 @@ type Options struct {
 	// Zone is the time zone of the person. It is required by exports without zones (Dexcom, LibreView, Withings) and by
 	// FHIR times without an offset. FIT files whose clock had only local time use it; their default is UTC.
 	Zone *time.Location
-	// DateOrder is the order of day and month in dates such as 03-04-2026, for files that do not show it: LibreView.
-	// Default: none; such a file is refused.
+	// DateOrder is the order of day and month in dates such as 03-04-2026. It is needed for LibreView files in which no
+	// date shows the order. Default: none; such a file is refused.
 	DateOrder DateOrder
-	// Aggregation is the interval of the totals of a file, for files that do not show it: Health Auto Export. Default:
-	// none; such totals are left out.
+	// Aggregation is the interval that each total of a Health Auto Export file covers, for files whose times do not show
+	// it. Default: none; such totals are left out.
 	Aggregation Aggregation
-	// ScaleUser selects the weighings of one user of a scale by the index in the file. Default nil: the weighings of
-	// all users; the report notes if there are several.
+	// ScaleUser selects the weighings of one user of a scale by the user index in the FIT file. Default nil: the weighings
+	// of all users are imported, and the report notes if there are several users.
 	ScaleUser *int
-	// BatchSize is the most items of one call of a sink. Default 5,000.
+	// BatchSize is the largest number of items in one call of a sink. Default 5,000.
 	BatchSize int
 	// MaxRecordingBytes is the largest unpacked FIT, GPX or TCX file, which is read into memory. Default 64 MiB.
 	// Exports have no limit, because they are streamed.
@@ -76,23 +78,23 @@ type Options struct {
 	// MaxArchiveBytes is the largest size of an archive, packed and unpacked, and of a database. Default 4 GiB. A
 	// database in an archive is copied to TempDir.
 	MaxArchiveBytes int64
-	// Database reads a SQLite database of size bytes, such as the export of Health Connect: healthconnect.Read. It
-	// gets these options with defaults set, except Provider and SourceType, for which it has its own defaults. It
+	// Database reads a SQLite database of size bytes, such as the export of Health Connect: healthconnect.Read. opts are
+	// these options with defaults set, except Provider and SourceType, for which the function has its own defaults. It
 	// must return ErrFormat for a database of another kind, which ImportDir skips, a FileError for a damaged one, and
-	// errors of the sink unchanged or wrapped. db is valid until it returns. Default: nil, and a database is an
-	// ErrFormat.
+	// errors of the sink unchanged or wrapped. db is valid until the function returns. Default nil: importing a database
+	// fails with ErrFormat.
 	Database func(ctx context.Context, db io.ReaderAt, size int64, sink Sink, opts *Options) (Report, error)
 
-	// Progress is called by ImportFile and ImportDir with the bytes read so far and the bytes of all files. It is
-	// called from the caller's goroutine. read grows with each call up to size. Default: none.
+	// Progress is called by ImportFile and ImportDir with the number of bytes read so far and the total size of the files,
+	// in the caller's goroutine. read grows with each call, up to size. Default: none.
 	Progress func(read, size int64)
 
-	span      *span         // progress of the file
+	span      *span         // part of the progress that this file covers; nil: none
 	inArchive bool          // the file is part of an archive
 	nested    bool          // the file may be an archive inside an archive
-	unpacked  uint64        // unpacked size of the archives around the file
-	zoned     bool          // the caller has set Zone
-	subjects  *fhirSubjects // the person of all files of the import
+	unpacked  uint64        // unpacked bytes of the archives that contain the file
+	zoned     bool          // the caller has set Zone; otherwise Zone is UTC
+	subjects  *fhirSubjects // the person of all FHIR files of the import
 }
 
 func (o *Options) orDefaults() Options {
@@ -129,9 +131,9 @@ type DateOrder string
 
 // Orders of day and month.
 const (
-	// DayFirst is 28-03-2026.
+	// DayFirst means dates such as 28-03-2026.
 	DayFirst DateOrder = "day_first"
-	// MonthFirst is 03-28-2026.
+	// MonthFirst means dates such as 03-28-2026.
 	MonthFirst DateOrder = "month_first"
 )
 
@@ -140,15 +142,15 @@ type Format string
 
 // Formats of files.
 const (
-	// FIT is a recording, a day's monitoring or a weighing in the FIT protocol.
+	// FIT is a file in the FIT protocol: a recording of a workout, monitoring of a day, or weighings.
 	FIT Format = "fit"
 	// GPX is a track, GPX 1.0 or 1.1.
 	GPX Format = "gpx"
 	// TCX is activities in Training Center XML, version 2.
 	TCX Format = "tcx"
-	// ZIP is an archive of such files.
+	// ZIP is an archive of files in the other formats.
 	ZIP Format = "zip"
-	// GZIP is a gzip file that cannot be unpacked. Otherwise the format is that of the recording inside.
+	// GZIP is a gzip file that cannot be unpacked. A gzip file that can be unpacked has the format of its content.
 	GZIP Format = "gzip"
 	// WHOOPExport is a CSV file of the export of a WHOOP account.
 	WHOOPExport Format = "whoop_export"
@@ -166,7 +168,7 @@ const (
 	GarminExport Format = "garmin_export"
 	// HealthAutoExport is the JSON of Health Auto Export, an app that exports a phone's health store.
 	HealthAutoExport Format = "health_auto_export"
-	// FHIR is Observations of FHIR R4 in JSON: one, a Bundle of them, or NDJSON.
+	// FHIR is FHIR R4 Observations in JSON: a single Observation, a Bundle, or NDJSON.
 	FHIR Format = "fhir"
 	// HealthExport is the export.xml of a phone's health store.
 	HealthExport Format = "health_export"
@@ -178,20 +180,20 @@ const (
 // unwraps to healthlab.Invalid.
 var ErrFormat = fmt.Errorf("%w: not a FIT, GPX, TCX, FHIR or health export file, a file of an account export, or an archive of such files", healthlab.Invalid)
 
-// FileError is the error of a file, with the place in the file. It unwraps to healthlab.Invalid. It contains nothing of
-// the file's content.
+// FileError is the error of an unreadable file, with the position in the file. It unwraps to healthlab.Invalid. It
+// contains nothing of the file's content.
 type FileError struct {
 	// Format is the detected format of the file.
 	Format Format
-	// Offset is the byte at which the trouble was noticed, from 0.
+	// Offset is the byte position at which the error was detected, from 0.
 	Offset int64
-	// Line is the line of a text file, from 1; 0 if it is unknown.
+	// Line is the line of a text file at which the error was detected, from 1; 0 if it is unknown.
 	Line int
 	// Msg describes the error.
 	Msg string
 }
 
-// Error returns the place and the description.
+// Error returns the format, the line if known, the offset and Msg.
 func (e *FileError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("%s file, line %d (byte %d): %s", e.Format, e.Line, e.Offset, e.Msg)
@@ -202,16 +204,16 @@ func (e *FileError) Error() string {
 // Unwrap returns healthlab.Invalid.
 func (e *FileError) Unwrap() error { return healthlab.Invalid }
 
-// sinkError marks an error of a sink, which is not the file's fault.
+// sinkError wraps an error of a sink, to tell it from an error of the file.
 type sinkError struct{ err error }
 
 func (e *sinkError) Error() string { return "hand over: " + e.err.Error() }
 func (e *sinkError) Unwrap() error { return e.err }
 
-// Import reads one file and passes its content to sink. It finds the format from the content. If nothing can be
-// read, it returns a [*FileError]; for a file of another kind an error that wraps [ErrFormat]. A part of a file that
-// cannot be read or cannot be true, and an item that the sink refuses, is counted in the report and is no error,
-// unless the sink refuses all items. Errors of the sink, of the reader and of ctx are returned wrapped.
+// Import reads one file and passes its content to sink. It detects the format from the content. If nothing can be read,
+// it returns a [*FileError]; if the format is unknown, an error that wraps [ErrFormat]. Parts of the file that are
+// unreadable or impossible, and items that the sink refuses, are counted in the report. They are an error only if the
+// sink refuses all items. Errors of the sink, of the reader and of ctx are returned wrapped.
 //
 // Each file of an archive is imported as ImportDir imports the files of a folder, and Report.Files has a report for
 // each. Nothing is imported from an archive that is malformed or too large when unpacked.
@@ -220,8 +222,8 @@ func Import(ctx context.Context, r io.Reader, sink Sink, opts *Options) (Report,
 	return importFrom(ctx, r, "", nil, sink, &o)
 }
 
-// ImportFile is [Import] for a file on disk. It also reads the routes that an export stores in separate files; they
-// become the streams of workouts.
+// ImportFile is [Import] for a file on disk. It also reads files in and below the folder of the file that an export
+// refers to, such as workout routes.
 func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Report, error) {
 	o := opts.orDefaults()
 	f, err := os.Open(name) //nolint:gosec // the caller says which file
@@ -243,14 +245,16 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 	return rep, err
 }
 
-// ImportDir imports the files of a folder and its subfolders, in the order of their names. Links are not followed.
-// Recordings in the folders workout-routes beside an export.xml and activities beside an activities.csv are not
-// imported on their own, but as part of that file. ImportDir returns a report for every file. If a file is
-// malformed, or the sink refuses its content as healthlab.Invalid, Report.Err has the reason and the import goes on.
-// Files of other formats are skipped, with an Err that wraps [ErrFormat]. Any other error of the sink, and the end
-// of ctx, stop the import.
+// ImportDir imports the files of a folder and its subfolders, in the order of their names. Symbolic links are not
+// followed. ImportDir returns a report for every file. If a file is malformed, or the sink refuses its content as
+// healthlab.Invalid, Report.Err has the reason and the import continues. Files of other formats are skipped, and their
+// Report.Err wraps [ErrFormat]. Any other error of the sink, and the end of ctx, stop the import.
 //
-// If no file could be imported, the error joins the reasons, or is healthlab.Invalid if there was nothing to import.
+// Recordings in a folder workout-routes next to an export.xml, and in a folder activities next to an activities.csv,
+// are imported as part of that file, not on their own.
+//
+// If no file could be imported, the error joins the errors of the files. If no file has a known format, it is
+// healthlab.Invalid.
 func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Report, error) {
 	o := opts.orDefaults()
 	root, err := os.OpenRoot(dir)
@@ -299,10 +303,11 @@ func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Rep
 	}
 }
 
-// routesFolder is the folder in which an export stores the tracks of its workouts. They are not workouts of their own.
+// routesFolder is the folder in which an export stores the tracks of its workouts. A track is not imported as a workout
+// of its own.
 const routesFolder = "workout-routes"
 
-// owners maps a folder of recordings to the file that refers to them.
+// owners maps the name of a folder of recordings to the file next to it that refers to these recordings.
 var owners = map[string]string{routesFolder: "export.xml", stravaFolder: stravaList}
 
 func owned(dir string, exists func(name string) bool) bool {
@@ -310,7 +315,8 @@ func owned(dir string, exists func(name string) bool) bool {
 	return owner != "" && exists(path.Join(path.Dir(dir), owner))
 }
 
-// filesOf lists the regular files of a tree with their sizes, except files that another file reads.
+// filesOf lists the paths and the sizes in bytes of the regular files of a tree. It leaves out recordings that belong
+// to another file (see owners).
 func filesOf(fsys fs.FS) (names []string, sizes []int64, _ error) {
 	exists := func(name string) bool {
 		_, err := fs.Stat(fsys, name)
@@ -365,7 +371,7 @@ func besideOf(root *os.Root, name string) opener {
 	}
 }
 
-// opener opens a file by its path relative to the folder of another file.
+// opener opens a file by its path relative to the folder of the file that is being imported.
 type opener func(name string) (io.ReadCloser, error)
 
 // importFrom imports r. name is the file name, if known. beside opens files that r refers to; nil if there are none.
@@ -378,7 +384,7 @@ func importFrom(ctx context.Context, r io.Reader, name string, beside opener, si
 	return importText(ctx, r, name, beside, sink, o)
 }
 
-// importText imports the content of r. Reading stops when ctx ends.
+// importText imports the content of r, after it has converted UTF-16 to UTF-8. The parameters are those of importFrom.
 func importText(ctx context.Context, r io.Reader, name string, beside opener, sink Sink, o *Options) (Report, error) {
 	var rep Report
 	head := make([]byte, detectBytes)
@@ -427,7 +433,8 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 	return rep, out.result(err)
 }
 
-// importJSON imports a file of a JSON format. It returns false and reads nothing if the format is unknown.
+// importJSON imports a file of a JSON format. head holds the bytes already read from r. If the format is unknown, known
+// is false and nothing is read from r.
 func importJSON(out *output, r io.Reader, head []byte, name string) (known bool, err error) {
 	bare := io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head, utf8BOM)), r)
 	fitbit, garmin := fitbitFileOf(head, name), garminFileOf(head)
@@ -502,13 +509,13 @@ func brokenGzip(err error) bool {
 	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, new(flate.CorruptInputError))
 }
 
-// cutReader ends at the place where a gzip file is broken, and keeps the error.
+// cutReader reads a gzip stream. At the first damaged byte it returns io.EOF, and stores the error in broken.
 type cutReader struct {
 	io.Reader
 	broken *error
 }
 
-// Read reads up to the break.
+// Read reads the next bytes before the damage.
 func (c *cutReader) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	if err != nil && err != io.EOF && brokenGzip(err) {
@@ -517,7 +524,7 @@ func (c *cutReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// importDatabase imports a SQLite database with Options.Database.
+// importDatabase imports a SQLite database with Options.Database. head holds the bytes already read from r.
 func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options) (Report, error) {
 	if o.Database == nil {
 		return Report{Format: SQLite}, fmt.Errorf("%w: a SQLite database is read only with Options.Database", ErrFormat)
@@ -548,7 +555,8 @@ func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o 
 	return rep, partial.out.result(err)
 }
 
-// partialSink is a sink that stores the accepted items of a call even if others are refused.
+// partialSink is the Sink that Options.Database gets. If the caller's sink refuses some items of a call, it stores the
+// others.
 type partialSink struct{ out output }
 
 // Summaries implements [Sink].

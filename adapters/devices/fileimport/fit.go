@@ -86,14 +86,14 @@ func fitFault(at int64, msg string) error {
 	return &FileError{Format: FIT, Offset: at, Msg: msg}
 }
 
-// brokenError is an error after which nothing can be read. Data before it is kept.
+// brokenError is an error after which nothing more can be decoded. The messages before the error are imported.
 type brokenError struct{ *FileError }
 
 // Unwrap returns the error.
 func (e *brokenError) Unwrap() error { return e.FileError }
 
-// part is the position of one of several chained FIT files. damage describes its damaged frame; empty if it is
-// intact.
+// part is the position of one of several chained FIT files. damage describes an error in the header, length or checksum
+// of that file; it is empty if the file is intact.
 type part struct {
 	from, to int
 	next     int // position of the following file, relative to from
@@ -101,7 +101,8 @@ type part struct {
 	damage   string
 }
 
-// content returns the bytes of the part, with a repaired header if the frame is damaged.
+// content returns the bytes of the part. If the part is damaged, they are a copy with the right length in the header
+// and with two zero bytes as checksum.
 func (p *part) content(data []byte) []byte {
 	if p.damage == "" {
 		return data[p.from:p.to]
@@ -114,12 +115,12 @@ func (p *part) content(data []byte) []byte {
 // mostChained is the largest number of chained files.
 const mostChained = 1000
 
-// splitFIT finds the chained files and checks their headers, lengths and checksums. The problem of a file is stored
-// in its part; notes describe bytes that belong to no file.
+// splitFIT finds the chained files, and checks their headers, lengths and checksums. An error of a file is stored in
+// part.damage. notes describe bytes that belong to no file.
 //
-// The checksum of a file covers its header. A header with its own checksum makes no difference, because data
-// followed by its own checksum has the checksum 0. Older headers of 12 bytes have no checksum, and the decoder
-// checks only the messages, so the checksum is computed here.
+// The checksum of a file covers its header. A header with its own checksum makes no difference, because data followed
+// by its own checksum has the checksum 0. Older headers of 12 bytes have no checksum, and the decoder checks only the
+// messages, so the checksum is computed here.
 func splitFIT(data []byte) (parts []part, notes []string, err error) {
 	for at := 0; at < len(data) || at == 0; {
 		b := data[at:]
@@ -141,7 +142,8 @@ func splitFIT(data []byte) (parts []part, notes []string, err error) {
 
 const badChecksum = "the checksum is wrong: the file is damaged, and values of it may be wrong"
 
-// frame reads the frame of the file at the start of b. The header must be complete.
+// frame returns the position of the FIT file at the start of b, relative to b, after checking its header, length and
+// checksum. The header must be complete.
 func frame(b []byte) part {
 	header := int(b[0])
 	size := int64(binary.LittleEndian.Uint32(b[4:8]))
@@ -264,7 +266,8 @@ func raw(f *proto.Field) (float64, bool) {
 	return 0, false
 }
 
-// scaled returns raw/scale - offset, as the FIT profile defines values; NaN without a valid value.
+// scaled returns raw/scale - offset for the field num, as the FIT profile defines values; NaN if the field has no valid
+// value.
 func scaled(m *proto.Message, num byte, scale, offset float64) float64 {
 	v, ok := field(m, num)
 	if !ok {

@@ -7,20 +7,20 @@ import (
 	"github.com/muktihari/fit/proto"
 )
 
-// beats collects the heart rates of hr messages, which a strap transmits after a swim. A message has a time and the
-// clock of the strap in 1/1024 s; later messages have only the low 12 bits of that clock.
+// beats collects the heart rates of hr messages, which a chest strap transmits after a swim. A message has a time and
+// the clock of the strap in 1/1024 s; later messages have only the low 12 bits of that clock.
 type beats struct {
 	anchored bool
-	second   float64 // time of anchor, in the clock of the file
-	anchor   uint32  // clock of the strap at second
+	second   float64 // timestamp of the file at which the strap's clock was anchor
+	anchor   uint32  // strap's clock at second, in 1/1024 s
 	last     uint32
-	sums     map[int64]beatSum // key: second
+	sums     map[int64]beatSum // key: timestamp of the file, in seconds
 }
 
 // beatSum is the sum and number of heart rates in one second.
 type beatSum struct{ sum, n float64 }
 
-// take reads a message, and returns its cost in points.
+// take reads an hr message. at is its timestamp, if timed. take returns the number of heart rates times costPoint.
 func (b *beats) take(m *proto.Message, at float64, timed bool) int {
 	var events []uint32
 	var rates []uint8
@@ -66,7 +66,7 @@ func (b *beats) take(m *proto.Message, at float64, timed bool) int {
 	return len(events) * costPoint
 }
 
-// unpack decodes 12-bit clocks, two in three bytes, that follow the last one.
+// unpack decodes clocks of 12 bits, two in three bytes. It adds the high bits, which follow from the last clock.
 func (b *beats) unpack(packed []byte) (out []uint32) {
 	clock := b.last
 	for i := 0; i+2 < len(packed); i += 3 {
@@ -78,7 +78,7 @@ func (b *beats) unpack(packed []byte) (out []uint32) {
 	return out
 }
 
-// add adds the heart rates of another file.
+// add adds the heart rates of another file, whose keys are seconds.
 func (b *beats) add(others map[int64]beatSum) {
 	if b.sums == nil {
 		b.sums = map[int64]beatSum{}
@@ -96,7 +96,7 @@ func bytesOf(v proto.Value) []byte {
 	return v.SliceUint8()
 }
 
-// into sets the heart rate of points without one, and adds points for seconds without any.
+// into sets the heart rate of points that lack one, and appends a point for each second without a point.
 func (b *beats) into(points []point) []point {
 	for i := range points {
 		s, ok := b.sums[points[i].micros]

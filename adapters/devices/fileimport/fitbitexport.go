@@ -15,7 +15,7 @@ import (
 // fitbitFile is a JSON file of a Fitbit export: a list of values with times in UTC. The file name says what is
 // measured.
 type fitbitFile struct {
-	name     string // pattern of the file name
+	name     string // pattern that the file name must match
 	resource string
 	// length is the length of the interval that a value covers; 0 for an instant.
 	length      time.Duration

@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// takeMonitoring reads a monitoring message. Its time may have only the low 16 bits; the previous message provides
-// the others.
+// takeMonitoring reads a monitoring message, and returns its cost in points. timed means that the message has a full
+// timestamp. Otherwise it may have the low 16 bits of one, and the previous message provides the high bits.
 func (f *fitFile) takeMonitoring(m *proto.Message, timed bool) int {
 	if low, ok := field(m, fieldnum.MonitoringTimestamp16); ok && !timed && f.anyClock {
 		now := uint32(f.clock)
@@ -156,7 +156,7 @@ func dayOf(days *[]*dayTotals, day healthlab.Date) *dayTotals {
 	return d
 }
 
-// add adds v to a total, unless said, the value that the device has reported, is NaN.
+// add adds v to total. It adds nothing if said, the reported value from which v is derived, is NaN.
 func (d *dayTotals) add(total *float64, v, said float64) {
 	if math.IsNaN(said) {
 		return
@@ -210,7 +210,7 @@ func (f *fitFile) handOverDays(out *output, days []*dayTotals, source healthdata
 	return out.summaries("activity", items...)
 }
 
-// takeWeighing reads a weight_scale message.
+// takeWeighing reads a weight_scale message. at is its timestamp, if timed; a message without one is ignored.
 func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 	if !timed {
 		return
@@ -245,8 +245,8 @@ func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
 	f.weighings = append(f.weighings, v)
 }
 
-// handOverWeighings passes weighings to the sink, as body measurements and as samples. A scale may have several
-// users.
+// handOverWeighings sends weighings to the sink, as body measurements and as samples. It notes if they belong to
+// several users of the scale.
 func (f *fitFile) handOverWeighings(out *output) error {
 	source := out.recordedBy(healthdata.SourceScale)
 	people := map[float64]bool{}
@@ -293,7 +293,8 @@ func (f *fitFile) handOverWeighings(out *output) error {
 	return out.samples("fat", source, fats)
 }
 
-// takeReading reads a message with a single value.
+// takeReading reads a message with a single value, and returns its cost in points; 0 if the message is ignored. at is
+// its timestamp, if timed.
 func (f *fitFile) takeReading(m *proto.Message, at float64, timed bool) int {
 	r := reading{at: at, other: nan}
 	switch m.Num {

@@ -29,12 +29,12 @@ const (
 type fitFile struct {
 	zone *time.Location
 
-	kind         float64 // of the file, NaN if it does not say
+	kind         float64 // type in the file_id message; NaN if absent
 	anyKind      bool
 	serial       float64
 	created      float64
 	sport, sub   float64
-	local        float64 // local time at the instant localAt
+	local        float64 // local timestamp at the UTC timestamp localAt
 	localAt      float64
 	anyLocal     bool
 	timeZone     float64 // seconds east of UTC in the device's settings
@@ -51,7 +51,7 @@ type fitFile struct {
 	weighings    []weighing
 	readings     []reading
 	beats        beats
-	loose        []point // heart rates that a strap recorded before or after the session
+	loose        []point // heart rates of a chest strap from before or after the session
 	between      int     // number of points between sessions
 	untimed      int     // number of records without a time
 	startless    int     // number of sessions without a start
@@ -82,8 +82,8 @@ func (f *fitFile) heartAlone() map[int64]beatSum {
 	return sums.sums
 }
 
-// joinStraps adds the heart rates of files without other data to the session of the file before, or else of the next
-// file.
+// joinStraps adds the heart rates of each file that contains nothing else to the nearest preceding file with a session,
+// or to the first file with a session if none precedes.
 func joinStraps(files []*fitFile) {
 	var session *fitFile
 	if i := slices.IndexFunc(files, func(f *fitFile) bool { return len(f.sessions) > 0 }); i >= 0 {
@@ -113,7 +113,7 @@ type monitored struct {
 	activity           float64
 	steps, distance    float64
 	calories           float64
-	wholeDay           bool // it holds the totals of a day
+	wholeDay           bool // the message holds the totals of a day
 	heart              float64
 	moderate, vigorous float64
 }
@@ -140,7 +140,7 @@ const (
 	costSession  = 500
 )
 
-// take reads a message and returns its cost.
+// take reads a message and returns its cost, as the number of points that need as much memory.
 func (f *fitFile) take(m *proto.Message) int {
 	at, timed := field(m, proto.FieldNumTimestamp)
 	if timed {
@@ -207,7 +207,7 @@ func (f *fitFile) takeFileID(m *proto.Message) {
 	f.created, _ = field(m, fieldnum.FileIdTimeCreated)
 }
 
-// takeSettings reads the offset of the device's clock, for files without a local time.
+// takeSettings reads the UTC offset of the device's clock, which is used for files without a local timestamp.
 func (f *fitFile) takeSettings(m *proto.Message) {
 	active, _ := field(m, fieldnum.DeviceSettingsActiveTimeZone)
 	for i := range m.Fields {
@@ -336,7 +336,8 @@ func (f *fitFile) leaveOutImpossible(out *output) {
 	f.readings = possibleItems(out, "reading with an impossible time", f.readings, func(r reading) bool { return bad(r.at) })
 }
 
-// leaveOutRepeated drops sessions that begin when another session of the same sport does. The longest one stays.
+// leaveOutRepeated drops repeated sessions: of the sessions with the same start and sport, only the longest one is
+// kept.
 func (f *fitFile) leaveOutRepeated(out *output) {
 	length := func(s fitSession) float64 {
 		if s.elapsed != s.elapsed {
@@ -387,9 +388,10 @@ func quarter(seconds float64) *int {
 // sessionSlack is the number of seconds by which a record may follow the end of its session.
 const sessionSlack = 2
 
-// divide assigns every point to the last session that began before it. Points of a recording without a session form
-// one. Points outside of all sessions, and heart rates of a strap outside of its session, are dropped. A session ends
-// at its stated end or at the start of the next one.
+// divide assigns every point to the last session that began at or before it, or to the first session. A session ends at
+// its stated end, or at the start of the next session if that is earlier. Points between two sessions are dropped and
+// counted. Heart rates of a chest strap from outside of a session go to loose. The points of a recording without a
+// session form one session.
 func (f *fitFile) divide() {
 	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
 	if len(f.sessions) == 0 {
@@ -436,7 +438,8 @@ func (f *fitFile) divide() {
 	}
 }
 
-// handOver sends the data of the file to the sink, and reports whether there was any.
+// handOver sends the data of the file to the sink, and reports whether the file has sessions, monitoring, weighings or
+// readings.
 func (f *fitFile) handOver(out *output) (bool, error) {
 	for name, n := range f.unused {
 		count(&out.rep.Skipped, name, n)
@@ -499,7 +502,8 @@ func (f *fitFile) copyOffset() *int {
 	return new(*f.offset)
 }
 
-// sample returns a sample at an instant, in Unix seconds, or of an interval that ends there.
+// sample returns a sample with the timestamp start, in Unix seconds. A sample of an interval resource covers start to
+// end.
 func (f *fitFile) sample(resource string, start, end float64, v *healthdata.Value) healthdata.Sample {
 	r := healthdata.ResourceBySlug(resource)
 	s := healthdata.Sample{

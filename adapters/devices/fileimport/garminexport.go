@@ -93,7 +93,8 @@ func importGarmin(out *output, f *garminFile, r io.Reader) error {
 	return f.read(g)
 }
 
-// garminEach calls do for each object of the list. It converts reading errors to errors of the file.
+// garminEach calls do for each object of the list in a file. what names such an object in notes, and place is what with
+// the number of the object. Reading errors become errors of the file.
 func garminEach[T any](g *garminReader, what string, do func(place string, v *T) error) error {
 	return g.result(g.list(func(n int) error {
 		var raw json.RawMessage
@@ -126,7 +127,8 @@ type garminDay struct {
 	WellnessStartTimeLocal   string
 }
 
-// days stores activity days, which the provider merges from several devices. The last version of a day counts.
+// days stores activity days, which the provider merges from several devices. Of several objects for one day the last
+// one is stored.
 func (g *garminReader) days() error {
 	b := newBatch(g.out, g.out.recordedBy(healthdata.SourceMultiple))
 	days := map[healthlab.Date]*healthdata.Activity{}
@@ -180,7 +182,7 @@ func offsetBetween(d time.Duration) *int {
 	return new(int(d / time.Second))
 }
 
-// date reads a day. It returns false and adds a note if the day is malformed.
+// date reads a day. If the day is malformed, it returns false and adds a note that begins with place.
 func (g *garminReader) date(place, text string) (healthlab.Date, bool) {
 	date, err := healthlab.ParseDate(text)
 	if err != nil || !g.out.inTime(date.At(time.UTC).UnixMicro()) {
@@ -259,7 +261,8 @@ func (g *garminReader) nights() error {
 	return b.flush()
 }
 
-// utc reads a time in UTC without an offset. It returns false and adds a note if the time is malformed.
+// utc reads a time in UTC without an offset. If the time is malformed, it returns false and adds a note that begins
+// with place and names field.
 func (g *garminReader) utc(place, field, text string) (time.Time, bool) {
 	t, _, ok := readTime(text)
 	if _, offset := t.Zone(); !ok || offset != 0 || !g.out.inTime(t.UnixMicro()) {
@@ -293,8 +296,8 @@ type garminActivity struct {
 	Parent          bool
 }
 
-// activities stores workouts. Their source is that of the recordings in the archive, so that a workout with a recording
-// counts once.
+// activities stores workouts. Their source is equal to that of the FIT files in the archive, so that a workout with a
+// FIT file counts once.
 func (g *garminReader) activities() error {
 	b := newBatch(g.out, g.out.recordedBy(healthdata.SourceUnknown))
 	seen := map[string]bool{}

@@ -91,7 +91,8 @@ func (g *gpxReader) start() error {
 	return nil
 }
 
-// startTrackPoint starts a point with its position.
+// startTrackPoint begins a point, and reads its position from the attributes of the current element. depth is the
+// nesting depth of the element.
 func (g *gpxReader) startTrackPoint(depth int) error {
 	if err := g.startPoint(depth); err != nil {
 		return err

@@ -47,10 +47,11 @@ func (l *valueLimit) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// errShape is the error of a value of an unexpected kind. Only this value is left out.
+// errShape is the error of a value of an unexpected JSON type. Only this value is left out.
 var errShape = errors.New("value of another JSON type than the format requires")
 
-// list calls do for each value of a list. A value that is not a list is skipped.
+// list calls do for each element of a list. n is the number of the element, from 1. do must read the element. A value
+// that is not a list is skipped.
 func (f *jsonFile) list(do func(n int) error) error {
 	f.limit.left = int(f.out.opts.MaxRecordingBytes)
 	t, err := f.dec.Token()
@@ -99,7 +100,7 @@ func (f *jsonFile) object(do func(key string) error) error {
 	return err
 }
 
-// over skips the rest of a value that began with t.
+// over skips the rest of a value whose first token was t.
 func (f *jsonFile) over(t json.Token) error {
 	for depth := 0; ; {
 		switch t {
@@ -118,7 +119,7 @@ func (f *jsonFile) over(t json.Token) error {
 	}
 }
 
-// value decodes the next value. It returns errShape for a value of another kind.
+// value decodes the next value. It returns errShape for a value of another JSON type than into needs.
 func (f *jsonFile) value(into any) error {
 	err := f.dec.Decode(into)
 	if errors.As(err, new(*json.UnmarshalTypeError)) {
@@ -135,8 +136,8 @@ func (f *jsonFile) skip() error {
 	return f.dec.Decode(&any)
 }
 
-// result converts a reading error, and adds notes about text that was left out because it is not JSON. Data before
-// the error is kept.
+// result returns the error of an import whose reading ended with err. If the JSON is broken, but some values were read,
+// result returns nil and adds a note.
 func (f *jsonFile) result(err error) error {
 	var syntax *json.SyntaxError
 	broken := errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errLongRow)
@@ -159,8 +160,8 @@ func (f *jsonFile) result(err error) error {
 	return nil
 }
 
-// itemOf decodes one item of a list; nil if it is of another kind. It accepts a number in quotes as a number, and a
-// number in place of a text (Unix time) as its digits.
+// itemOf decodes one element of a list; nil if its JSON type is not that of T. It accepts a number in quotes as a
+// number, and a number in place of a text (Unix time) as its digits.
 func itemOf[T any](raw json.RawMessage) *T {
 	for range mostMistyped {
 		var v T
@@ -180,7 +181,7 @@ func itemOf[T any](raw json.RawMessage) *T {
 	return nil
 }
 
-// mostMistyped is the largest number of values of another type in one item.
+// mostMistyped is the largest number of values of an unexpected JSON type that itemOf converts in one element.
 const mostMistyped = 32
 
 // retyped returns an object in which the value at a path is converted to the expected kind. It returns false if the

@@ -39,13 +39,13 @@ const (
 	wantValue jsonWant = iota
 	wantKey
 	wantColon
-	wantEnd // a comma or bracket
+	wantEnd // expects a comma or a closing bracket
 )
 
 // errNoJSON is the error of a token that is not JSON.
 var errNoJSON = errors.New("no JSON")
 
-// mostMended is the largest item, in bytes, that can be left out.
+// mostMended is the size, in bytes, of the largest broken item that can be left out.
 const mostMended = 1 << 20
 
 func newJSONMender(r io.Reader) *jsonMender { return &jsonMender{r: bufio.NewReader(r), depth: -1} }
@@ -106,7 +106,7 @@ func (m *jsonMender) begin() {
 	}
 }
 
-// ended records the end of a value.
+// ended records that a value is complete.
 func (m *jsonMender) ended() {
 	if m.want = wantEnd; len(m.open) == 0 {
 		m.write('\n')

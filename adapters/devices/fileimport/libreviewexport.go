@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// libreViewReadings reads the glucose data of a LibreView account: sensor and strip readings and entries of a person.
-// One or two lines precede the header. Times are local.
+// libreViewReadings reads the glucose data of a LibreView account: sensor and strip readings and entries that a person
+// typed. One or two lines precede the header. Times have no zone.
 var libreViewReadings = csvFile{
 	format: LibreViewExport, name: "*_glucose_*.csv", read: readLibreView, local: true, preamble: 3, dateOf: libreTime,
 	keys: []string{"Serial Number", libreTime, libreType},
@@ -145,7 +145,8 @@ func readLibreView(r *rows) error {
 	return nil
 }
 
-// libreUnits returns an error unless the header has the sensor glucose in one of the two units.
+// libreUnits returns an error unless the header has exactly one of the columns for sensor glucose in mg/dL and in
+// mmol/L.
 func libreUnits(r *rows) error {
 	_, mgdl := r.columns[foldColumn("Historic Glucose mg/dL")]
 	_, mmoll := r.columns[foldColumn("Historic Glucose mmol/L")]
@@ -155,7 +156,8 @@ func libreUnits(r *rows) error {
 	return nil
 }
 
-// libreInstant reads the time of a row, in Options.Zone.
+// libreInstant reads the time of a row, in Options.Zone. It returns false if the time is malformed, out of range, or in
+// an hour that occurs twice or not at all.
 func libreInstant(r *rows) (time.Time, bool) {
 	clock, ok := clockOf(r.text(libreTime), r.monthFirst)
 	if !ok {
@@ -177,7 +179,8 @@ func libreInstant(r *rows) (time.Time, bool) {
 // digitDate matches a time with a date of digits that ends with the year, of four or two digits.
 var digitDate = regexp.MustCompile(`^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d{2})[ T,]+(.*)$`)
 
-// clockOf reads a date and time as UTC. A date that starts with the year has a fixed order.
+// clockOf reads a date and time without an offset as if it were UTC. monthFirst is the order of a date such as
+// 03-04-2026; a date that starts with the year is read without it.
 func clockOf(text string, monthFirst bool) (time.Time, bool) {
 	if parts := digitDate.FindStringSubmatch(plainText(text)); parts != nil {
 		day, month, year := parts[1], parts[2], parts[3]
@@ -193,7 +196,8 @@ func clockOf(text string, monthFirst bool) (time.Time, bool) {
 	return t, ok && !zoned
 }
 
-// plainMajority is how many times more dates must prove one order of day and month than the other.
+// plainMajority is the factor by which the dates that prove one order of day and month must outnumber those that prove
+// the other.
 const plainMajority = 10
 
 // monthsFirst reports whether the dates of a file have the month before the day. A date that is valid in only one

@@ -7,11 +7,12 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Output stores the items that a reader of [Options.Database] finds, and counts them in a report. An item that the sink
-// refuses is left out alone. Not safe for concurrent use.
+// Output stores the items that an implementation of [Options.Database] finds, and counts them in a report. If the sink
+// refuses some items, it stores the others. Not safe for concurrent use.
 type Output struct{ output output }
 
-// NewOutput returns an Output that sends items to sink and counts in rep. opts are the options passed to the reader.
+// NewOutput returns an Output that sends items to sink and counts them in rep. opts are the options that
+// [Options.Database] received.
 func NewOutput(ctx context.Context, sink Sink, rep *Report, opts *Options) *Output {
 	o := opts.orDefaults()
 	return &Output{output{ctx: ctx, sink: sink, rep: rep, opts: &o}}
@@ -28,12 +29,12 @@ func (o *Output) Samples(resource string, source healthdata.Source, samples []he
 	return o.output.samples(resource, source, samples)
 }
 
-// Ahead reports whether a time is more than 24 hours in the future and so cannot be true.
+// Ahead reports whether t is more than 24 hours in the future. Such data must be left out.
 func (o *Output) Ahead(t healthlab.Time) bool { return t.After(o.output.opts.Now().Add(mostAhead)) }
 
-// Skip counts a part of the file that is not imported.
+// Skip counts one part of the file that is not imported, in Report.Skipped under the name what.
 func (o *Output) Skip(what string) { o.output.skip(what) }
 
-// Result returns the error to be returned from an import that ended with err. If err is nil and the sink refused
-// every item, it is the sink's first reason.
+// Result returns the error that [Options.Database] must return if reading ended with err. If err is nil and the sink
+// refused every item, that is the first error of the sink.
 func (o *Output) Result(err error) error { return o.output.result(err) }

@@ -72,7 +72,7 @@ type appMetric struct {
 	body   bodyPart
 }
 
-// appMetrics maps metric names of the app to resources. Other metrics are counted.
+// appMetrics maps metric names of the app to resources. Values of other metrics are left out and counted.
 var appMetrics = map[string]appMetric{
 	"heart_rate":                       {resource: "heartrate"},
 	"heart_rate_variability":           {resource: "hrv_sdnn"},
@@ -144,7 +144,7 @@ func importPhoneApp(out *output, r io.Reader) error {
 	return a.store.finishBodies()
 }
 
-// part reads one of the lists of the file.
+// part reads the list under a key of the file. Lists other than metrics and workouts are skipped and counted.
 func (a *phoneApp) part(key string) error {
 	switch key {
 	case "metrics":
@@ -158,7 +158,8 @@ func (a *phoneApp) part(key string) error {
 	})
 }
 
-// origin returns the source with a name. The app joins the names of several devices with a bar.
+// origin returns the source for a source name of the app. The app joins the names of several devices with a vertical
+// bar.
 func (a *phoneApp) origin(name string) *origin {
 	var from *origin
 	from, a.store.key = a.store.origins.get([]byte(name), nil, a.store.key)
@@ -180,7 +181,7 @@ type appItem struct {
 	at time.Time
 }
 
-// metric reads one metric.
+// metric reads the n-th metric of the file, from 1.
 func (a *phoneApp) metric(n int) error {
 	var m struct {
 		Name, Units string
@@ -235,7 +236,8 @@ func (a *phoneApp) metric(n int) error {
 	return nil
 }
 
-// time reads a time with its offset. It returns false and adds a note if the time is malformed.
+// time reads a time with its offset. If the time is malformed, it returns false and adds a note that begins with place
+// and names field.
 func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
 	at, zoned, ok := readTime(text)
 	if !ok || !zoned || !a.out.inTime(at.UnixMicro()) {
@@ -250,9 +252,10 @@ func secondOfDay(t time.Time) int {
 	return 3600*h + 60*m + s
 }
 
-// lengthOf returns the length of the intervals whose totals a metric holds; 0 for values of an instant. The file
-// does not state it. It is derived from the times of the values: if more than half of them are full days, hours or
-// minutes. If they do not decide, Options.Aggregation does; if that is not set either, lengthOf returns false.
+// lengthOf returns the length of the interval that each value of a metric covers; 0 for values of an instant. The file
+// does not state the length: lengthOf derives it from the times of the items (whether most of them are full days, hours
+// or minutes) and else takes Options.Aggregation. It returns false if the length is unknown, or if the values are means
+// of intervals where an instant is required.
 func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
 	times := make([]time.Time, len(items))
 	spread := false // some heart rate has a minimum and a maximum that differ
@@ -305,7 +308,8 @@ func successiveDays(times []time.Time) bool {
 	return false
 }
 
-// sample stores a value of a metric, converted from the unit of the app.
+// sample stores one value of the metric name, converted from units. length is the interval that the value covers; 0 for
+// an instant.
 func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, length time.Duration) error {
 	resource := healthdata.ResourceBySlug(kind.resource)
 	s := sampleAt(item.at, nil)
@@ -375,16 +379,16 @@ func appUnit(v float64, units string, to *healthdata.Resource) (float64, bool) {
 	return inUnit(v, []byte(units), to.Unit)
 }
 
-// appNight is a night, or one interval of a night; the app writes either.
+// appNight is a night or one interval of a night. The app writes a file with one of these two forms.
 type appNight struct {
-	StartDate, EndDate, Value string // of an interval
+	StartDate, EndDate, Value string // set for an interval only
 
 	SleepStart, SleepEnd, InBedStart, InBedEnd        string
 	TotalSleep, Asleep, Core, Deep, REM, Awake, InBed *float64
 	Source, SleepSource                               string
 }
 
-// appStages maps the app's words to stages of sleep.
+// appStages maps the app's names of sleep stages to stages.
 var appStages = map[string]sleepStage{
 	"in bed": stageInBed, "inbed": stageInBed,
 	"asleep": sleepStage(healthdata.SleepStageMissing), "unspecified": sleepStage(healthdata.SleepStageMissing),
@@ -392,7 +396,7 @@ var appStages = map[string]sleepStage{
 	"rem": sleepStage(healthdata.SleepStageREM), "awake": sleepStage(healthdata.SleepStageAwake),
 }
 
-// nights stores nights. Intervals are joined at the end of the file.
+// nights stores nights, and collects intervals, which are joined to nights at the end of the file.
 func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 	for i, raw := range data {
 		place := fmt.Sprintf("sleep_analysis, item %d", i+1)
@@ -414,7 +418,8 @@ func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 	return nil
 }
 
-// stretch collects one interval of a sleep stage.
+// stretch collects one interval of a sleep stage. place is the position of the interval in the file, as a text for
+// notes.
 func (a *phoneApp) stretch(place string, v *appNight) error {
 	stage, known := appStages[strings.ToLower(v.Value)]
 	if !known {
@@ -441,7 +446,7 @@ func (a *phoneApp) stretch(place string, v *appNight) error {
 	return nil
 }
 
-// night stores a night with its sums. Stages that are all 0 were not measured.
+// night stores a night with the sums of its stages. Sums that are all 0 are left out, because they were not measured.
 func (a *phoneApp) night(place, units string, v *appNight) error {
 	from, to := v.SleepStart, v.SleepEnd
 	if from == "" || to == "" {

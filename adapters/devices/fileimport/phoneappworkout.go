@@ -41,13 +41,13 @@ type appWorkout struct {
 	Route, HeartRateData []json.RawMessage
 }
 
-// appSports maps names of sports that differ between the app and the health store.
+// appSports maps the sport names of the app that differ from those of the phone's health store to sport slugs.
 var appSports = map[string]string{
 	"OutdoorRun": "running", "IndoorRun": "running", "OutdoorWalk": "walking", "IndoorWalk": "walking", "OutdoorCycle": "cycling", "IndoorCycle": "cycling",
 	"OutdoorCycling": "cycling", "IndoorCycling": "cycling", "PoolSwim": "swimming", "OpenWaterSwim": "swimming",
 }
 
-// workout stores a workout with the stream of its route and heart rates.
+// workout stores the n-th workout of the file, from 1, with the stream of its route and heart rates.
 func (a *phoneApp) workout(n int) error {
 	place := fmt.Sprintf("workout %d", n)
 	var raw json.RawMessage
@@ -117,7 +117,8 @@ func (a *phoneApp) workout(n int) error {
 	return a.out.stream(w, rec.stream())
 }
 
-// total returns a quantity converted to a unit. It returns nil if the quantity is absent, zero or in an unknown unit.
+// total returns q converted to the unit to. It returns nil if the quantity is absent, zero or in an unknown unit. what
+// names the quantity in the report.
 func (a *phoneApp) total(what string, q *appQuantity, to string) *float64 {
 	if q == nil || q.Qty == nil || *q.Qty == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 const (
 	// untimed is the time of a point without a readable time.
 	untimed = math.MinInt64
-	// mostAhead is how far in the future a time may be.
+	// mostAhead is the longest time by which a timestamp may be in the future.
 	mostAhead = 24 * time.Hour
 	// maxWorkoutSeconds is the longest accepted duration of a workout.
 	maxWorkoutSeconds = 7 * 24 * 3600
@@ -26,8 +26,8 @@ func (o *output) inTime(micros int64) bool {
 	return micros >= firstInstant && micros <= o.opts.Now().Add(mostAhead).UnixMicro()
 }
 
-// possible returns the points of a recording that can be true, in the order of time. It leaves out a point without a
-// possible time; of other points it removes only the impossible values. The report counts both.
+// possible returns the plausible points of a recording, sorted by time. It drops a point whose time is missing or
+// implausible. From other points it removes only the implausible values. The report counts both.
 func (o *output) possible(points []point) []point {
 	drop := func(why string, bad func(*point) bool) {
 		kept := points[:0]
@@ -96,7 +96,7 @@ type measured struct {
 // value.
 const mostByte = 254
 
-// measurements returns the values of points, with the bounds of the catalogue.
+// measurements describes the values of a point, with the bounds of the catalogue.
 func measurements() []measured {
 	workout := healthdata.ResourceBySlug("workouts").PartBounds()
 	bounds := func(slug string) healthdata.Bounds {
@@ -174,7 +174,7 @@ func (o *output) leaveOut(what string, n int) {
 	}
 }
 
-// leaveOutAt counts a part that is left out and notes its place.
+// leaveOutAt counts a part of the file that is left out as what, and adds a note with its position place.
 func (o *output) leaveOutAt(place, what string) {
 	o.leaveOut(what, 1)
 	if o.places++; o.places <= mostRemarks {

@@ -31,7 +31,8 @@ func spanOf(o *Options, size int64) *span {
 	return &span{of: &progress{tell: o.Progress, size: size}, length: size, size: size}
 }
 
-// part returns the span of a file that covers length of the whole bytes of s, after the first offset bytes.
+// part returns the span of one of the files that s consists of. offset, length and whole are packed sizes in bytes: of
+// the files before this one, of this file, and of all files. size is the unpacked size of this file.
 func (s *span) part(offset, length, whole, size int64) *span {
 	if s == nil || whole <= 0 {
 		return nil
@@ -55,7 +56,7 @@ func (s *span) end() {
 	}
 }
 
-// spanReaderAt is a file that is read at any place, mostly once each.
+// spanReaderAt is a file with random access that counts every byte read as progress, as if each byte were read once.
 type spanReaderAt struct {
 	io.ReaderAt
 	span *span

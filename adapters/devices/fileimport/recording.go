@@ -13,14 +13,14 @@ import (
 
 // point holds the measurements of one instant of a recording. NaN means not measured.
 type point struct {
-	micros                 int64 // Unix time
+	micros                 int64 // Unix time in microseconds
 	lat, lng               float64
 	alt, dist, speed       float64 // m, m since the start, m/s
 	heart, cadence, breath float64 // per minute; cadence in the unit of the device
 	power, temp, resist    float64
-	// gap means that the recording was paused before this point.
+	// gap means that the recording was paused between the previous point and this one.
 	gap bool
-	// strap means that the point is a heart rate remembered by a strap. It may lie outside of the session.
+	// strap means that the point is a heart rate that a chest strap has stored. It may lie outside of the session.
 	strap bool
 }
 
@@ -290,7 +290,8 @@ func columnOf(points []point, of func(*point) float64) []*float64 {
 	return out
 }
 
-// samples stores one sample for every point with the value.
+// samples stores one sample of resource for every point for which of returns a number. offset is seconds east of UTC;
+// nil if unknown.
 func (r *recording) samples(o *output, resource string, source healthdata.Source, offset *int, of func(*point) float64) error {
 	unit := healthdata.ResourceBySlug(resource).Unit
 	var batch []healthdata.Sample

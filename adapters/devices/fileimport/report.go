@@ -32,12 +32,12 @@ type Report struct {
 	Refused map[string]int
 	// Notes are messages for the person who imports.
 	Notes []string
-	// Files are the reports of the files of an archive, by name. The counts above are their sums.
+	// Files are the reports of the files of an archive, sorted by name. The counts of the archive are their sums.
 	Files []Report
-	// Err is the reason why a file was not imported; see [ImportDir]. Nil if it was.
+	// Err is the reason why [ImportDir] did not import the file; nil if it did.
 	Err error
 
-	unpacked uint64 // bytes that an archive unpacks to
+	unpacked uint64 // unpacked size of an archive, in bytes
 }
 
 // String writes the report as a few lines of text.
@@ -75,7 +75,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// add adds the counts of one file of an archive.
+// add adds the counts of the report of one file of an archive.
 func (r *Report) add(one *Report) {
 	for _, c := range []struct{ into, from *map[string]int }{{&r.Summaries, &one.Summaries}, {&r.Samples, &one.Samples}, {&r.Skipped, &one.Skipped}, {&r.Refused, &one.Refused}} {
 		for name, n := range *c.from {
@@ -99,7 +99,7 @@ type output struct {
 	opts *Options
 
 	places  int   // number of left-out parts whose place is noted
-	refused error // the first refusal of the sink
+	refused error // first error with which the sink refused an item
 }
 
 func count(m *map[string]int, name string, n int) {
@@ -204,7 +204,8 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%d items are refused
 // Unwrap returns healthlab.Invalid.
 func (e *RefusedError) Unwrap() error { return healthlab.Invalid }
 
-// Refusals returns the error of a sink whose service refused some items; nil if it stored all.
+// Refusals returns the error for a Sink whose service returned c and err: err, or else a [*RefusedError] if c contains
+// refused items, or nil.
 func Refusals(c healthdata.Counts, err error) error {
 	if err != nil || len(c.Refused) == 0 {
 		return err
@@ -212,8 +213,8 @@ func Refusals(c healthdata.Counts, err error) error {
 	return &RefusedError{Items: c.Refused, Count: c.RefusedCount}
 }
 
-// handOverItems sends items of one resource and source to the sink, and returns how many it stored. If the sink refuses
-// a whole call because of some items, the others are sent again without them.
+// handOverItems sends items of one resource and source to the sink by calling give, and returns how many the sink
+// stored. If the sink stores nothing because of some items, handOverItems sends the other items again.
 func handOverItems[T any](o *output, resource string, items []T, give func([]T) error) (int, error) {
 	for {
 		err := give(items)
@@ -247,7 +248,8 @@ func handOverItems[T any](o *output, resource string, items []T, give func([]T) 
 	}
 }
 
-// badItems returns the positions of the items that an error concerns; none if the error is about something else.
+// badItems returns the indexes of the items to which an error of the sink refers. n is the number of items in the call.
+// It returns none if any part of the error refers to something else.
 func (o *output) badItems(resource string, err error, n int) map[int]bool {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {

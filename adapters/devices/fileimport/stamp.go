@@ -198,7 +198,7 @@ type zones map[string]*time.Location
 // mostZones is the largest number of cached time zone names, because the file chooses them.
 const mostZones = 1000
 
-// get returns the time zone with a name, or nil.
+// get returns the time zone with an IANA name, or nil.
 func (z zones) get(name []byte) *time.Location {
 	if loc, ok := z[string(name)]; ok {
 		return loc

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// stravaActivities reads the activity list of a Strava export. It refers to the recordings, which are separate
+// stravaActivities reads the activity list of a Strava export. The list refers to the recordings, which are separate
 // files.
 var stravaActivities = csvFile{
 	format: StravaExport, name: stravaList, read: readStravaActivities,
@@ -50,7 +50,7 @@ var stravaElapsed = []value[float64]{{"Elapsed Time", 0, longestWorkout, func(v 
 // longestWorkout is the longest accepted workout, in seconds.
 const longestWorkout = 90 * 86400
 
-// stravaSports maps the types of activities to slugs where the slug is not the type without blanks and hyphens.
+// stravaSports maps activity types to sport slugs, for types whose slug is not the type without blanks and hyphens.
 var stravaSports = map[string]string{
 	"run": "running", "virtualrun": "running", "trailrun": "trail_running", "ride": "cycling", "virtualride": "indoor_cycling",
 	"mountainbikeride": "mountain_biking", "gravelride": "gravel_cycling", "ebikeride": "e_biking", "swim": "swimming", "walk": "walking",
@@ -145,8 +145,8 @@ func readStravaActivities(r *rows) error {
 	}
 }
 
-// stravaRecording reads the recording of an activity: its stream, and the route and offset of its workout. If the file
-// is missing or unreadable, it adds a remark and the stream is nil.
+// stravaRecording reads the recording of an activity from the file name. It returns the stream, and sets the route and
+// the UTC offset of w. If the file is missing or unreadable, it adds a note and returns a nil stream.
 func stravaRecording(r *rows, name string, w *healthdata.Workout) (*healthdata.WorkoutStream, error) {
 	if r.beside == nil {
 		r.leave("recording beside the file")

@@ -15,7 +15,7 @@ type activityTCX struct {
 	seconds, distance, calories float64
 	points                      []point
 	offset                      *int
-	id                          string // the start as written, which is the id of an activity
+	id                          string // start of the activity as written, which is its id in TCX
 }
 
 // importTCX stores every activity that has points or laps.
@@ -123,7 +123,7 @@ func (r *tcxReader) start() error {
 	return nil
 }
 
-// startLap reads when a lap begins.
+// startLap reads the start of a lap from the current element, and sets the start of the activity to the earliest one.
 func (r *tcxReader) startLap() {
 	a := r.current()
 	for _, at := range r.sc.attrs {
@@ -171,7 +171,8 @@ func (r *tcxReader) end(text string) error {
 	return nil
 }
 
-// total adds a total of a lap to the activity.
+// total adds a total of a lap to the activity. name and text are the name and the text of the element, and depth its
+// nesting depth.
 func (r *tcxReader) total(depth int, name, text string) {
 	a := r.current()
 	into := map[string]*float64{"TotalTimeSeconds": &a.seconds, "DistanceMeters": &a.distance, "Calories": &a.calories}[name]

@@ -12,7 +12,7 @@ import (
 type trackScanner struct {
 	out   *output
 	sc    *scanner
-	most  int // largest number of points of all workouts
+	most  int // largest number of points in the file
 	count int
 	pt    int // nesting depth of the current point; 0 outside
 	gap   bool
@@ -30,8 +30,8 @@ func newTrackScanner(out *output, data []byte, format Format) trackScanner {
 	return trackScanner{out: out, sc: newScanner(bytes.NewReader(utf8Of(data)), format), most: out.opts.MaxPoints}
 }
 
-// scan calls start at the beginning of each element, and end with its trimmed text at the end of each. When it calls
-// end, the element was removed from the stack. The text is empty unless wanted returns true.
+// scan calls start at the beginning and end at the end of each element. When it calls end, the element is no longer on
+// the stack. text is the trimmed text of the element; it is empty unless wanted returned true.
 func (t *trackScanner) scan(wanted func() bool, start func() error, end func(text string) error) error {
 	t.sc.told = t.leaveOut
 	t.sc.parents = map[string]string{"trk": " gpx ", "trkseg": " trk ", "trkpt": " trkseg ", "Activity": "", "Lap": " Activity ", "Track": " Lap ", "Trackpoint": " Track "}
@@ -57,7 +57,7 @@ func (t *trackScanner) scan(wanted func() bool, start func() error, end func(tex
 	}
 }
 
-// startPoint begins a point at a depth.
+// startPoint begins a point. depth is the nesting depth of its element.
 func (t *trackScanner) startPoint(depth int) error {
 	if t.count++; t.count > t.most {
 		return t.sc.here("more points than a recording may have")
@@ -67,8 +67,8 @@ func (t *trackScanner) startPoint(depth int) error {
 	return nil
 }
 
-// time reads a time in Unix microseconds, and stores its offset unless the time is in UTC. It returns untimed for an
-// unreadable time.
+// time reads a time and returns it in Unix microseconds. It stores the UTC offset, in seconds, in *offset unless the
+// offset is zero. It returns untimed for an unreadable time.
 func (t *trackScanner) time(text string, offset **int) int64 {
 	at, _, ok := readTime(text)
 	if !ok {
@@ -89,7 +89,7 @@ func (t *trackScanner) leaveOut(what string) {
 	t.out.leaveOutAt("line "+strconv.Itoa(t.sc.line()), what)
 }
 
-// number reads a number. It adds a note for an unreadable number and returns NaN.
+// number reads the number in text. For an unreadable number it adds a note with name, and returns NaN.
 func (t *trackScanner) number(name, text string) float64 {
 	v, ok := healthlab.ParseNumber(text)
 	if !ok {

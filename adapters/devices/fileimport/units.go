@@ -25,7 +25,7 @@ func inUnit(v float64, unit []byte, to string) (float64, bool) {
 	return healthdata.ConvertUnit(v, from, to)
 }
 
-// glucose is the resource glucose, the only one of exports in mmol/L.
+// glucose is the resource glucose, the only resource in mmol/L that exports contain.
 var glucose = healthdata.ResourceBySlug("glucose")
 
 // mgPerDecilitre is the unit of glucose in exports.

@@ -75,7 +75,7 @@ var whoopWorkoutColumns = []value[healthdata.Workout]{
 	{"Average HR (bpm)", 20, 300, func(w *healthdata.Workout, n float64) { w.AverageHR = roundedNumber(n) }},
 }
 
-// whoopTrackColumns lists the optional columns of workouts.
+// whoopTrackColumns lists the columns that the file of workouts may lack.
 var whoopTrackColumns = []value[healthdata.Workout]{
 	{"Distance (meters)", 0, 2_000_000, func(w *healthdata.Workout, n float64) { w.Distance = &n }},
 	{"Altitude gain (meters)", 0, 50_000, func(w *healthdata.Workout, n float64) { w.TotalElevationGain = &n }},
@@ -120,8 +120,8 @@ func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
 	return at[0], true
 }
 
-// whoopSpan reads the start and the end of a session. If one is missing or the end is before the start, it adds a
-// note and returns false.
+// whoopSpan reads the start and the end of a session from the columns from and to. If one is missing or the end is
+// before the start, it adds a note and returns false.
 func whoopSpan(r *rows, zone *time.Location, from, to string) (start, end time.Time, ok bool) {
 	start, ok1 := whoopTime(r, from, zone)
 	end, ok2 := whoopTime(r, to, zone)
@@ -193,7 +193,8 @@ func readWHOOPCycles(r *rows) error {
 	return b.flush()
 }
 
-// addWHOOPDay adds the activity of a cycle to its day. If a day has several cycles, the longest one counts.
+// addWHOOPDay adds the activity of a cycle to days, under the day of the cycle. If a day has several cycles, the
+// longest one is stored.
 func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, zone *time.Location) {
 	start, ok := whoopTime(r, cycleStart, zone)
 	if !ok || c.activity.CaloriesTotal == nil && c.heart == (healthdata.ActivityHeartRate{}) {
@@ -287,8 +288,8 @@ func readWHOOPSleeps(r *rows) error {
 	return b.flush()
 }
 
-// nightsBeside returns the starts of the nights in physiological_cycles.csv, if the import contains that file. Its
-// problems are reported when that file itself is imported.
+// nightsBeside returns the starts, as Unix seconds, of the nights in physiological_cycles.csv; nil if the import lacks
+// that file. It reports no problems of that file, because the import of that file does.
 func nightsBeside(r *rows) map[int64]bool {
 	if r.beside == nil {
 		return nil

@@ -158,7 +158,8 @@ func sampleAt(at time.Time, v *healthdata.Value) healthdata.Sample {
 	return healthdata.Sample{Timestamp: healthlab.At(at), TimezoneOffset: offsetOf(at), Value: v}
 }
 
-// numbersOf reads a list of numbers such as [60,60].
+// numbersOf reads a list of numbers such as [60,60] from a cell. It returns false, and adds a note, if the list is
+// malformed, empty, or has a number outside of least to most.
 func numbersOf(r *rows, column string, least, most float64) ([]*float64, bool) {
 	var list []*float64
 	err := json.Unmarshal([]byte(r.text(column)), &list)

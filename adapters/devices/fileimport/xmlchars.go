@@ -19,7 +19,7 @@ func reference(b []byte) int {
 	return n + 1
 }
 
-// referenced returns the character of a reference, without its & and ;, or -1.
+// referenced returns the character that an XML reference means, or -1. name is the reference without its & and ;.
 func referenced(name []byte) rune {
 	switch string(name) {
 	case "lt":
@@ -68,9 +68,9 @@ func localName[T string | []byte](name T) string {
 
 // Classes of bytes in a text.
 const (
-	plain  = iota // stands for itself
+	plain  = iota // a character that is not markup
 	markup        // < & > and quotes
-	multi         // part of a longer character
+	multi         // a byte of a multi-byte character
 	banned        // a control character
 )
 
@@ -114,8 +114,8 @@ func declared(b []byte, name string) string {
 	return string(value)
 }
 
-// documentType returns the length of the rest of a document type declaration: up to its >, or with an internal subset
-// up to the first ]> outside of comments and quotes. It does not parse the declarations inside.
+// documentType returns the length of the rest of a document type declaration. The declaration ends at its >, or with an
+// internal subset at the first ]> outside of comments and quotes. It does not parse the declarations inside.
 func documentType(b []byte) (int, error) {
 	subset := false
 	for i := 0; i < len(b); i++ {

@@ -32,17 +32,17 @@ type scanner struct {
 	rooted  bool // the root element has begun
 	started bool // the prolog has begun
 
-	// The element that next has returned last.
+	// The element of which next last returned the start or the end.
 	name    []byte
 	attrs   []attr
-	pending bool // the element was <x/>: next has yet to return its end
+	pending bool // the element was self-closing, and next has yet to return its end
 
-	bad bool // its tag is malformed, so it has no attributes
+	bad bool // the start tag is malformed, so attrs is empty
 
-	parents map[string]string // names of possible parents, between spaces, of elements that cannot nest
-	told    func(what string) // receives what is malformed; may be nil
-	dirty   bool              // characters of the tag were dropped
-	text    func([]byte)      // receives text, with references replaced; may be nil
+	parents map[string]string // element that cannot nest → names of its possible parents, between spaces
+	told    func(what string) // called with a description of each malformed part; may be nil
+	dirty   bool              // the start tag contains characters or references that must be dropped
+	text    func([]byte)      // called with the text between tags, references replaced; may be nil
 	scratch []byte
 }
 
@@ -70,7 +70,7 @@ func newScanner(r io.Reader, format Format) *scanner {
 // errMore means that a token is not completely in the buffer.
 var errMore = errors.New("more input needed")
 
-// fault reports a problem at a position of the buffer.
+// fault returns a FileError for the position at in the buffer.
 func (s *scanner) fault(at int, msg string) error {
 	at = min(at, s.end)
 	return &FileError{
@@ -166,8 +166,8 @@ func (s *scanner) reportMalformed(what string) {
 	}
 }
 
-// step reads one token. It returns 0 and no error for a token that is not a tag, and errMore, without moving, if the
-// token is incomplete.
+// step reads one token. It returns 0 and no error for a token that is not a tag. If the token is not completely in the
+// buffer, it consumes nothing and returns errMore.
 func (s *scanner) step() (int, error) {
 	if !s.started {
 		if s.end-s.pos < 5 && !s.eof {
@@ -257,7 +257,7 @@ func (s *scanner) chars(b []byte) error {
 // badCharacter is reported for dropped characters and references.
 const badCharacter = "character or reference that XML does not allow"
 
-// passRest skips the rest of the document, and returns errMore.
+// passRest skips the rest of the document. It returns errMore at the end of the file.
 func (s *scanner) passRest() error {
 	s.pos = s.end
 	for !s.eof {
@@ -471,7 +471,8 @@ func (s *scanner) quoted(b []byte, n int) (end int, refs bool, err error) {
 	return 0, false, errMore
 }
 
-// endTag reads an end tag. It closes all open elements inside, one per call. An end tag without a start tag is skipped.
+// endTag reads an end tag. Elements inside that have no end tag are ended first, one per call. An end tag without a
+// start tag is skipped.
 func (s *scanner) endTag(b []byte) (int, error) {
 	end := bytes.IndexByte(b, '>')
 	if end < 0 {
@@ -500,8 +501,9 @@ func (s *scanner) endTag(b []byte) (int, error) {
 	return endToken, nil
 }
 
-// unclosed reports whether the last open element must end before an element of that name begins. That is so if the
-// element itself is open, or if an element that may contain it is open, but is not the last one.
+// unclosed reports whether the innermost open element lacks its end tag, judging by a start tag of the given name. That
+// is so if an element of that name, which cannot nest, is open, or if a possible parent of it is open but not
+// innermost.
 func (s *scanner) unclosed(name []byte) bool {
 	parents, known := s.parents[string(name)]
 	if !known {
@@ -520,7 +522,7 @@ func (s *scanner) unclosed(name []byte) bool {
 	return false
 }
 
-// nameOf returns the name of an open element.
+// nameOf returns the name of the open element at depth i, from 0.
 func (s *scanner) nameOf(i int) []byte {
 	end := len(s.names)
 	if i+1 < len(s.opens) {
@@ -637,7 +639,7 @@ func (s *scanner) opaque(b []byte) bool {
 	return false
 }
 
-// clean appends the characters of b that XML allows.
+// clean appends those characters of b to out that XML allows.
 func clean(out, b []byte) []byte {
 	for i := 0; i < len(b); {
 		n := 1
@@ -661,7 +663,7 @@ func (s *scanner) value(a attr) []byte {
 	return s.expand(a.raw)
 }
 
-// expand replaces references, and drops undefined references and characters that XML does not allow.
+// expand returns b with references replaced. Undefined references and characters that XML does not allow are dropped.
 func (s *scanner) expand(b []byte) []byte {
 	out := s.scratch[:0]
 	for len(b) > 0 {

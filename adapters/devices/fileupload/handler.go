@@ -27,8 +27,8 @@ type Config struct {
 	API httpapi.Config
 	// Health stores the data of the files. Required.
 	Health *healthdata.Service
-	// MaxBytes is the largest file, in bytes, both compressed and decoded. Default API.MaxIngestBody, or 16 MiB without
-	// one.
+	// MaxBytes is the largest file, in bytes, both compressed and decoded. Default: API.MaxIngestBody, or 16 MiB if that
+	// is 0 too.
 	MaxBytes int64
 	// Now is the clock. Data more than 24 hours in the future is left out. Default time.Now.
 	Now func() time.Time
@@ -42,12 +42,13 @@ type Result struct {
 	New     int `json:"new"`
 	Changed int `json:"changed"`
 	Same    int `json:"same"`
-	// Summaries, Samples and Streams count the items in the file, by resource.
+	// Summaries and Samples count the stored items of the file by resource, new or not. Streams counts the stored
+	// recordings of workouts.
 	Summaries map[string]int `json:"summaries,omitempty"`
 	Samples   map[string]int `json:"samples,omitempty"`
 	Streams   int            `json:"workout_streams"`
-	// LeftOut counts the parts of the file that are unknown to the service, unreadable or impossible, by their name in
-	// the file.
+	// LeftOut counts the parts of the file that are not imported, by their name in the file or by the reason: data without
+	// a resource, and unreadable or impossible data.
 	LeftOut map[string]int `json:"left_out,omitempty"`
 	// Refused counts the items that the service refused, by resource.
 	Refused map[string]int `json:"refused,omitempty"`
@@ -55,8 +56,8 @@ type Result struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Handler serves POST /{user_id} with a file as the body. Safe for concurrent use. It returns Invalid with the missing
-// fields of c.
+// Handler serves POST /{user_id} with a file as the body. Safe for concurrent use. If required fields of c are missing,
+// Handler returns an Invalid error that names them.
 func Handler(c Config) (http.Handler, error) {
 	var missing []string
 	if c.API.Authenticate == nil {
@@ -166,7 +167,8 @@ func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Proble
 	return opts, problems
 }
 
-// problemsOf returns the error for a file of which nothing was stored.
+// problemsOf returns the error of the response for a file whose import failed with err. It contains the notes of the
+// report.
 func problemsOf(report *fileimport.Report, err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) || !errors.Is(err, healthlab.Invalid) {

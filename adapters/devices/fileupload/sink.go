@@ -35,7 +35,7 @@ func (s *sink) Samples(ctx context.Context, resource string, source healthdata.S
 	return s.add(s.health.IngestSamples(ctx, s.team, s.user, resource, upload(source), samples))
 }
 
-// Stream implements [fileimport.Sink]. Summaries has stored the workout before, so it has an id.
+// Stream implements [fileimport.Sink]. The workout has an id, because Summaries has stored it before.
 func (s *sink) Stream(ctx context.Context, workout *healthdata.Workout, stream healthdata.WorkoutStream) error {
 	c, err := s.health.IngestWorkoutStream(ctx, s.team, s.user, workout.ID, upload(workout.Source), &stream)
 	c.New, c.Changed, c.Same = 0, 0, 0 // they count points; the workout is already counted

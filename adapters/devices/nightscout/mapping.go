@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// figure is a number that some uploaders write as a text. Null and the empty text mean no number.
+// figure is a number. Some uploaders write it as a text. here is false for null, the empty text and NaN.
 type figure struct {
 	v    float64
 	here bool
@@ -72,7 +72,7 @@ type document struct {
 	Insulin     figure `json:"insulin"`
 	Carbs       figure `json:"carbs"`
 	Duration    figure `json:"duration"` // minutes
-	Relative    figure `json:"relative"` // units an hour, of a combined bolus
+	Relative    figure `json:"relative"` // rate of the extended part of a combination bolus, in units per hour
 	Notes       string `json:"notes"`
 	PumpType    loose  `json:"pumpType"`
 	PumpSerial  loose  `json:"pumpSerial"`
@@ -85,7 +85,7 @@ type document struct {
 // firstReading is the lowest valid sensor value in mg/dL. Lower values are error codes.
 const firstReading = 39
 
-// place identifies a sample within a page.
+// place identifies a sample within a page: samples of the same instant and source type are joined.
 type place struct {
 	at     time.Time
 	source healthdata.SourceType
@@ -94,8 +94,8 @@ type place struct {
 // instrument identifies the device of a sample; the zero value means unknown.
 type instrument struct{ model, id string }
 
-// instrument returns the device of a document: for an injection the pump, otherwise the uploader or meter, by the
-// name that the uploader has given.
+// instrument returns the device of a document: the pump for an injection, otherwise the uploader or meter under the
+// name that the uploader has written.
 func (d *document) instrument(source healthdata.SourceType) instrument {
 	switch source {
 	case healthdata.SourceInsulinPump:
@@ -125,17 +125,18 @@ func (i instrument) info() *healthdata.DeviceInfo {
 type mapper struct {
 	resource string
 	site     *site
-	oldest   int64 // time by which the site sorts the oldest document, in Unix milliseconds
+	oldest   int64 // smallest time by which the site sorts a document, in Unix milliseconds
 	unparsed []linking.UnparsedItem
 	docs     []document
-	known    map[string]int // position of each document in the page, by its id
+	known    map[string]int // index in docs by the id of the document
 }
 
 func newMapper(resource string, s *site) *mapper {
 	return &mapper{resource: resource, site: s, oldest: math.MaxInt64, known: map[string]int{}}
 }
 
-// read reads a document and reports unreadable parts.
+// read adds a document to the page and reports unreadable parts. entry is true for a document of the collection
+// entries, false for a treatment. Of documents with the same id the last one is used.
 func (m *mapper) read(raw json.RawMessage, entry bool) {
 	var d document
 	var p healthlab.Problems
@@ -172,7 +173,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 	m.docs = append(m.docs, d)
 }
 
-// time returns the time of a document. ok is false if it is unknown.
+// time returns the time of a document, and false if the document has no readable one. entry is false for a treatment.
 func (d *document) time(entry bool) (time.Time, bool) {
 	text := d.CreatedAt
 	if entry {
@@ -187,8 +188,9 @@ func (d *document) time(entry bool) (time.Time, bool) {
 	return t.Time, err == nil
 }
 
-// found returns the time by which a site sorts a document whose time is t. For a treatment it is the digits of the
-// time text, read without the offset.
+// found returns the time by which a site sorts a document whose time is t, in Unix milliseconds. A site sorts
+// treatments (entry is false) by the text of their time, so it is the date and time in that text, read without the
+// offset.
 func (d *document) found(entry bool, t time.Time) int64 {
 	const digits = "2006-01-02T15:04:05"
 	if !entry && len(d.CreatedAt) >= len(digits) {
@@ -220,7 +222,7 @@ type reading struct {
 	with instrument
 }
 
-// pulled returns the samples of the page, grouped by device.
+// pulled returns the samples of the page, grouped by device, and the unreadable documents.
 func (m *mapper) pulled() []linking.PullItem {
 	var order []place
 	made := map[place]*reading{}
@@ -263,8 +265,8 @@ func (m *mapper) pulled() []linking.PullItem {
 	return out
 }
 
-// join merges a second document with the same instant: amounts are added, notes are appended, and a later
-// measurement replaces an earlier one.
+// join merges s, the sample of a later document with the same instant, into old. Amounts are added, notes are appended,
+// and a glucose value replaces the previous one.
 func (m *mapper) join(old, s *healthdata.Sample) {
 	switch m.resource {
 	case "carbohydrates":
@@ -340,8 +342,8 @@ func (m *mapper) glucose(d *document, s healthdata.Sample) (healthdata.Sample, h
 	return s, healthdata.SourceFingerprick, ok
 }
 
-// insulin returns a bolus. Of a combination bolus, Nightscout stores the immediate part as insulin, and the rate of the
-// rest.
+// insulin returns s with the bolus of a document, and its source type. It returns false if the amount is 0. Nightscout
+// stores the immediate part of a combination bolus as insulin, and of the extended part the rate and the duration.
 func insulin(d *document, s healthdata.Sample) (healthdata.Sample, healthdata.SourceType, bool) {
 	amount, end, form := max(d.Insulin.v, 0), s.Timestamp, "standard"
 	if d.Relative.v > 0 && d.Duration.v > 0 && d.Duration.v <= 24*60 {

@@ -82,10 +82,11 @@ type site struct {
 
 	// Base is the address of the site without a trailing slash.
 	Base string `json:"base"`
-	// Proof is a token, or with Hashed the SHA-1 of the secret in hex.
+	// Proof is an access token or, if Hashed is true, the SHA-1 of the API secret in hex.
 	Proof  string `json:"proof"`
 	Hashed bool   `json:"hashed"`
-	// Zone is the zone of the profile, and Unit the glucose unit of the site: mg/dL or mmol/L. Empty means unknown.
+	// Zone is the IANA time zone of the site's profile, and Unit the glucose unit of the site: mg/dL or mmol/L. Empty
+	// means unknown.
 	Zone string `json:"zone"`
 	Unit string `json:"unit"`
 }
@@ -98,7 +99,7 @@ var (
 // defaultPorts maps a scheme to its default port.
 var defaultPorts = map[string]string{"https": "443", "http": "80"}
 
-// address parses the address of a site as a person typed or pasted it.
+// address returns the base URL of a site from the address that a person typed or pasted.
 func (c *Connector) address(typed string) (string, error) {
 	s := strings.TrimSpace(typed)
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
@@ -118,7 +119,8 @@ func (c *Connector) address(typed string) (string, error) {
 	return u.String(), nil
 }
 
-// SignIn checks that the site accepts the token or secret and that it may read. See [linking.PasswordFlow].
+// SignIn checks that the site accepts the token or API secret, and that the token or secret may read entries. See
+// [linking.PasswordFlow].
 func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (linking.PasswordResponse, error) {
 	base, err := c.address(r.Username)
 	if err != nil {
@@ -147,7 +149,7 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	return linking.PasswordResponse{Grant: linking.Grant{ExternalUserID: base, Secret: doc}}, nil
 }
 
-// CompleteMFA is never called, because sites use no codes.
+// CompleteMFA always fails. It is never called, because Nightscout has no second factor.
 func (*Connector) CompleteMFA(context.Context, linking.MFARequest) (linking.Grant, error) {
 	return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 }
@@ -190,8 +192,8 @@ func (c *Connector) verify(ctx context.Context, s *site) error {
 	return err
 }
 
-// settings reads the zone and unit of the site at the sign-in. If the site does not answer, the sign-in fails. They are
-// unknown if the site has no profile or the token may not read it.
+// settings sets the zone and the unit of s from the profile and the status of the site. A value that the site lacks, or
+// that the token may not read, stays empty. If the site does not answer, settings returns an error.
 func (c *Connector) settings(ctx context.Context, s *site) error {
 	body, err := c.get(ctx, s, "/api/v1/profile.json", url.Values{"count": {"1"}})
 	var missing *statusError
@@ -257,7 +259,8 @@ func unitOf(written string) string {
 // maxBody is the longest accepted answer, in bytes. A page has some hundred kilobytes.
 const maxBody = 8 << 20
 
-// get requests a path of a site. It checks only that the answer begins like JSON.
+// get requests a path of a site, with the query q, and returns the body of the answer. It does not check that the body
+// is JSON.
 func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values) ([]byte, error) {
 	if q == nil {
 		q = url.Values{}
@@ -298,7 +301,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	return nil, &statusError{resp.StatusCode, wait}
 }
 
-// statusError is the error of an answer that has no data now but may have later.
+// statusError is the error of an HTTP status without data, which may be temporary.
 type statusError struct {
 	status int
 	wait   time.Duration
@@ -311,10 +314,10 @@ func (e *statusError) Error() string {
 // Unwrap returns healthlab.Unavailable.
 func (*statusError) Unwrap() error { return healthlab.Unavailable }
 
-// RetryAfter returns how long the site asks to wait.
+// RetryAfter returns how long the site asks to wait; 0 if it does not say.
 func (e *statusError) RetryAfter() time.Duration { return e.wait }
 
-// errShape is the error of an answer that Nightscout does not send.
+// errShape is the error of an answer that does not have the documented form.
 var errShape = fmt.Errorf("%w: the answer of the site must have the form that Nightscout documents", healthlab.Unavailable)
 
 // unreachable describes a failure of the network. It omits the cause, because the text of the cause contains the

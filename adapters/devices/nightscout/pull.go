@@ -22,13 +22,13 @@ const (
 	treatments = "treatments"
 )
 
-// collections lists the collections of a resource.
+// collections lists the collections of a site that contain data of a resource.
 var collections = map[string][]string{
 	"glucose": {entries, treatments}, "insulin_injection": {treatments}, "carbohydrates": {treatments}, "note": {treatments},
 }
 
-// cursor is the position of a pull. A collection is read backwards in time: the cursor holds the collection and the
-// end of the unread part, in Unix milliseconds.
+// cursor is the position of a pull. A collection is read from the newest document to the oldest. collection is an index
+// in the collections of the resource, and until the exclusive end of the unread range, in Unix milliseconds.
 type cursor struct {
 	collection int
 	until      int64
@@ -110,9 +110,11 @@ func second(ms int64) int64 {
 
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// next returns the cursor after a page of n documents whose oldest one has the time oldest; empty at the end.
-// Documents of that instant are requested again, because the page may have left some out. For treatments (texts) all
-// of that second are requested again.
+// next returns the cursor after a page of n documents; empty at the end. oldest is the time of the oldest document, and
+// begin the start of the range, in Unix milliseconds. collections is the number of collections of the resource.
+//
+// Documents of the instant oldest are requested again, because the page may have left some out. For treatments (texts
+// is true), all documents of that second are requested again.
 func (c cursor) next(oldest int64, n int, begin int64, collections int, texts bool) (string, error) {
 	if n >= pageSize {
 		if oldest >= c.until || oldest < begin {

@@ -14,8 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// verdict returns the error of an answer that has no data. nothing means that the person has no data, which is no
-// error.
+// verdict judges the status of an answer. nothing means that the person has no data, which is no error. err is the
+// error of any other answer without data.
 func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	if a.Status/100 == 2 {
 		return a.Status == http.StatusNoContent || len(strings.TrimSpace(string(a.Body))) == 0, nil
@@ -45,7 +45,8 @@ func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	return false, rest.Unavailable("fails", wait)
 }
 
-// says reports whether a body has the text want at a place. An empty place always matches.
+// says reports whether the value at the JSON pointer place in the body of an answer has the text want. An empty place
+// always matches.
 func says(a *rest.Answer, place, want string) bool {
 	if place == "" {
 		return true

@@ -73,7 +73,7 @@ func (k *checker) place(place string, path ...any) {
 	}
 }
 
-// header reports a header that cannot be sent, or that the connector sets itself.
+// header reports a header that must not be configured, because it is malformed or the connector sets it itself.
 func (k *checker) header(name, value string, path ...any) {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" || name == "" ||
@@ -82,7 +82,7 @@ func (k *checker) header(name, value string, path ...any) {
 	}
 }
 
-// check returns the problems of a decoded configuration.
+// check returns the problems of a configuration that was decoded without errors.
 func (c *Config) check() healthlab.Problems {
 	var k checker
 	c.checkProvider(&k)
@@ -302,7 +302,7 @@ func (c *Config) checkCombine(k *checker, e *Resource, r *healthdata.Resource, p
 	}
 }
 
-// deviceSlug is the resource of lists of devices.
+// deviceSlug is the resource under which a configuration maps lists of devices.
 const deviceSlug = "device"
 
 // checkRequest checks path, query and range of a request.
@@ -366,7 +366,7 @@ func (k *checker) optional(f *Field, to kind, e *Resource, path []any) {
 	}
 }
 
-// inner checks a place inside an item: it must be well-formed and select one value.
+// inner checks a JSON pointer (place) inside an item of e: it must be well-formed and select one value.
 func (k *checker) inner(place string, e *Resource, path []any) {
 	out, _, ok := steps(place)
 	_, _, known := steps(e.Items)
@@ -380,7 +380,7 @@ func (k *checker) inner(place string, e *Resource, path []any) {
 	}
 }
 
-// field checks that a field can be read as its kind.
+// field checks that f can be read as the kind to, or as a list of values of that kind if list is true.
 func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	at := func(part any) []any { return append(slices.Clone(path), part) }
 	if (f.At == "") == (f.Const == "") {
@@ -413,7 +413,8 @@ func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	}
 }
 
-// format reports keys of a field that its kind does not use.
+// format checks the conversion of f: its format, zone, factors and map must be valid and applicable to the kind to. at
+// returns the path of a key of f.
 func (k *checker) format(f *Field, to kind, at func(any) []any) {
 	timed := to == instant
 	allowed := map[string]bool{
@@ -497,7 +498,7 @@ func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 	k.unit(e, r, at("unit"))
 }
 
-// unit checks that the units of an entry are known.
+// unit checks that the units of e, which maps samples, can be converted to the unit of r.
 func (k *checker) unit(e *Resource, r *healthdata.Resource, path []any) {
 	f := &e.Sample.Unit
 	k.field(f, word, false, e, path)

@@ -40,7 +40,7 @@ type Connector struct {
 }
 
 // New returns the connector of a configuration that [ReadConfig] returned. It sends no requests. It returns Invalid
-// with the place of every address that the guard refuses, and for an incomplete client.
+// with the path of every address that opts.Guard refuses, and for an incomplete client.
 func New(config Config, client Client, opts *Options) (*Connector, error) {
 	o := Options{}
 	if opts != nil {
@@ -79,8 +79,8 @@ func (c *Config) takes(client Client) bool {
 	return client.ID != "" && (client.Secret == "") == (c.OAuth.ClientAuth == authNone)
 }
 
-// ForClient returns a connector for another OAuth client of the provider. The client must have no details, and a secret
-// unless client_auth is none. Errors are those of linking.ProviderConnector.
+// ForClient returns a connector for another OAuth client of the provider. client.Details must be empty. client.Secret
+// must be set, unless client_auth is none. Errors are those that linking.ProviderConnector documents.
 func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
 	own, as := *c, Client{ID: client.ID, Secret: client.Secret}
@@ -102,7 +102,7 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 	return own.Flows(), nil
 }
 
-// addresses reports the addresses that a guard refuses.
+// addresses reports the URLs of the configuration that a guard refuses.
 func (c *Config) addresses(guard *webhook.Guard) (p healthlab.Problems) {
 	check := func(address string, path ...any) {
 		if address == "" {
@@ -122,7 +122,7 @@ func (c *Config) addresses(guard *webhook.Guard) (p healthlab.Problems) {
 	return p
 }
 
-// problemsOf returns the list of problems that an Invalid error contains.
+// problemsOf returns the problems that an Invalid error contains, or one general problem for another error.
 func problemsOf(err error) healthlab.Problems {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) {
@@ -131,7 +131,7 @@ func problemsOf(err error) healthlab.Problems {
 	return healthlab.Problems{{Code: "invalid", Msg: "must be valid"}}
 }
 
-// Flows returns all that the connector can do, for linking and pull.
+// Flows returns the connector as the interfaces of package linking that it implements.
 func (c *Connector) Flows() linking.ProviderConnector {
 	out := linking.ProviderConnector{OAuth: c, Refresher: c, TokenCodec: c, Puller: c, ForClient: c.ForClient, Minimum: slices.Clone(c.config.OAuth.MinimumScopes)}
 	for _, s := range c.config.OAuth.Setup {
@@ -143,7 +143,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 	return out
 }
 
-// get requests a document with an access token. It reads the body up to the limit.
+// get sends a GET request with an access token, and reads the response body up to API.MaxBytes.
 func (c *Connector) get(ctx context.Context, where *url.URL, token string) (*rest.Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), http.NoBody)
 	if err != nil {

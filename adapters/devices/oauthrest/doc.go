@@ -2,9 +2,9 @@
 // a configuration file and no Go code.
 //
 // A [Config] has four parts: the provider's record in the catalogue, its OAuth addresses, what all requests have in
-// common, and for each resource the request, the paging, the place of the items in the answer, and the meaning of
-// their values, with unit, format and zone. [ReadConfig] reads it and reports every mistake with its place;
-// docs/providers.md explains every key.
+// common, and for each resource the request, the paging, the JSON pointer to the items in the response, and the meaning
+// of their values, with unit, format and zone. [ReadConfig] reads it and reports every mistake with its path in the
+// document; docs/providers.md explains every key.
 //
 //	config, err := oauthrest.ReadConfig(file)
 //	connector, err := oauthrest.New(config, oauthrest.Client{ID: id, Secret: secret}, nil)

@@ -33,7 +33,7 @@ const (
 	formatDate     = "date"
 )
 
-// zoneUser is the user's own zone.
+// zoneUser is the value of Field.Zone that means the time zone of the user.
 const zoneUser = "user"
 
 // reader reads the fields of one item, and collects their problems.
@@ -50,7 +50,7 @@ func (r *reader) raw(f *Field) (any, bool) {
 	return r.it.find(f.At)
 }
 
-// text returns a JSON scalar as a text.
+// text returns a JSON text, number or boolean as a text, and false for other values.
 func text(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -63,7 +63,8 @@ func text(v any) (string, bool) {
 	return "", false
 }
 
-// number reads a number, or a text that contains one.
+// number reads a number, or a text that contains one. It returns false if the value is absent or not a number; the
+// latter is reported under name.
 func (r *reader) number(f *Field, name string) (float64, bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -81,7 +82,8 @@ func (r *reader) number(f *Field, name string) (float64, bool) {
 	return n + f.Plus, true
 }
 
-// word reads a text, translated by the map of the field.
+// word reads a text and translates it by f.Map. It returns false if the value is absent, or unreadable, which is
+// reported under name.
 func (r *reader) word(f *Field, name string) (string, bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -105,7 +107,8 @@ func (r *reader) word(f *Field, name string) (string, bool) {
 	return "", false
 }
 
-// instant reads a time with its written offset; the offset is nil if there is none.
+// instant reads a time and its UTC offset in seconds; off is nil if the offset is unknown. ok is false if the value is
+// absent, or unreadable, which is reported under name.
 func (r *reader) instant(f *Field, name string) (t healthlab.Time, off *int, ok bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -164,10 +167,11 @@ func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) 
 	return r.local(f, t)
 }
 
-// maxMillis is the end of the year 9999.
+// maxMillis is the last millisecond of the year 9999 in Unix time.
 const maxMillis = 253402300799999
 
-// local converts a local time, whose digits are written as UTC, to an instant in the field's zone.
+// local converts a local time to an instant in the zone of f. digits is the local time written as UTC. local also
+// returns the UTC offset in seconds, or nil if the configuration names no zone, and false if the zone is unreadable.
 func (r *reader) local(f *Field, digits healthlab.Time) (healthlab.Time, *int, bool) {
 	loc := r.zone
 	var fixed *int
@@ -195,7 +199,8 @@ func (r *reader) local(f *Field, digits healthlab.Time) (healthlab.Time, *int, b
 	return t, &seconds, true
 }
 
-// zoneOffset returns the offset of a time in the zone that the item names.
+// zoneOffset returns the UTC offset, in seconds, of t in the zone or offset that the item contains at f.ZoneAt; nil if
+// the item contains none. It returns false if the value is unreadable.
 func (r *reader) zoneOffset(f *Field, t healthlab.Time) (*int, bool) {
 	if f.ZoneAt == "" {
 		return nil, true
@@ -212,7 +217,7 @@ func (r *reader) zoneOffset(f *Field, t healthlab.Time) (*int, bool) {
 	return fixed, ok
 }
 
-// zoneOf reads the name of a zone, or an offset.
+// zoneOf reads an IANA zone name, which it returns as loc, or a UTC offset, which it returns as fixed in seconds.
 func zoneOf(v any) (loc *time.Location, fixed *int, ok bool) {
 	if seconds, ok := offsetOf(v); ok {
 		return nil, &seconds, true
@@ -228,7 +233,7 @@ func zoneOf(v any) (loc *time.Location, fixed *int, ok bool) {
 // maxOffset is the largest accepted offset from UTC, in seconds.
 const maxOffset = 18 * 60 * 60
 
-// offsetOf reads an offset: a number of seconds, or a text that ends in an offset such as +02:00.
+// offsetOf reads a UTC offset in seconds: a number of seconds, or a text that ends in an offset such as +02:00.
 func offsetOf(v any) (int, bool) {
 	switch v := v.(type) {
 	case json.Number:
@@ -249,7 +254,8 @@ func offsetOf(v any) (int, bool) {
 	return 0, false
 }
 
-// offset reads seconds east of UTC.
+// offset reads a UTC offset in seconds. It returns false if the value is absent, or unreadable, which is reported under
+// name.
 func (r *reader) offset(f *Field, name string) (int, bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -268,7 +274,8 @@ func (r *reader) offset(f *Field, name string) (int, bool) {
 	return seconds, ok
 }
 
-// day reads a calendar day. From an instant it takes the date as written.
+// day reads a calendar day as YYYY-MM-DD. From an ISO time it takes the date as written, from a Unix time the date in
+// the user's zone. It returns false if the value is absent, or unreadable, which is reported under name.
 func (r *reader) day(f *Field, name string) (string, bool) {
 	v, ok := r.raw(f)
 	if !ok {
@@ -290,7 +297,8 @@ func (r *reader) day(f *Field, name string) (string, bool) {
 	return "", false
 }
 
-// flag reads a boolean.
+// flag reads a boolean: true, false, 1 or 0. ok is false if the value is absent, or unreadable, which is reported under
+// name.
 func (r *reader) flag(f *Field, name string) (value, ok bool) {
 	s, ok := r.word(f, name)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// group identifies items that are returned in one PullItem: they have the same source, device and workout.
+// group identifies items that are returned in one PullItem: they have the same owner, source type, device and workout.
 type group struct {
 	owner  string
 	owned  bool
@@ -58,7 +58,7 @@ func (m *mapper) instrument(it *item, zone *time.Location) (i instrument) {
 	return i
 }
 
-// gathering collects items in groups, in the order of the answer.
+// gathering collects the items of a response in groups. Groups and items keep the order of the response.
 type gathering struct {
 	groups []group
 	pulled []linking.PullItem
@@ -92,7 +92,8 @@ func (g *gathering) sample(of group, s healthdata.Sample) {
 	g.last = s.Timestamp
 }
 
-// held is a sample of a combined resource that is carried over, because its hour may continue on the next page.
+// held is a sample of a resource with Combine that the cursor carries to the next page, because its hour may continue
+// there.
 type held struct {
 	Owner  string                `json:"o,omitempty"`
 	Owned  bool                  `json:"b,omitempty"`
@@ -106,7 +107,7 @@ func (g *gathering) seed(before []held) {
 	}
 }
 
-// takeLast removes and returns the samples of the last timestamp.
+// takeLast removes and returns the samples with the timestamp of the last added sample.
 func (g *gathering) takeLast() (back []held) {
 	for i := range g.pulled {
 		of := g.groups[i]
@@ -123,7 +124,8 @@ func (g *gathering) takeLast() (back []held) {
 	return back
 }
 
-// combine merges the items of each hour into one sample, and drops hours that were requested only in part.
+// combine merges the items of each hour into one sample. It drops items at times for which whole returns false, because
+// their hour was requested only in part.
 func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 	for i := range g.pulled {
 		p := &g.pulled[i]
@@ -132,9 +134,9 @@ func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 	}
 }
 
-// answer maps the items of an answer into groups, in the order of the answer. It returns the number of elements on
-// the page. An answer of another shape is an error. An item that cannot be read is reported, and the others are
-// kept.
+// answer maps the items of the decoded response doc into groups, in the order of the response. zone is the time zone of
+// the user. answer returns the number of elements on the page. A response of another shape is an error. An unreadable
+// item is reported in its group.
 func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error) {
 	list, count, ok := items(doc, m.entry.Items)
 	if !ok {
@@ -167,7 +169,7 @@ func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error)
 	return count, nil
 }
 
-// one maps one item into its group.
+// one maps the item of r, and adds the result or the problems of the item to the group of.
 func (m *mapper) one(r *reader, g *gathering, of group) {
 	var sample healthdata.Sample
 	var summary healthdata.Summary

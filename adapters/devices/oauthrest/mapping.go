@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// target is a field of a summary.
+// target is the type of a summary's field: a value of the kind, or a list of such values.
 type target struct {
 	kind kind
 	list bool
@@ -86,7 +86,8 @@ func kindOf(t reflect.Type) (kind, bool) {
 	}
 }
 
-// read reads a field as a JSON value. ok is false if it is absent.
+// read reads f as a JSON value of the kind k. It returns false if the value is absent, or unreadable, which is reported
+// under name.
 func (r *reader) read(f *Field, k kind, name string) (any, bool) {
 	switch k {
 	case instant:
@@ -114,7 +115,8 @@ func (r *reader) read(f *Field, k kind, name string) (any, bool) {
 
 func wrap[T any](v T, ok bool) (any, bool) { return v, ok }
 
-// list reads a field whose place selects a list.
+// list reads f, whose pointer selects a list, as a list of values of the kind k. It returns false if the list is
+// absent, or an element is unreadable, which is reported under name.
 func (r *reader) list(f *Field, k kind, name string) (any, bool) {
 	v, ok := r.it.find(f.At)
 	all, isList := v.([]any)
@@ -139,7 +141,7 @@ func (r *reader) list(f *Field, k kind, name string) (any, bool) {
 	return out, true
 }
 
-// sample maps an item to a sample. ok is false if the item has no measurement, which is not an error.
+// sample maps the item of r to a sample. ok is false if the item has no measurement, which is not an error.
 func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
 	c := m.entry.Sample
 	t, written, _ := r.instant(&c.Timestamp, "timestamp")
@@ -195,7 +197,7 @@ func (m *mapper) sample(r *reader) (s healthdata.Sample, ok bool) {
 	return s, ok
 }
 
-// bounds sets the start and the end of a sample.
+// bounds sets the start and the end of s from c.End or c.Seconds. It leaves them nil if neither can be read.
 func (m *mapper) bounds(r *reader, c *Sample, s *healthdata.Sample, number func(*Field, string) *float64) {
 	var end healthlab.Time
 	switch {
@@ -233,10 +235,10 @@ func texts(list any) (out []string) {
 	return out
 }
 
-// maxSeconds is the longest accepted interval, a year.
+// maxSeconds is the longest accepted interval in seconds: 366 days.
 const maxSeconds = 366 * 24 * 60 * 60
 
-// summary maps an item to a summary.
+// summary maps the item of r to a summary. Problems are reported in r.
 func (m *mapper) summary(r *reader) healthdata.Summary {
 	doc := map[string]any{}
 	for _, name := range m.names {

@@ -26,7 +26,7 @@ func (c *Connector) flow(client Client) *rest.Flow {
 	return f
 }
 
-// account returns the provider's id of the person.
+// account returns the provider's id of the person, which Config.OAuth.Account selects.
 func (c *Connector) account(ctx context.Context, s *rest.SignedIn) (string, error) {
 	a := c.config.OAuth.Account
 	body, err := tree(s.Token, nil)

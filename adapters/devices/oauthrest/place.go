@@ -4,22 +4,23 @@ import (
 	"strings"
 )
 
-// A place is the path to a value in an answer. It is a JSON pointer (RFC 6901) that starts at the item, with four
-// additions: "." is the item itself. Each ^ at the beginning moves out to the list element, or the whole answer,
-// that contains the item. The step * selects every element of a list. The step # selects the element at the item's
-// own position in another list.
+// A place is an extended JSON pointer to a value in a response. It is a JSON pointer (RFC 6901) that starts at the
+// item, with four additions: "." is the item itself. Each ^ at the beginning moves out to the list element, or the
+// whole response, that contains the item. The step * selects every element of a list. The step # selects the element
+// at the item's own position in another list.
 
-// item is a value of an answer with the values around it.
+// item is an item of a response, with the values that contain it.
 type item struct {
-	// inside holds the answer, the list elements that contain the item from the outside in, and the item.
+	// inside lists the whole response, then the list elements that contain the item from the outside in, then the item.
 	inside []any
-	// position is the index of the innermost list element.
+	// position is the index of the list element that contains the item, in the innermost list.
 	position int
 }
 
 func (it *item) value() any { return it.inside[len(it.inside)-1] }
 
-// steps returns the number of levels that a place moves out, and its steps. ok is false if the place is malformed.
+// steps splits an extended JSON pointer. out is the number of leading ^, each of which moves out to the containing list
+// element. ok is false if the pointer is malformed.
 func steps(place string) (out int, list []string, ok bool) {
 	if place == "." {
 		return 0, nil, true
@@ -41,7 +42,7 @@ func steps(place string) (out int, list []string, ok bool) {
 	return out, list, true
 }
 
-// stars counts the steps * of a place.
+// stars counts the steps * in a JSON pointer. Each selects all elements of a list.
 func stars(place string) int {
 	_, list, _ := steps(place)
 	n := 0
@@ -53,7 +54,7 @@ func stars(place string) int {
 	return n
 }
 
-// depth returns how many levels a place of an item may move out, if the items are at the given place.
+// depth returns how many ^ a JSON pointer inside an item may have, if place is the pointer to the items.
 func depth(place string) int {
 	_, list, _ := steps(place)
 	n := stars(place)
@@ -63,7 +64,8 @@ func depth(place string) int {
 	return n
 }
 
-// find returns the value at a place, or the list of values at a place with *. ok is false if there is none.
+// find returns the value that a JSON pointer selects from the item: with a step * a list of values. It returns false if
+// there is no such value.
 func (it *item) find(place string) (any, bool) {
 	out, list, ok := steps(place)
 	if !ok || out >= len(it.inside) {
@@ -103,7 +105,8 @@ func (it *item) walk(v any, list []string) (any, bool) {
 	return v, v != nil
 }
 
-// element returns the position that a step selects in a list of n elements.
+// element returns the index that the step s selects in a list of n elements: s is a number, or # for position. It
+// returns false if the list has no such element.
 func (it *item) element(s string, n int) (int, bool) {
 	at := 0
 	if s == "#" {
@@ -119,7 +122,7 @@ func (it *item) element(s string, n int) (int, bool) {
 	return at, at < n
 }
 
-// maxElements is the largest index in a place.
+// maxElements limits the index in a step of a JSON pointer.
 const maxElements = 1 << 24
 
 func unescape(s string) string {
@@ -129,10 +132,11 @@ func unescape(s string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(s)
 }
 
-// items returns the items of an answer at a place, and the number of elements of the outermost list on the path,
-// which providers count as a page. ok is false if the answer has another shape: the path to the outermost list is
-// missing, or a value is neither a list nor an object. Null counts as an empty list, and so does a value that an
-// element of a list lacks.
+// items returns the items that the JSON pointer place selects in a response, and the number of elements of the
+// outermost list in the pointer, which is what providers count as a page.
+//
+// ok is false if the response has another shape: the outermost list is missing, or a value on the way is neither a list
+// nor an object. Null counts as an empty list. So does a value that an element of a list lacks.
 func items(answer any, place string) (all []item, outer int, ok bool) {
 	_, list, _ := steps(place)
 	ok = true

@@ -16,16 +16,17 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is the position of a pull: the entry of Config.Resources, the part of the range, and the page.
+// cursor is the position of a pull: the entry of Config.Resources, the part of the time range, and the page.
 type cursor struct {
-	// Entry is the number of finished entries.
+	// Entry is the number of entries whose data was pulled completely.
 	Entry int `json:"e,omitempty"`
-	// Until is the end of the current part of the range, in Unix microseconds; 0 means the end of the range.
+	// Until is the end of the current part of the time range, in Unix microseconds; 0 means the end of the whole range.
 	Until int64 `json:"u,omitempty"`
-	// Page is the number of finished pages of the part. Token is the provider's cursor for the next page.
+	// Page is the number of pages of the current part that were pulled. Token is the provider's cursor or URL for the next
+	// page.
 	Page  int    `json:"p,omitempty"`
 	Token string `json:"t,omitempty"`
-	// Held holds the last samples of the previous page, whose hour may continue.
+	// Held holds the last samples of the previous page, whose hour may continue on this page.
 	Held []held `json:"h,omitempty"`
 }
 
@@ -54,10 +55,10 @@ func readCursor(s string) (c cursor, err error) {
 	return c, nil
 }
 
-// errLoop is the error of an answer whose paging does not end.
+// errLoop is the error of a pull whose pages do not end.
 var errLoop = fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats or there are too many pages", healthlab.Invalid)
 
-// part describes one request.
+// part describes one request: an entry, a part of the time range, and a page.
 type part struct {
 	*linking.PullRequest
 	m        *mapper
@@ -66,7 +67,7 @@ type part struct {
 	now      time.Time
 }
 
-// Pulls reports whether the configuration has an entry that lists devices.
+// Pulls reports whether the configuration has an entry for a resource. See [linking.ExtendedPuller].
 func (c *Connector) Pulls(resource string) bool { return len(c.entries[resource]) > 0 }
 
 // Pull sends one request. See [linking.Puller].
@@ -141,7 +142,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	return page, nil
 }
 
-// carried returns the samples to carry over in the cursor. It fails if there are too many.
+// carried returns the samples that the cursor carries to the next page. It fails if they are too large for a cursor.
 func carried(back []held) ([]held, error) {
 	b, err := json.Marshal(back)
 	if err != nil || len(b) > maxHeld {
@@ -150,7 +151,7 @@ func carried(back []held) ([]held, error) {
 	return back, nil
 }
 
-// bounds reduces the range to the part that one request may cover. The newest part is read first.
+// bounds reduces the time range to the part that one request may cover. The newest part is requested first.
 func (p *part) bounds() {
 	if p.at.Until != 0 {
 		p.to = time.UnixMicro(p.at.Until).UTC()
@@ -189,7 +190,7 @@ func (p *part) last() healthlab.Date {
 	return healthlab.DateOf(p.to.Add(-time.Microsecond).In(p.Zone))
 }
 
-// ranged reports whether the request of an entry has a range.
+// ranged reports whether the requests of an entry contain {from} or {to}.
 func (e *Resource) ranged() bool {
 	has := func(s string) bool { return strings.Contains(s, "{from}") || strings.Contains(s, "{to}") }
 	for _, v := range e.Query {
@@ -200,7 +201,8 @@ func (e *Resource) ranged() bool {
 	return has(e.Path)
 }
 
-// next returns the cursor after an answer; nil at the end.
+// next returns the cursor after the response a to the request of the URL asked; nil at the end. doc is the decoded
+// response, count its number of elements, and entries the number of entries for the resource.
 func (c *Connector) next(p *part, asked *url.URL, a *rest.Answer, doc any, count, entries int) (*cursor, error) {
 	e := p.m.entry
 	token, err := c.nextPage(p, asked, a, doc, count)
@@ -224,7 +226,8 @@ func (c *Connector) next(p *part, asked *url.URL, a *rest.Answer, doc any, count
 	return nil, nil //nolint:nilnil // nil marks the end
 }
 
-// nextPage returns the provider's cursor or number of the next page; empty on the last page.
+// nextPage returns the provider's cursor, URL or number of the next page; empty on the last page. count is the number
+// of elements on this page.
 func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, count int) (string, error) {
 	g := &p.m.entry.Paging
 	token := ""
@@ -259,7 +262,8 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, c
 	return token, nil
 }
 
-// ours returns an error unless an address is on the provider's host, because the token must not be sent elsewhere.
+// ours returns an error unless u has the scheme and host of API.BaseURL, because the access token must not be sent
+// elsewhere.
 func (c *Connector) ours(u *url.URL) error {
 	base, err := url.Parse(c.config.API.BaseURL)
 	if err != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
@@ -268,7 +272,7 @@ func (c *Connector) ours(u *url.URL) error {
 	return nil
 }
 
-// nextLink returns the target of the link to the next page (RFC 8288).
+// nextLink returns the target of the link with rel=next in Link headers (RFC 8288); empty if there is none.
 func nextLink(headers []string) string {
 	for _, h := range headers {
 		for rest := h; ; {

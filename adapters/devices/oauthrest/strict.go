@@ -18,7 +18,7 @@ const maxDepth = 64
 var errDocument = errors.New("must be a JSON document")
 
 // tree decodes one JSON document to maps, lists, texts, json.Number, bool and nil. If twice is not nil, duplicate keys
-// are reported with their place.
+// are reported in it with their paths.
 func tree(doc []byte, twice *healthlab.Problems) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -79,7 +79,8 @@ func node(d *json.Decoder, twice *healthlab.Problems, path []any) (any, error) {
 
 func under(path []any, part any) []any { return append(path[:len(path):len(path)], part) }
 
-// assign stores a document in a Go value. It reports unknown keys and values of another type with their place.
+// assign stores v, a part of a JSON document at path, in the Go value to. Unknown keys and values of another type are
+// reported in p with their paths.
 func assign(p *healthlab.Problems, to reflect.Value, v any, path []any) {
 	wrong := func(what string) { p.Add("type", "must be "+what, path...) }
 	if to.Kind() == reflect.Pointer {

@@ -71,7 +71,7 @@ func (r Region) Slug() string {
 	return "dexcom_" + string(r)
 }
 
-// window requests at most 30 days by systemTime, including the start and excluding the end.
+// window requests at most 29 days of systemTime, including the start and excluding the end. The API allows 30 days.
 var window = rest.Range{From: "startDate", To: "endDate", Format: rest.Zoneless, Max: 29 * rest.Day}
 
 var kinds = []rest.Collection{
@@ -118,7 +118,7 @@ func New(r Region, client rest.Client, opts *rest.Options) (*rest.Connector, err
 	return rest.New(define(r), client, opts)
 }
 
-// Read decodes a stored page of egvs, calibrations, events or devices. See [rest.Definition.Read].
+// Read decodes a stored page of the collection kind: egvs, calibrations, events or devices. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return define(Europe).Read(kind, page) }
 
 // record holds the fields of all records.
@@ -140,7 +140,8 @@ func (r *record) device() *healthdata.DeviceInfo {
 	return &healthdata.DeviceInfo{Manufacturer: rest.Ptr("Dexcom"), Model: &g, ID: r.TransmitterID}
 }
 
-// sample returns the sample of a record. ok is false if it has no value.
+// sample returns the sample of a record. unit is the unit of the value. ok is false if the record has no value, or no
+// readable value or time, which is reported to out.
 func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok bool) {
 	v := r.Value.Value()
 	switch {
@@ -156,7 +157,8 @@ func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok b
 	return healthdata.Sample{Timestamp: r.SystemTime.Time, TimezoneOffset: r.offset(), Unit: unit, Value: healthdata.Number(*v)}, true
 }
 
-// offset returns seconds east of UTC; nil if the record does not state an offset.
+// offset returns the UTC offset of displayTime in seconds east. If displayTime has no offset, it is the difference
+// between displayTime and systemTime; nil if that is implausible or displayTime is absent.
 func (r *record) offset() *int {
 	switch d := r.DisplayTime.Sub(r.SystemTime.Time.Time).Round(15 * time.Minute); {
 	case r.DisplayTime.IsZero():
@@ -191,7 +193,7 @@ func readDevice(r *record, out *rest.Batch) {
 
 type event struct {
 	record
-	Value   rest.ID `json:"value"` // a text, which is none of a number in notes
+	Value   rest.ID `json:"value"` // a number or, for notes, a text
 	Status  string  `json:"eventStatus"`
 	Type    string  `json:"eventType"`
 	SubType string  `json:"eventSubType"`
@@ -256,7 +258,7 @@ func readEvent(e *event, out *rest.Batch) {
 	out.Sample(of.resource, healthdata.SourceApp, s)
 }
 
-// note reads the note of an event, and its tags.
+// note adds the note of a notes or health event as a sample.
 func (e *event) note(out *rest.Batch) {
 	text := strings.TrimSpace(e.Value.String())
 	if text == "" || e.Type == "health" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Dexcom returns a double of the Dexcom Web API v3, and the expected data of its people. Every other person has a
-// receiver, whose times have no offset.
+// Dexcom returns a test double of the Dexcom Web API v3, and a function that returns the expected data of a person.
+// Every other person has a receiver, whose times have no offset.
 func Dexcom(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Dexcom", paths{authorize: "/v2/oauth2/login", token: "/v2/oauth2/token"}, o)
 	texts := func(p *Person, at time.Time) (system, display string) {
@@ -112,7 +112,7 @@ func dexcomTruth(p *Person) Truth {
 	return t
 }
 
-// written returns the person's events, together with exercise and, every tenth day, notes about health.
+// written returns the events of p, an exercise event for each workout and, every tenth day, a health event.
 func (p *Person) written() []Event {
 	out := slices.Clone(p.Events)
 	for i := range p.Workouts {

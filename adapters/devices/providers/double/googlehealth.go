@@ -17,7 +17,8 @@ import (
 // googleFilter matches a filter for a range of one field.
 var googleFilter = regexp.MustCompile(`^(\S+) >= "([^"]+)"(?: AND (\S+) < "([^"]+)")?$`)
 
-// GoogleHealth returns a double of the Google Health API v4, and the expected data of its people.
+// GoogleHealth returns a test double of the Google Health API v4, and a function that returns the expected data of a
+// person.
 func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Google Health", paths{authorize: "/o/oauth2/v2/auth", token: "/token"}, o)
 	s.keepRefresh = true
@@ -126,7 +127,8 @@ func (w *Workout) tcx() string {
 	return b.String()
 }
 
-// googleRange parses the time filter of a data type. It returns a function that reports whether a time passes.
+// googleRange parses the time filter of a request for the data type name. It returns a function that reports whether a
+// time is in the range.
 func googleRange(p *Person, name, filter string) (func(time.Time) bool, error) {
 	if filter == "" {
 		return func(time.Time) bool { return true }, nil
@@ -159,7 +161,7 @@ func civilDate(p *Person, at time.Time) object {
 	return object{"year": at.Year(), "month": int(at.Month()), "day": at.Day()}
 }
 
-// googleSum returns a sum of a day, in a member named after the type.
+// googleSum returns the sum of the data type name on a day.
 func googleSum(p *Person, d *Day, name string) object {
 	doc := object{"civilStartTime": object{"date": civilDate(p, d.Date)}, "civilEndTime": object{"date": civilDate(p, d.Date.Add(24*time.Hour))}}
 	switch name {
@@ -177,7 +179,7 @@ func googleSum(p *Person, d *Day, name string) object {
 	return doc
 }
 
-// googlePoints calls add for the points of a type that keep accepts.
+// googlePoints calls add for each point of the data type name whose time keep accepts.
 func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
 	offset := fmt.Sprint(p.Offset, "s")
 	span := func(start, end time.Time) object {
@@ -258,7 +260,8 @@ func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(do
 	}
 }
 
-// googleScale calls sample with the weight or the body fat, which name says, of each weighing of a person.
+// googleScale calls sample for each weighing of a person whose time keep accepts: with the weight if name is weight,
+// else with the body fat.
 func googleScale(p *Person, name string, keep func(time.Time) bool, sample func(at time.Time, form, member string, doc object)) {
 	for i := range p.Days {
 		total, fat, _, _, _ := weighing(p, i)
@@ -273,8 +276,8 @@ func googleScale(p *Person, name string, keep func(time.Time) bool, sample func(
 	}
 }
 
-// googleDaily adds the daily values of nights, by the day on which they ended, and values that exist every tenth
-// day.
+// googleDaily calls add for each daily value of the data type name whose day keep accepts: those of nights, by the day
+// on which they ended, and those that exist every tenth day.
 func googleDaily(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
 	for i := range p.Nights {
 		n, day := &p.Nights[i], p.Days[i].Date
@@ -311,7 +314,8 @@ func (p *Person) rare(each func(i int, at time.Time)) {
 // googleECG holds the values of an electrocardiogram in microvolts, at 250 Hz.
 var googleECG = []int{120, -40, 980, -210, 60}
 
-// googleRare adds points of rare types.
+// googleRare calls add for each point of the data type name whose time keep accepts, for data types with a point every
+// tenth day.
 func googleRare(p *Person, name string, keep func(time.Time) bool, span googleSpan, point googlePoint, add func(doc object)) {
 	p.rare(func(i int, at time.Time) {
 		if name == "run-vo2-max" {
@@ -504,7 +508,7 @@ func googleRareTruth(p *Person, t Truth) {
 	})
 }
 
-// GoogleHealthMessage returns a message about data of a person.
+// GoogleHealthMessage returns the webhook message that a person has new data of a data type between from and to.
 func GoogleHealthMessage(p *Person, dataType string, from, to time.Time) []byte {
 	body, _ := json.Marshal([]object{{"data": object{ //nolint:errchkjson // texts
 		"version": "1", "healthUserId": p.ID, "operation": "UPSERT", "dataType": dataType,

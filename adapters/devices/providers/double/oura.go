@@ -18,8 +18,8 @@ func (p *Person) local(t time.Time) string {
 	return t.In(time.FixedZone("", p.Offset)).Format("2006-01-02T15:04:05-07:00")
 }
 
-// Oura returns a double of the Oura API v2, and the expected data of its people. As in the service, a range of days
-// excludes its first and last day.
+// Oura returns a test double of the Oura API v2, and a function that returns the expected data of a person. As in the
+// real API, a range of days excludes its first and last day.
 func Oura(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 50)
 	s := newServer("Oura", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "POST /oauth/revoke"}, o)
@@ -99,7 +99,7 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 	return s, ouraTruth
 }
 
-// ouraMore serves the rare collections.
+// ouraMore serves the collections with few documents. days registers a path and its documents.
 func ouraMore(days func(path string, all func(p *Person) []object)) {
 	days("daily_readiness", func(p *Person) (out []object) {
 		for i := range p.Nights {
@@ -190,7 +190,8 @@ func (d *Day) pulse(add func(time.Time, float64)) {
 
 func ouraAwake(p *Person, night int) bool { return len(p.Nights) > 30 && night == 4 }
 
-// ouraSleeps returns the nights. Every tenth night also has a document of type rest, which is not a sleep.
+// ouraSleeps returns the sleep documents of p. Every tenth night also has a document of type rest, which is not a
+// sleep.
 func ouraSleeps(p *Person) (out []object) {
 	for i := range p.Nights {
 		n := &p.Nights[i]
@@ -280,8 +281,8 @@ func ouraTruth(p *Person) Truth {
 	return t
 }
 
-// OuraMessage returns a signed message about a document of a person: event is create, update
-// or delete.
+// OuraMessage returns the signed webhook message that the document id of a person has changed. event is create, update
+// or delete, secret the client secret, and at the time of the event.
 func OuraMessage(p *Person, event, dataType, id, secret string, at time.Time) (body []byte, header http.Header) {
 	body, _ = json.Marshal(object{ //nolint:errchkjson // texts
 		"event_type": event, "data_type": dataType, "object_id": id, "event_time": at.UTC().Format(time.RFC3339), "user_id": p.ID,

@@ -24,14 +24,14 @@ type Person struct {
 	Events   []Event
 }
 
-// Night is a long sleep.
+// Night is the main sleep of a day.
 type Night struct {
 	ID         string
 	Number     int
 	Start, End time.Time
 	// Stages has a character for every 5 minutes: 1 deep, 2 light, 3 REM, 4 awake.
 	Stages string
-	// HR and HRV have a value every 5 minutes; nil is a gap.
+	// HR and HRV have one value for every 5 minutes; nil means not measured.
 	HR, HRV []*float64
 	// RespiratoryRate is breaths a minute, SpO2 percent, SkinTemperature and
 	// TemperatureDelta °C.
@@ -51,7 +51,7 @@ func (n *Night) seconds(stage byte) int64 {
 	return total
 }
 
-// Day is a local day.
+// Day holds the totals of a local day.
 type Day struct {
 	// Date is the midnight at which the local day begins.
 	Date                time.Time
@@ -84,13 +84,13 @@ type Reading struct {
 type Event struct {
 	ID string
 	At time.Time
-	// Kind is carbs, insulin or bloodGlucose.
+	// Kind is carbs or insulin; the double of Dexcom adds exercise and health. SubType is a subtype of Dexcom.
 	Kind, SubType string
 	Value         float64
 	Deleted       bool
 }
 
-// NewPerson returns a person with days of data until an instant. Equal arguments give equal people.
+// NewPerson returns a person with data of the given number of days before until. Equal arguments give equal people.
 func NewPerson(number int, until time.Time, days int) *Person {
 	r := rand.New(rand.NewPCG(uint64(number), 7))
 	p := &Person{Number: 10_000 + number, Name: fmt.Sprint("Test Person ", number), Offset: 3600} // no daylight saving time
@@ -128,7 +128,7 @@ func (p *Person) day(r *rand.Rand, midnight time.Time, rest float64) {
 	p.Days = append(p.Days, d)
 }
 
-// night adds the sleep that ends in the morning of a day.
+// night adds the sleep that ends in the morning of the day that begins at midnight. rest is the resting heart rate.
 func (p *Person) night(r *rand.Rand, midnight time.Time, rest float64, id string, number int) {
 	n := Night{
 		ID: id, Number: 1_000_000 + p.Number*1000 + number, RespiratoryRate: round(13+r.Float64()*4, 1), SpO2: round(95+r.Float64()*4, 1),
@@ -180,7 +180,8 @@ func (p *Person) workout(r *rand.Rand, midnight time.Time, rest float64, id stri
 	p.Workouts = append(p.Workouts, w)
 }
 
-// glucose adds a reading every 15 minutes and three meals of a day. One meal of every tenth day is deleted.
+// glucose adds the glucose readings (one every 15 minutes), meals and injections of a day. One meal of every tenth day
+// is deleted. d is the number of days before the end of the data.
 func (p *Person) glucose(r *rand.Rand, midnight time.Time, d int, id func(string, int) string) {
 	level := 95.0
 	for i := range 96 {

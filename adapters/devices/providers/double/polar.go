@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// PolarServer is a double of Polar AccessLink v3.
+// PolarServer is a test double of Polar AccessLink v3.
 type PolarServer struct {
 	*Server
-	members map[string]string // person → member-id
+	members map[string]string // person id → member-id
 }
 
-// Registered reports whether a person is registered.
+// Registered reports whether a person has been registered by POST /v3/users.
 func (s *PolarServer) Registered(p *Person) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +33,9 @@ const (
 	polarWorkouts = 30 * 24 * time.Hour
 )
 
-// Polar returns a double of Polar AccessLink v3, and the expected data of its people. All data counts as uploaded
-// after the person's registration. The last 28 and 30 days that the API serves end with the person's last day.
+// Polar returns a test double of Polar AccessLink v3, and a function that returns the expected data of a person. All
+// data counts as uploaded after the person's registration. The API serves only the last 28 days of nights and 30 days
+// of workouts; both end with the person's last day.
 func Polar(o Options) (*PolarServer, func(*Person) Truth) {
 	s := &PolarServer{newServer("Polar", paths{authorize: "/oauth2/authorization", token: "/v2/oauth2/token"}, o), map[string]string{}}
 	s.permanent = true
@@ -98,7 +99,7 @@ func (s *PolarServer) exercises() {
 	})
 }
 
-// collections serves nights and days.
+// collections serves the collections of nights and days.
 func (s *PolarServer) collections() {
 	s.nights("sleep", "nights", polarSleep)
 	s.nights("nightly-recharge", "recharges", polarRecharge)
@@ -138,7 +139,7 @@ func (s *PolarServer) collections() {
 	})
 }
 
-// tests serves the results of measurements other than the heart rate.
+// tests serves skin temperature, blood oxygen and electrocardiograms.
 func (s *PolarServer) tests() {
 	s.biosensing("bodytemperature", func(n *Night) object {
 		samples := []object{}
@@ -169,7 +170,8 @@ func (s *PolarServer) tests() {
 	})
 }
 
-// answer answers a request of a registered person with what of returns; for nil with the status none.
+// answer responds to a request with the document that of returns, or with the status none if it returns nil. A person
+// who is not registered gets 403.
 func (s *PolarServer) answer(w http.ResponseWriter, r *http.Request, none int, of func(*Person, url.Values) any) {
 	p, status, _ := s.admit(w, bearer(r))
 	if status == 0 && !s.Registered(p) {
@@ -195,7 +197,8 @@ func (s *PolarServer) get(path string, of func(*Person, url.Values) any) {
 	s.mux.HandleFunc("GET /v3"+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusNoContent, of) })
 }
 
-// nights serves the most recent nights of a person at a path.
+// nights serves the most recent nights of a person at a path. of returns the document of a night, and member names the
+// list of these documents.
 func (s *PolarServer) nights(path, member string, of func(*Person, *Night) object) {
 	s.get("/users/"+path, func(p *Person, _ url.Values) any {
 		list := []object{}
@@ -206,7 +209,8 @@ func (s *PolarServer) nights(path, member string, of func(*Person, *Night) objec
 	})
 }
 
-// days answers with at most 28 days, the first and the last inclusive.
+// days serves the documents of at most 28 days at a path. of returns the documents of the days for which in returns
+// true.
 func (s *PolarServer) days(path string, of func(p *Person, in func(date string) bool) []object) {
 	s.get("/users/"+path, func(p *Person, q url.Values) any {
 		from, err := time.Parse(time.DateOnly, q.Get("from"))
@@ -222,7 +226,7 @@ func (s *PolarServer) days(path string, of func(p *Person, in func(date string) 
 	})
 }
 
-// biosensing answers with the measurements of nights that end on UTC days.
+// biosensing serves the documents that of returns for nights, by the UTC day on which a night ends.
 func (s *PolarServer) biosensing(path string, of func(*Night) object) {
 	s.days("biosensing/"+path, func(p *Person, in func(string) bool) []object {
 		list := []object{}
@@ -237,7 +241,7 @@ func (s *PolarServer) biosensing(path string, of func(*Night) object) {
 	})
 }
 
-// register registers the person of a token.
+// register registers the person to whom the access token belongs.
 func (s *PolarServer) register(w http.ResponseWriter, r *http.Request) {
 	p, status, _ := s.admit(w, bearer(r))
 	var doc struct {
@@ -463,7 +467,8 @@ func polarTruth(p *Person) Truth {
 	return t
 }
 
-// PolarMessage returns a signed message about a day of a person: event is a type such as SLEEP.
+// PolarMessage returns the signed webhook message that a person has data of the local day of at. event is a type such
+// as SLEEP, and key the signature secret.
 func PolarMessage(p *Person, event, key string, at time.Time) (body []byte, header http.Header) {
 	body, _ = json.Marshal(object{ //nolint:errchkjson // texts and a number
 		"event": event, "user_id": p.Number, "date": p.date(at), "timestamp": at.UTC().Format(time.RFC3339), "url": "https://double.example",

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Options adjusts a double. The zero value means the defaults.
+// Options adjusts a test double. The zero value means the defaults.
 type Options struct {
 	People []*Person
 	// ClientID and ClientSecret are the only client. Default "id" and "secret".
@@ -33,11 +33,11 @@ type Options struct {
 	PageSize int
 }
 
-// Limit is a number of requests in a window of time.
+// Limit is the largest number of requests in a time window.
 type Limit struct {
 	Requests int
 	Per      time.Duration
-	// Aligned windows start at multiples of Per from midnight UTC. Other windows start at any time.
+	// Aligned windows start at multiples of Per from midnight UTC. Other windows are sliding.
 	Aligned bool
 }
 
@@ -63,7 +63,7 @@ func least(all []room) room {
 	return slices.MinFunc(all, func(a, b room) int { return cmp.Compare(a.left, b.left) })
 }
 
-// Faults are errors on demand.
+// Faults selects requests that fail on purpose.
 type Faults struct {
 	// Every fails each n-th request with status 503; 0 means none.
 	Every int
@@ -71,20 +71,20 @@ type Faults struct {
 	Reject int
 }
 
-// Server is a double of one provider. Safe for concurrent use.
+// Server is a test double of the API of one provider. Safe for concurrent use.
 type Server struct {
 	name string
 	opts Options
 	mux  *http.ServeMux
-	// limited writes the rate limit headers. all has at least one element.
+	// limited writes the headers of the rate limits. all has at least one element. Nil means no headers.
 	limited func(h http.Header, all []room)
-	// granted adds members to the answer with tokens.
+	// granted returns additional members of the token response. Nil means none.
 	granted func(*Person) object
-	// tokens writes the answer of the token URL. Default: the function reply.
+	// tokens writes the response of the token URL. Default: the function reply.
 	tokens func(w http.ResponseWriter, status int, doc object)
 	// keepRefresh means that a refresh token stays valid after its use.
 	keepRefresh bool
-	// accessToken makes an access token from a unique word. Default: the word itself.
+	// accessToken returns an access token that contains the unique text word. Default: word.
 	accessToken func(p *Person, word string) string
 	// key is a header that every data request must have, and keyValue its value. Default: none.
 	key, keyValue string
@@ -97,7 +97,7 @@ type Server struct {
 	people    map[string]*Person
 	codes     map[string]code
 	access    map[string]grant
-	refresh   map[string]string // valid refresh token → person
+	refresh   map[string]string // valid refresh token → person id
 	issued    int
 	exchanges int
 	requests  int
@@ -115,7 +115,7 @@ type grant struct {
 	ends   time.Time
 }
 
-// paths holds the paths of the sign-in of a double.
+// paths holds the URL paths of the OAuth endpoints of a test double.
 type paths struct{ authorize, token, revoke string }
 
 func newServer(name string, at paths, o Options) *Server {
@@ -146,13 +146,13 @@ func newServer(name string, at paths, o Options) *Server {
 	return s
 }
 
-// ServeHTTP answers as the provider does.
+// ServeHTTP responds as the provider does. It adds the header X-Double.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Double", "not the real "+s.name)
 	s.mux.ServeHTTP(w, r)
 }
 
-// Exchanges returns how many renewals of a token succeeded.
+// Exchanges returns the number of successful token renewals.
 func (s *Server) Exchanges() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *Server) Exceeded() int {
 	return s.refused
 }
 
-// Requests returns the number of requests for data.
+// Requests returns the number of received data requests, including failed ones.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ var loginPage = template.Must(template.New("login").Parse(`<!doctype html><meta 
 <h1>This is a double of {{.Name}}</h1><p>It is not the real service, and its people are made up. Sign in as:</p>
 <ul>{{range .People}}<li><a href="{{.URL}}">{{.Name}}</a></li>{{end}}</ul>`))
 
-// login shows the people, and signs the chosen one in.
+// login serves the sign-in page with all people, and signs in the person who was chosen there.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	back, err := url.Parse(q.Get("redirect_uri"))
@@ -281,7 +281,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.tokens(w, http.StatusOK, answer)
 }
 
-// end revokes the grant of a token in the Authorization header or in the query.
+// end revokes the grant to which the access token in the Authorization header or in the query belongs.
 func (s *Server) end(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,7 +298,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// revoke ends the tokens of a person. The caller holds the lock.
+// revoke removes all tokens of a person. The caller holds s.mu.
 func (s *Server) revoke(person string) {
 	for t, g := range s.access {
 		if g.person == person {
@@ -351,8 +351,8 @@ func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, er
 	})
 }
 
-// admit counts a request against the limits. It returns the person of its token, or the status with which the
-// request is refused and how long to wait.
+// admit counts a data request. It returns the person to whom the access token belongs. If it refuses the request, it
+// returns the HTTP status and, for 429, the time to wait.
 func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -380,8 +380,8 @@ func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.
 	return s.people[g.person], 0, 0
 }
 
-// count returns the remaining room of each limit after one more request, and how long the request must wait if a
-// limit is exceeded.
+// count returns what remains of each rate limit after one more request. full is the time to wait if a limit is
+// exceeded; else 0.
 func (s *Server) count(now time.Time) (all []room, full time.Duration) {
 	oldest := len(s.recent)
 	for _, l := range s.opts.Limits {
@@ -413,8 +413,8 @@ func (s *Server) count(now time.Time) (all []room, full time.Duration) {
 	return all, full
 }
 
-// page returns the items of a list from the position token on, at most size, and the token of the next page; empty
-// on the last.
+// page returns at most size items of a list, and the token of the next page; empty on the last page. token is the index
+// of the first item; empty means 0.
 func page[T any](all []T, token string, size int) (items []T, next string) {
 	from, _ := strconv.Atoi(token)
 	from = min(max(from, 0), len(all))
@@ -425,9 +425,9 @@ func page[T any](all []T, token string, size int) (items []T, next string) {
 	return all[from:to], next
 }
 
-// Truth holds the values that a connector must return for a person: for each resource, numbers by key. The key of a
-// sample is its RFC 3339 time, followed by its type if it has one. The key of a summary's field is the provider's id
-// or the day, a dot and the name of the field.
+// Truth holds the values that a connector must return for a person. The outer key is a resource. The inner key of a
+// sample is its RFC 3339 time in UTC, followed by a space and its type if it has one. The inner key of a summary's
+// field is the start or the day of the summary (profile for a profile), a dot and a name of the field.
 type Truth map[string]map[string]float64
 
 func (t Truth) put(resource, key string, v float64) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Strava returns a double of the Strava API v3, and the expected data of its people.
+// Strava returns a test double of the Strava API v3, and a function that returns the expected data of a person.
 func Strava(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Strava", paths{authorize: "/oauth/authorize", token: "/api/v3/oauth/token", revoke: "POST /oauth/deauthorize"}, o)
 	s.granted = func(p *Person) object { return object{"athlete": object{"id": p.Number}} }

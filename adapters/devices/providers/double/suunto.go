@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// SuuntoKey is the subscription key of the double of Suunto.
+// SuuntoKey is the subscription key that the test double of Suunto accepts.
 const SuuntoKey = "subscription"
 
-// Suunto returns a double of the Suunto Cloud API, and the expected data of its people.
+// Suunto returns a test double of the Suunto Cloud API, and a function that returns the expected data of a person.
 func Suunto(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 100)
 	s := newServer("Suunto", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "GET /oauth/deauthorize"}, o)
@@ -99,7 +99,7 @@ func suuntoSleep(p *Person, n *Night) object {
 	}
 }
 
-// suuntoSleeps calls add for the nights. Every fourth night appears in two versions.
+// suuntoSleeps calls add for each night with its start. Every fourth night appears in two versions.
 func suuntoSleeps(p *Person, add func(time.Time, object)) {
 	for i := range p.Nights {
 		n := &p.Nights[i]
@@ -112,7 +112,7 @@ func suuntoSleeps(p *Person, add func(time.Time, object)) {
 	}
 }
 
-// suunto calls add for the values of some ten-minute periods of a day.
+// suunto calls add for the values of some ten-minute periods of a day. at is the start of the period.
 func (d *Day) suunto(add func(at time.Time, doc object)) {
 	for hour := 9; hour < 21; hour += 3 {
 		add(d.Date.Add(time.Duration(hour)*time.Hour), object{
@@ -182,7 +182,7 @@ func suuntoWorkout(p *Person, w *Workout) object {
 	}
 }
 
-// suuntoRecording returns a recording with a heart rate in Hz every half minute and positions between.
+// suuntoRecording returns the recording of a workout: heart rates in Hz and positions.
 func suuntoRecording(w *Workout) []object {
 	hr, places := []object{}, []object{}
 	w.stream(func(second, bpm int) {
@@ -234,7 +234,7 @@ func suuntoTruth(p *Person) Truth {
 	return t
 }
 
-// SuuntoMessage signs a message with the notification secret.
+// SuuntoMessage encodes a message as the body of a webhook, and signs it with the notification secret.
 func SuuntoMessage(doc map[string]any, secret string) (body []byte, header http.Header) {
 	body, _ = json.Marshal(doc) //nolint:errchkjson // texts and numbers
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -242,12 +242,13 @@ func SuuntoMessage(doc map[string]any, secret string) (body []byte, header http.
 	return body, http.Header{"X-Hmac-Sha256-Signature": {hex.EncodeToString(mac.Sum(nil))}}
 }
 
-// SuuntoSleep returns a message with a night of a person.
+// SuuntoSleep returns the webhook message that contains a night of a person.
 func SuuntoSleep(p *Person, n *Night) map[string]any {
 	return object{"type": "SUUNTO_247_SLEEP_CREATED", "username": p.ID, "samples": []object{{"timestamp": p.local(n.Start), "entryData": suuntoSleep(p, n)}}}
 }
 
-// SuuntoWorkout returns a message about a workout of a person. As in the service, it has only part of the fields.
+// SuuntoWorkout returns the webhook message about a workout of a person. As in the real service, it has only part of
+// the fields.
 func SuuntoWorkout(p *Person, w *Workout) map[string]any {
 	doc := suuntoWorkout(p, w)
 	delete(doc, "stopTime")

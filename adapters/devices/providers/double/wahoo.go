@@ -20,8 +20,8 @@ import (
 	"github.com/muktihari/fit/proto"
 )
 
-// Wahoo returns a double of the Wahoo Cloud API v1, and the expected data of its people. Every fifth workout of the
-// list is a plan that did not take place.
+// Wahoo returns a test double of the Wahoo Cloud API v1, and a function that returns the expected data of a person.
+// Every fifth workout of the list is a plan that was not carried out.
 func Wahoo(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 30)
 	s := newServer("Wahoo", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "DELETE /v1/permissions"}, o)
@@ -103,7 +103,7 @@ func wahooWorkout(p *Person, i int) object {
 	}
 }
 
-// wahooFile returns the FIT file of a workout.
+// wahooFile returns the recording of a workout as a FIT file.
 func wahooFile(w *Workout) ([]byte, error) {
 	at := func(t time.Time) uint32 { return uint32(t.Unix() - 631_065_600) }
 	message := func(num typedef.MesgNum, pairs ...any) proto.Message {
@@ -146,7 +146,7 @@ func wahooTruth(p *Person) Truth {
 	return t
 }
 
-// WahooMessage returns a message about workout i of a person.
+// WahooMessage returns the webhook message about p.Workouts[i]. token is the webhook token.
 func WahooMessage(p *Person, i int, token string) []byte {
 	w := wahooWorkout(p, i)
 	summary := w["workout_summary"].(object)

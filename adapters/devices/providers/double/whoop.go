@@ -21,7 +21,7 @@ func offsetText(seconds int) string {
 	return time.Unix(0, 0).In(time.FixedZone("", seconds)).Format("-07:00")
 }
 
-// Whoop returns a double of the WHOOP API v2, and the expected data of its people.
+// Whoop returns a test double of the WHOOP API v2, and a function that returns the expected data of a person.
 func Whoop(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("WHOOP", paths{
 		authorize: "/oauth/oauth2/auth", token: "/oauth/oauth2/token", revoke: "DELETE /developer/v2/user/access",
@@ -171,7 +171,7 @@ func (p *Person) date(at time.Time) string {
 	return at.In(time.FixedZone("", p.Offset)).Format(time.DateOnly)
 }
 
-// night adds the expected values of a night that are the same for all providers.
+// night adds the expected values of a night that are the same for several providers.
 func (t Truth) night(p *Person, n *Night) {
 	for name, v := range map[string]float64{
 		"end": float64(n.End.Unix()), "offset": float64(p.Offset), "awake": float64(n.seconds('4')), "light": float64(n.seconds('2')),
@@ -192,7 +192,7 @@ func (t Truth) stages(n *Night) {
 	}
 }
 
-// workout adds the expected values of a workout that are the same for all providers.
+// workout adds the expected values of a workout that are the same for several providers.
 func (t Truth) workout(w *Workout) {
 	t.put("workouts", stamp(w.Start)+".end", float64(w.End.Unix()))
 	t.put("workouts", stamp(w.Start)+".kcal", w.KCal)
@@ -201,8 +201,8 @@ func (t Truth) workout(w *Workout) {
 	}
 }
 
-// WhoopMessage returns a signed message about a record of a person: kind is a type such as
-// sleep.updated.
+// WhoopMessage returns the signed webhook message about the record id of a person. kind is a type such as
+// sleep.updated, trace the id of the message, secret the client secret, and at the time of signing.
 func WhoopMessage(p *Person, kind, id, trace, secret string, at time.Time) (body []byte, header http.Header) {
 	body, _ = json.Marshal(object{"user_id": p.Number, "id": id, "type": kind, "trace_id": trace}) //nolint:errchkjson // texts and a number
 	ms := strconv.FormatInt(at.UnixMilli(), 10)

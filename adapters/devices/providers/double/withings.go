@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// WithingsServer is a double of the public API of Withings.
+// WithingsServer is a test double of the public API of Withings.
 type WithingsServer struct {
 	*Server
 	nonces        map[string]bool
 	subscriptions []string
 }
 
-// Subscriptions returns the active subscriptions, each as person, category and callback address.
+// Subscriptions returns the active subscriptions, each as person id, category and callback URL, separated by spaces.
 func (s *WithingsServer) Subscriptions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,8 @@ func (s *WithingsServer) Subscriptions() []string {
 // withingsZone is the time zone of all people, without daylight saving time.
 const withingsZone = "Africa/Lagos"
 
-// withingsAnswer writes an answer. As in the service, the HTTP status is always 200 and the body contains status.
+// withingsAnswer writes a response. As in the real API, the HTTP status is always 200, and the JSON document contains
+// status.
 func withingsAnswer(w http.ResponseWriter, status int, body any, text string) {
 	doc := object{"status": status, "body": body}
 	if text != "" {
@@ -43,7 +44,8 @@ func withingsAnswer(w http.ResponseWriter, status int, body any, text string) {
 	reply(w, http.StatusOK, doc)
 }
 
-// Withings returns a double of the public API of Withings, and the expected data of its people.
+// Withings returns a test double of the public API of Withings, and a function that returns the expected data of a
+// person.
 func Withings(o Options) (*WithingsServer, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 40)
 	s := &WithingsServer{Server: newServer("Withings", paths{authorize: "/oauth2_user/authorize2"}, o), nonces: map[string]bool{}}
@@ -125,7 +127,7 @@ func Withings(o Options) (*WithingsServer, func(*Person) Truth) {
 // withingsAction answers one value of the parameter action.
 type withingsAction = func(p *Person, q url.Values) (any, error)
 
-// post serves a path, with one function for each value of the parameter action.
+// post serves a path. The keys of actions are values of the parameter action.
 func (s *WithingsServer) post(path string, actions map[string]withingsAction) {
 	s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		p, status, wait := s.admit(w, bearer(r))
@@ -186,7 +188,7 @@ func (s *WithingsServer) revokeSigned(w http.ResponseWriter, r *http.Request) {
 	withingsAnswer(w, 0, object{}, "")
 }
 
-// subscribe sends HEAD to the callback address, and stores the subscription if that answers.
+// subscribe sends HEAD to the callback URL, and stores the subscription if the response has a status 2xx.
 func (s *WithingsServer) subscribe(p *Person, q url.Values) (any, error) {
 	client := &http.Client{Timeout: 2 * time.Second}
 	resp, err := client.Head(q.Get("callbackurl")) //nolint:gosec,noctx // a double takes any address, and is for tests
@@ -202,7 +204,7 @@ func (s *WithingsServer) subscribe(p *Person, q url.Values) (any, error) {
 	return object{}, nil
 }
 
-// paged returns a page of a list. As in the service, the last page has an offset too.
+// paged returns a page of a list in the member name. As in the real API, the last page has an offset too.
 func (s *WithingsServer) paged(name string, all []object, q url.Values) object {
 	items, next := page(all, q.Get("offset"), s.opts.PageSize)
 	if next == "" {
@@ -221,7 +223,7 @@ func withingsRange(q url.Values) (from, to int64, err error) {
 	return from, to, nil
 }
 
-// byDay lists the items of a range of days, with the fields of the request.
+// byDay returns an action that lists documents of the requested days, with the requested fields.
 func (s *WithingsServer) byDay(name string, all func(*Person) []object) withingsAction {
 	return func(p *Person, q url.Values) (any, error) {
 		from, to, fields := q.Get("startdateymd"), q.Get("enddateymd"), strings.Split(q.Get("data_fields"), ",")
@@ -347,7 +349,7 @@ func (d *Day) moments(add func(at time.Time, values object)) {
 	d.pulse(func(at time.Time, bpm float64) { add(at, object{"heart_rate": bpm, "duration": 60}) })
 }
 
-// withingsIntraday answers with the first 24 hours of a range.
+// withingsIntraday returns the intraday values in the first 24 hours of the requested range.
 func withingsIntraday(p *Person, q url.Values) (any, error) {
 	from, to, err := withingsRange(q)
 	if err != nil {
@@ -390,7 +392,7 @@ func withingsNights(p *Person) (out []object) {
 
 var withingsStates = map[byte]int{'1': 2, '2': 1, '3': 3, '4': 0}
 
-// withingsNight answers with the segments of the first 24 hours of a range, the last first.
+// withingsNight returns the sleep segments in the first 24 hours of the requested range, the last one first.
 func withingsNight(p *Person, q url.Values) (any, error) {
 	from, to, err := withingsRange(q)
 	if err != nil {
@@ -428,7 +430,7 @@ func withingsECG(p *Person, i int) int64 {
 	return p.Days[i].Date.Add(19 * time.Hour).Unix()
 }
 
-// withingsSignal is a recording of two seconds, in µV.
+// withingsSignal returns the voltages of an electrocardiogram of two seconds, in µV.
 func withingsSignal(day int) []int {
 	out := make([]int, 1000)
 	for i := range out {
@@ -533,14 +535,14 @@ func (t Truth) withingsDay(p *Person, i int) {
 	}
 }
 
-// WithingsMessage returns a message about data of a person in a category.
+// WithingsMessage returns the webhook message that a person has new data of a category between from and to.
 func WithingsMessage(p *Person, category int, from, to time.Time) []byte {
 	return []byte(url.Values{
 		"userid": {p.ID}, "appli": {strconv.Itoa(category)}, "startdate": {strconv.FormatInt(from.Unix(), 10)}, "enddate": {strconv.FormatInt(to.Unix(), 10)},
 	}.Encode())
 }
 
-// WithingsUnlink returns the message that a person has revoked the grant.
+// WithingsUnlink returns the webhook message that a person has revoked the grant.
 func WithingsUnlink(p *Person) []byte {
 	return []byte(url.Values{"userid": {p.ID}, "appli": {"46"}, "action": {"unlink"}}.Encode())
 }

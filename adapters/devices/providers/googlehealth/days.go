@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// days are the kinds of sums and values of a day.
+// days lists the collections of daily sums and daily values.
 var days = []rest.Collection{
 	total(), rollUp("steps"), rollUp("distance"), rollUp("floors"), rollUp("active-energy-burned"),
 	joined(daily("daily-resting-heart-rate", metrics, rest.Each(readDay), "activity")),
@@ -23,8 +23,8 @@ var days = []rest.Collection{
 	temperatures(),
 }
 
-// rollUp returns the collection of a type's daily sums, which are joined to other sums of the day. The sum is in
-// member.
+// rollUp returns the collection of the daily sums of the data type name. Other sums of the same day are joined by the
+// day.
 func rollUp(name string) rest.Collection {
 	midnight := func(d healthlab.Date) any {
 		return map[string]civil{"date": {d.Year, int(d.Month), d.Day}}
@@ -103,7 +103,7 @@ type dayPoint struct {
 	day healthlab.Date
 }
 
-// temperature is the skin temperature of a night. Without a baseline the deviation is unknown.
+// temperature is the skin temperature of a night, and the person's baseline in °C.
 type temperature struct {
 	Night    *rest.Float `json:"nightlyTemperatureCelsius"`
 	Baseline *rest.Float `json:"baselineTemperatureCelsius"`
@@ -117,7 +117,7 @@ func (t *temperature) delta() *float64 {
 	return rest.Ptr(*night - *baseline)
 }
 
-// UnmarshalJSON reads a point with the day of its value.
+// UnmarshalJSON reads a point, and finds the day of its value in the point or in any of its members.
 func (p *dayPoint) UnmarshalJSON(b []byte) error {
 	type plain dayPoint
 	var members map[string]json.RawMessage
@@ -143,7 +143,7 @@ func (p *dayPoint) dated(out *rest.Batch) bool {
 	return !p.day.IsZero()
 }
 
-// dayKey returns the day of a point.
+// dayKey returns the day of a point as YYYY-MM-DD; empty if it is unknown.
 func dayKey(item json.RawMessage) string {
 	var v dayPoint
 	if json.Unmarshal(item, &v) != nil || v.day.IsZero() {
@@ -159,7 +159,7 @@ func joinedDay(out *rest.Batch, kind string, day healthlab.Date) (p dayPoint) {
 	return p
 }
 
-// readDay reads the total of a day with the joined sums, or one sum on a stored page.
+// readDay reads a daily total with the joined sums of the day. On a stored page it reads the one sum in v.
 func readDay(v *dayPoint, out *rest.Batch) {
 	if !v.dated(out) {
 		return
@@ -179,7 +179,8 @@ func readDay(v *dayPoint, out *rest.Batch) {
 	out.Summary("activity", healthdata.SourceMultiple, a)
 }
 
-// atNoon returns a function that reads values of days, which have no instant, as samples at noon.
+// atNoon returns a function that reads a daily value as a sample at noon, because the value has no time. of selects the
+// value.
 func atNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.RawMessage, *rest.Batch) {
 	return rest.Each(func(v *dayPoint, out *rest.Batch) {
 		if v.dated(out) {
@@ -188,7 +189,8 @@ func atNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.Raw
 	})
 }
 
-// readTemperature reads the temperature of a night. On a stored page the sleep to which it belongs is unknown.
+// readTemperature reads the skin temperature of a night as a sample during the joined sleep, or at noon on a stored
+// page, where the sleep is unknown.
 func readTemperature(v *dayPoint, out *rest.Batch) {
 	if !v.dated(out) {
 		return

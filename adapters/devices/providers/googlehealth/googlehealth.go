@@ -90,7 +90,8 @@ const (
 	rhythm   = scope + "irn.readonly"
 )
 
-// list returns a collection that lists the points of a type. field is the field that the filter compares.
+// list returns a collection that lists the points of the data type name. field is the time field in such a point that
+// the filter compares, size the page size, and r the rest of the range.
 func list(name, scope, field, size string, r rest.Range, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	field = strings.ReplaceAll(name, "-", "_") + "." + field
 	r.From, r.Filter = "filter", field+` >= "{from}" AND `+field+` < "{to}"`
@@ -129,11 +130,11 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page by the data type, or by the name of another kind. See
+// Read decodes a stored page. kind is the name of the collection, which for most is the data type. See
 // [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// seconds is a duration such as 90s or -3600s.
+// seconds is a duration that is written as a text such as 90s or -3600s.
 type seconds float64
 
 // UnmarshalJSON reads a duration. Null leaves the value unchanged.
@@ -149,7 +150,7 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wholeSeconds returns a duration in whole seconds; 0 for a malformed one.
+// wholeSeconds returns the duration rounded to whole seconds; 0 for nil and for a malformed duration.
 func (s *seconds) wholeSeconds() int64 {
 	n := rest.Round((*float64)(s))
 	if n == nil {
@@ -191,7 +192,7 @@ func (c civil) date() healthlab.Date {
 	return d
 }
 
-// point holds the fields of all points.
+// point holds the fields that points of all data types have.
 type point struct {
 	Name   string `json:"name"`
 	Source struct {
@@ -239,7 +240,7 @@ func camel(name string) string {
 	return strings.Join(words, "")
 }
 
-// listen answers the handshake, or reads messages.
+// listen responds to the verification request of a subscription, or reads messages.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if !rest.Same(rest.Header(&m, "Authorization"), l.VerifyToken) {
 		return linking.ListenResult{}, rest.NotTheirs()

@@ -42,8 +42,8 @@ func samples(name, scope, resource, unit, member string) rest.Collection {
 	return list(name, scope, "sample_time.physical_time", "5000", rest.Range{}, value(name, resource, unit, member), resource)
 }
 
-// value returns a function that reads points with one value, in a unit of the provider. In an interval, an absent
-// member means zero.
+// value returns a function that reads points with one value: the member of the data type name, in unit. In an interval,
+// an absent member means zero.
 func value(name, resource, unit, member string) func(json.RawMessage, *rest.Batch) {
 	return func(item json.RawMessage, out *rest.Batch) {
 		var (

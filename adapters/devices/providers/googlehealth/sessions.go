@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// sessions lists the collections of sessions, and the devices.
+// sessions lists the collections of sleep, exercises and other sessions, and of devices.
 var sessions = []rest.Collection{
 	sleeps(), exercises(),
 	{
@@ -48,7 +48,8 @@ func exercises() rest.Collection {
 	return k
 }
 
-// since returns a collection whose requests have only a start, or no range at all.
+// since returns a collection that is requested with the start of the range only, by filter, or without a range if
+// filter is empty. Items outside of the requested range are dropped.
 func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	k := list(name, scope, "", "25", rest.Range{}, read, resources...)
 	if k.Range.Filter = filter; filter == "" {
@@ -61,7 +62,7 @@ func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), 
 // sports maps exercise types to slugs where the slug is not the type in lower case.
 var sports = map[string]string{"BIKING": "cycling", "WEIGHTLIFTING": "strength_training", "OTHER": "", "EXERCISE_TYPE_UNSPECIFIED": ""}
 
-// exercisePoint is a session of sport.
+// exercisePoint is a workout.
 type exercisePoint struct {
 	point
 	Exercise struct {
@@ -117,7 +118,8 @@ func exerciseKey(item json.RawMessage) string {
 	return v.id()
 }
 
-// readTrack reads a TCX file, or a document that contains one. From a stored file it also reads the workouts.
+// readTrack reads a TCX file, or a JSON document that contains one, as the recording of the joined exercise. From a
+// stored file it also reads the workouts.
 func readTrack(file json.RawMessage, out *rest.Batch) {
 	if text, err := rest.AccountIn(file, "tcxData"); err == nil {
 		file = json.RawMessage(text)
@@ -208,7 +210,7 @@ func readSleep(v *struct {
 	out.Cycle(source, v.id(), s.BedtimeStart, s.BedtimeStop, &of)
 }
 
-// sleepKey returns the day on which a sleep ended; empty for a nap or an unfinished sleep.
+// sleepKey returns the local day on which a sleep ended, as YYYY-MM-DD; empty for a nap or an unfinished sleep.
 func sleepKey(item json.RawMessage) string {
 	var v struct {
 		Sleep struct {
@@ -223,7 +225,7 @@ func sleepKey(item json.RawMessage) string {
 	return rest.LocalDay(end.End.Time, end.EndOffset.offset()).String()
 }
 
-// startOf returns the start of the interval in a member of an item.
+// startOf returns the start of the interval in a member of an item; zero if it has none.
 func startOf(item json.RawMessage, member string) time.Time {
 	var members map[string]json.RawMessage
 	var v struct {
@@ -312,7 +314,7 @@ func readRhythm(v *struct {
 	out.Sample("heart_rate_alert", v.source(out), s)
 }
 
-// grams is an amount of a nutrient.
+// grams is the mass of a nutrient in grams.
 type grams struct {
 	Grams *rest.Float `json:"grams"`
 }

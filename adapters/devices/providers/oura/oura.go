@@ -155,10 +155,11 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page of a collection, by its name. See [rest.Definition.Read].
+// Read decodes a stored page. kind is the name of the collection. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// wait returns the time until X-RateLimit-Reset, which is in Unix seconds.
+// wait returns the time from now until X-RateLimit-Reset, which is in Unix seconds; 0 if the header is absent, past or
+// more than an hour away.
 func wait(h http.Header, now time.Time) time.Duration {
 	at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
 	if d := time.Unix(at, 0).Sub(now); err == nil && d > 0 && d < time.Hour {
@@ -176,7 +177,7 @@ type series struct {
 	Items     []*float64   `json:"items"`
 }
 
-// samples adds the values of a series; nil adds none.
+// samples adds the values of a series to out. A nil series has no values.
 func (s *series) samples(resource, unit string, out *rest.Batch) {
 	if s == nil || s.Interval < 1 || s.Timestamp.IsZero() {
 		return
@@ -216,7 +217,7 @@ type readiness struct {
 	Delta *float64       `json:"temperature_deviation"`
 }
 
-// sleepTypes maps the types of sleep; the types rest and deleted are ignored.
+// sleepTypes maps the provider's types of sleep to ours. Other types, such as rest and deleted, are ignored.
 var sleepTypes = map[string]healthdata.SleepType{
 	"long_sleep": healthdata.SleepLong, "sleep": healthdata.SleepNap, "late_nap": healthdata.SleepNap, "": "",
 }
@@ -229,7 +230,7 @@ var phases = map[byte]healthdata.SleepStage{
 // none is the lowest heart rate of a sleep in which none was measured.
 const none = 255
 
-// longSleep returns the day of a long sleep; empty for other sleeps.
+// longSleep returns the day of a long sleep, as YYYY-MM-DD; empty for other sleeps.
 func longSleep(item json.RawMessage) string {
 	var v sleep
 	if json.Unmarshal(item, &v) != nil || v.Type != "long_sleep" {
@@ -283,8 +284,9 @@ func readSleep(v *sleep, out *rest.Batch) {
 	v.HRVs.samples("hrv", "rmssd", out)
 }
 
-// readReadiness reads the temperature of a day, at noon, unless the day has a long sleep, to which the temperature
-// then belongs. On a stored page the sleeps are unknown.
+// readReadiness reads the temperature deviation of a day as a sample at noon. If the day has a long sleep, the
+// deviation belongs to that sleep, and readReadiness deletes the sample at noon. On a stored page the sleeps are
+// unknown.
 func readReadiness(v *readiness, out *rest.Batch) {
 	if out.Joined("sleep", v.Day.String()) != nil {
 		out.Delete("body_temperature_delta", ring, linking.DeletedRecord{At: out.Noon(v.Day)})
@@ -427,10 +429,11 @@ func readRing(v *struct {
 	out.Listed(ring, healthdata.DeviceInfo{ID: &v.ID, Manufacturer: rest.Ptr("Oura"), Model: v.Hardware, Version: v.Firmware})
 }
 
-// reach is how far back a changed document is searched, because a message does not name its day.
+// reach is the length of the range that is pulled after a message, because a message does not name the day of the
+// changed document.
 const reach = 7 * rest.Day
 
-// listen answers a handshake, or reads a message.
+// listen responds to the handshake of a subscription, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if m.Method == http.MethodGet {
 		if !rest.Same(rest.Query(&m, "verification_token"), l.VerifyToken) {

@@ -12,8 +12,8 @@ import (
 // clock is a date and time of day without a zone, stored as if it were in UTC.
 type clock struct{ healthlab.Time }
 
-// UnmarshalJSON reads a time with or without seconds, and with or without a zone. Null and the
-// empty text are the zero value.
+// UnmarshalJSON reads a date and time with or without seconds, and with or without a zone. Null and the empty text give
+// the zero value.
 func (c *clock) UnmarshalJSON(b []byte) error {
 	var at rest.Instant
 	err := json.Unmarshal(b, &at)
@@ -25,7 +25,7 @@ func (c clock) plus(ms float64) healthlab.Time {
 	return healthlab.At(c.Add(time.Duration(ms * float64(time.Millisecond))))
 }
 
-// unix is an instant in seconds, with an offset in minutes.
+// unix is an instant in Unix seconds, with a UTC offset in minutes.
 type unix struct {
 	Time    int64    `json:"test_time"`
 	Minutes *float64 `json:"time_zone_offset"`

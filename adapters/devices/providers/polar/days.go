@@ -22,7 +22,7 @@ var days = []rest.Collection{
 	},
 }
 
-// stepped holds the number of steps from an instant until the next one.
+// stepped holds the number of steps in the interval that begins at an instant and ends at the next element.
 type stepped struct {
 	Steps float64 `json:"steps"`
 	At    clock   `json:"timestamp"`
@@ -88,7 +88,7 @@ type heartRates struct {
 	}] `json:"heart_rate_samples"`
 }
 
-// readHeartRate reads a document of one day, or one with a list of days.
+// readHeartRate reads a document that contains the heart rates of one day, or a list of days.
 func readHeartRate(v *struct {
 	heartRates
 	Days rest.List[heartRates] `json:"heart_rates"`

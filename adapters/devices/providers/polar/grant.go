@@ -27,8 +27,8 @@ func register(ctx context.Context, s *rest.SignedIn) (string, error) {
 	return id, nil
 }
 
-// rates returns the exhausted window that ends last, or else the shortest window. Each header has a number for 15
-// minutes and one for 24 hours.
+// rates returns the rate limit of 24 hours if it is exhausted, else that of 15 minutes. Each header has one number for
+// each of these windows.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	pair := func(name string) (out [2]int, ok bool) {
 		texts := strings.Split(h.Get(name), ",")

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// listen answers the ping that tests the address, or reads a message.
+// listen responds to the ping with which the provider tests the URL, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	var v struct {
 		Event  string          `json:"event"`

@@ -95,8 +95,8 @@ type recharge struct {
 	Breaths clocks         `json:"breathing_samples"`
 }
 
-// night returns start and end of the night of a date; ok is false without a sleep of that date. On a stored page,
-// where the sleep is unknown, the night begins at 15:00 of the day before, without a zone.
+// night returns the start and end of the joined night of a date. ok is false if there is no such night. On a stored
+// page, where nights are unknown, the night begins at 15:00 of the day before, without a zone.
 func night(date healthlab.Date, out *rest.Batch) (of span, ok bool) {
 	if out.Stored() {
 		of.Start.Time = healthlab.At(date.At(time.UTC).Add(-9 * time.Hour))

@@ -88,7 +88,8 @@ var (
 	missing = []int{http.StatusNotFound}
 	// wholeDays requests at most 28 days, including the first and the last.
 	wholeDays = rest.Range{From: "from", To: "to", Days: true, Max: 27 * rest.Day}
-	// utcDays requests days in UTC, which differ from the days of the person.
+	// utcDays requests days in UTC. They can differ from the days of the person, so a day before and a day after are
+	// requested too.
 	utcDays = rest.Range{From: "from", To: "to", Days: true, Before: rest.Day, After: rest.Day, Max: 27 * rest.Day}
 )
 
@@ -130,7 +131,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page by the name of its kind. See [rest.Definition.Read].
+// Read decodes a stored page. kind is the name of the collection. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
 const watch = healthdata.SourceWatch

@@ -64,13 +64,14 @@ type exercise struct {
 	}] `json:"route"`
 }
 
-// zone is a heart rate zone, and how long the person was in it.
+// zone is a heart rate zone, with the ISO 8601 duration for which the person was in it.
 type zone struct {
 	Index int    `json:"index"`
 	In    string `json:"in-zone"`
 }
 
-// workout returns the workout and sets its device; nil if it has no duration.
+// workout returns the workout and sets its device in out. It returns nil, and reports a problem, if the exercise has no
+// start or duration.
 func (v *exercise) workout(out *rest.Batch) *healthdata.Workout {
 	length := rest.Duration(v.Duration)
 	if length == nil || v.Start.IsZero() {
@@ -106,7 +107,7 @@ func readExercise(v *exercise, out *rest.Batch) {
 	}
 }
 
-// samples maps the supported sample types to columns, with the conversion of units.
+// samples maps the supported sample types to columns of a recording, with the factor that converts the unit.
 var samples = map[rest.ID]struct {
 	column rest.Column
 	factor float64

@@ -11,8 +11,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Read returns the recordings in a file, in their order. A file without recordings is not an error. An unreadable
-// file is a [*fileimport.FileError] or wraps [fileimport.ErrFormat].
+// Read returns the recordings in a FIT, TCX or GPX file, in the order of the file. provider is the slug for their
+// source. A file without recordings is not an error. The error for an unreadable file is a [*fileimport.FileError] or
+// wraps [fileimport.ErrFormat].
 func Read(provider string, file []byte) (fileimport.Recordings, error) {
 	var s fileimport.Recordings
 	if _, err := fileimport.Import(context.Background(), bytes.NewReader(file), &s, &fileimport.Options{Provider: provider}); err != nil {
@@ -21,10 +22,12 @@ func Read(provider string, file []byte) (fileimport.Recordings, error) {
 	return s, nil
 }
 
-// Add adds the recording of a workout to out. If the file contains several, it takes the one whose start is nearest
-// to the workout's. of returns the workout and its source; if the workout is nil, nothing is added. For a stored
-// page, of is not called: all recordings and their workouts are added, with the source type stored. A file that
-// cannot be read is reported to out.
+// Add adds the recording of a workout to out. of returns the source type and the workout; if the workout is nil,
+// nothing is added. If the file contains several recordings, Add takes the one whose start is nearest to that of the
+// workout.
+//
+// For a stored page, of is not called: all recordings and their workouts are added, with the source type stored. A file
+// that cannot be read is reported to out.
 func Add(out *rest.Batch, provider string, file []byte, stored healthdata.SourceType, of func() (healthdata.SourceType, *healthdata.Workout)) {
 	list, err := Read(provider, file)
 	if err != nil {

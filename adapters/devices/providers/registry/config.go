@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Config is the client of each provider, by slug. It prints no secret.
+// Config holds the configuration of providers by slug. Printing a Config shows no secret.
 type Config map[string]Setup
 
 // String returns the configured slugs without secrets.
@@ -29,7 +29,7 @@ func (c Config) String() string {
 // Format writes the result of String for every verb, so that no secret is printed.
 func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
-// Setup holds the configuration of one provider.
+// Setup holds the OAuth client and the message options of one provider.
 type Setup struct {
 	healthlab.Private
 
@@ -38,15 +38,16 @@ type Setup struct {
 	VerifyToken, MessageURL string
 }
 
-// Sources reads secrets that the document only refers to. A nil function refuses such references.
+// Sources reads secrets that the configuration document only refers to. If a function is nil, such references are
+// refused.
 type Sources struct {
-	// File returns the content of a file.
+	// File returns the content of the file to which {"file": NAME} refers.
 	File func(name string) ([]byte, error)
-	// Env returns an environment variable, and whether it is set.
+	// Env returns the environment variable to which {"env": NAME} refers, and whether it is set.
 	Env func(name string) (string, bool)
 }
 
-// secret is a text, {"file": NAME} or {"env": NAME}.
+// secret is a secret in the configuration document: a text, {"file": NAME} or {"env": NAME}.
 type secret struct {
 	text      string
 	file, env *string
@@ -72,10 +73,10 @@ func (s *secret) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxSecret is the largest file of a secret, in bytes.
+// maxSecret is the largest accepted size of a file that contains a secret, in bytes.
 const maxSecret = 4096
 
-// read returns the secret. The error contains no part of it.
+// read returns the secret, which may be in a file or in the environment. The error contains no part of the secret.
 func (s *secret) read(from *Sources) (string, error) {
 	switch {
 	case s == nil:
@@ -101,7 +102,7 @@ func (s *secret) read(from *Sources) (string, error) {
 	return s.text, nil
 }
 
-// entry is one provider of the document. Its JSON names are in members.
+// entry is the JSON of one provider in the configuration document. The list members must have the same names.
 type entry struct {
 	ClientID     string  `json:"client_id"`
 	ClientSecret *secret `json:"client_secret"`
@@ -113,9 +114,9 @@ type entry struct {
 // members lists the JSON names of an entry.
 var members = []string{"client_id", "client_secret", "key", "verify_token", "message_url"}
 
-// ReadFile reads a document from a file. Relative paths in the document are relative to its folder. env returns the
-// environment variables that the document refers to, usually os.LookupEnv; if it is nil, the document must refer to
-// none.
+// ReadFile reads a configuration document (see [ReadConfig]) from a file. Relative paths in the document are relative
+// to the folder of the file. env returns the environment variables that the document refers to, usually os.LookupEnv;
+// if env is nil, the document must refer to none.
 func ReadFile(name string, env func(string) (string, bool)) (Config, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator chooses the file
 	if err != nil {
@@ -130,7 +131,7 @@ func ReadFile(name string, env func(string) (string, bool)) (Config, error) {
 	}})
 }
 
-// maxConfig is the largest document, in bytes.
+// maxConfig is the largest accepted size of a configuration document, in bytes.
 const maxConfig = 1 << 20
 
 // ReadConfig reads a JSON document: an object with an object for each provider, by slug.
@@ -140,8 +141,9 @@ const maxConfig = 1 << 20
 //	  "suunto":   {"client_id": "9a…", "client_secret": {"file": "suunto.secret"}, "key": {"file": "suunto.key"}}
 //	}
 //
-// It returns Invalid with every mistake and its place: an unknown, duplicate or missing provider or member. No error
-// contains a secret. With nil Sources, secrets must be in the document itself.
+// It returns Invalid with every problem and its path in the document: an unknown, duplicate or missing provider, and an
+// unknown, duplicate, missing or malformed member. No error contains a secret. If from is nil, secrets must be in the
+// document itself.
 func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 	doc, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
 	if err != nil {
@@ -171,7 +173,8 @@ func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 	return out, nil
 }
 
-// add adds the client of one provider, a member of the document, and the problems of its entry.
+// add adds the configuration of one provider to c, and its problems to p. The name of the member one is the slug of the
+// provider.
 func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 	provider := Find(one.name)
 	if provider == nil {
@@ -243,8 +246,8 @@ type ConfiguredProvider struct {
 	Connector *rest.Connector
 }
 
-// Connectors returns the connectors sorted by slug. VerifyToken and MessageURL of opts are replaced by those of each
-// provider. An error names the provider, and wraps an error of [rest.New].
+// Connectors returns a connector for each configured provider, sorted by slug. opts apply to all of them, except that
+// VerifyToken and MessageURL are those of each provider. An error names the provider, and wraps an error of [rest.New].
 func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err error) {
 	for _, slug := range slices.Sorted(maps.Keys(c)) {
 		e := Find(slug)
@@ -266,7 +269,7 @@ func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err er
 	return out, nil
 }
 
-// member is a member of an object.
+// member is a name and a value in a JSON object.
 type member struct {
 	name  string
 	value json.RawMessage
@@ -301,7 +304,7 @@ func object(doc []byte) (out []member, err error) {
 	return out, nil
 }
 
-// place returns the position at which a document is malformed, without quoting the document.
+// place describes where a document is malformed, without quoting the document. err is the error of the JSON decoder.
 func place(err error, doc []byte) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {

@@ -27,15 +27,15 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Entry is a provider with a connector.
+// Entry describes a provider for which the library has a connector.
 type Entry struct {
 	// Slug is the slug of the provider in the catalogue.
 	Slug string
 	// Record returns the provider's catalogue record, which the caller may change.
 	Record func() healthdata.Provider
-	// New returns the connector. See [rest.New].
+	// New returns a connector for an OAuth client. See [rest.New].
 	New func(rest.Client, *rest.Options) (*rest.Connector, error)
-	// Read decodes a stored page of a kind. See [rest.Definition.Read].
+	// Read decodes a stored page. kind is the name of the collection. See [rest.Definition.Read].
 	Read func(kind string, page []byte) (rest.Data, error)
 	// Key is true if the client needs a key besides its secret ([rest.Client.Key]).
 	Key bool

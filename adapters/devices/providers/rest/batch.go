@@ -17,17 +17,17 @@ import (
 // Data holds the decoded items by resource slug.
 type Data map[string][]linking.PullItem
 
-// Batch collects the data of the items of a collection.
+// Batch collects the results of Read for the items of a collection. Its methods apply to the current item.
 type Batch struct {
 	data       Data
 	groups     map[string][]group
 	collection *Collection
 	joined     map[string]map[string]json.RawMessage
-	// person is the fallback zone of the person.
+	// person is the fallback zone of the person. It applies to times without a zone.
 	person *time.Location
-	// id is the key for which the collection was requested.
+	// id is the key of the item of Collection.For for which the collection was requested.
 	id string
-	// item is the current item, answer the answer that contains it, and texts caches members of the answer.
+	// item is the current item, answer the body of the response that contains it, and texts caches the results of Answer.
 	item, answer json.RawMessage
 	texts        map[string]string
 	owner        *string
@@ -47,29 +47,30 @@ func newBatch(k *Collection) *Batch {
 	return &Batch{data: Data{}, groups: map[string][]group{}, collection: k, person: time.UTC}
 }
 
-// Owner sets the provider's id of the person that the item belongs to.
+// Owner sets the provider's id of the person to whom the current item belongs. An empty id is ignored.
 func (b *Batch) Owner(id string) {
 	if id != "" {
 		b.owner = &id
 	}
 }
 
-// About sets the resources for which problems of the item are reported. Default: all of the collection.
+// About sets the resources for which problems of the current item are reported. Default: all resources of the
+// collection.
 func (b *Batch) About(resources ...string) { b.about = resources }
 
-// Zone sets the IANA zone of the item's times without an offset.
+// Zone sets the IANA zone in which times without an offset of the current item are local.
 func (b *Batch) Zone(name string) { b.zone = name }
 
 // Device sets the device that recorded the item. Nil means unknown.
 func (b *Batch) Device(d *healthdata.DeviceInfo) { b.dev = d }
 
-// Joined returns the item with a key in a collection of Join, With or For; nil if there is none.
+// Joined returns the item with a key in a collection that Collection.Join, With or For names; nil if there is none.
 func (b *Batch) Joined(collection, key string) json.RawMessage { return b.joined[collection][key] }
 
-// Stored reports whether a stored page is being read. Joined then finds no items.
+// Stored reports whether a stored page is read instead of a response. Joined then finds no items.
 func (b *Batch) Stored() bool { return b.joined == nil }
 
-// ID returns the key for which this collection was requested, for collections with For.
+// ID returns the key of the item of [Collection.For] for which this collection was requested; empty without For.
 func (b *Batch) ID() string { return b.id }
 
 // LocalDay returns the day of an instant in the person's fallback zone; for a stored page in UTC.
@@ -81,8 +82,8 @@ func (b *Batch) Noon(day healthlab.Date) healthlab.Time {
 	return healthlab.At(day.At(b.person).Add(12 * time.Hour))
 }
 
-// Answer returns a string, number or boolean of the whole answer as a text. path joins member names with dots. It
-// returns "" if the member is absent.
+// Answer returns a string, number or boolean of the response that contains the current item, as a text. path joins
+// member names with dots. Answer returns "" if the member is absent.
 func (b *Batch) Answer(path string) string {
 	text, known := b.texts[path]
 	if !known {
@@ -132,15 +133,15 @@ func (b *Batch) Sample(resource string, source healthdata.SourceType, s healthda
 	p.Samples = append(p.Samples, s)
 }
 
-// Summary adds a summary with the item as its raw payload.
+// Summary adds a summary, and sets its Raw to the current item.
 func (b *Batch) Summary(resource string, source healthdata.SourceType, s healthdata.Summary) {
 	healthdata.HeadOf(s).Raw = b.item
 	p := b.into(resource, source)
 	p.Summaries = append(p.Summaries, s)
 }
 
-// Stream adds the recording of a workout. workout is the workout that was added to the resource workouts; nil on a
-// stored page that does not contain it. A nil recording is ignored.
+// Stream adds the recording s of a workout. w is the workout that was added to the resource workouts; nil on a stored
+// page that does not contain it. A nil recording is ignored.
 func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *healthdata.WorkoutStream) {
 	if s == nil {
 		return
@@ -152,7 +153,8 @@ func (b *Batch) Stream(source healthdata.SourceType, w *healthdata.Workout, s *h
 	b.data["workout_stream"] = append(b.data["workout_stream"], p)
 }
 
-// Cycle adds the stages of a night. An empty cycle is ignored.
+// Cycle adds the stages of a night as a SleepCycle. id is the provider's id of the sleep, start and end are its bounds.
+// A night without stages is ignored.
 func (b *Batch) Cycle(source healthdata.SourceType, id string, start, end healthlab.Time, s *Stages) {
 	if len(s.Type) == 0 {
 		return
@@ -176,7 +178,8 @@ func (b *Batch) Delete(resource string, source healthdata.SourceType, d linking.
 	p.Deleted = append(p.Deleted, d)
 }
 
-// Problem reports that the item cannot be read: a stable code, a rule and a field.
+// Problem reports that the current item cannot be read. code identifies the problem, rule says what is expected, and
+// field is the path of the member.
 func (b *Batch) Problem(code, rule string, field ...any) {
 	var p healthlab.Problems
 	p.Add(code, rule, field...)
@@ -186,7 +189,8 @@ func (b *Batch) Problem(code, rule string, field ...any) {
 	}
 }
 
-// Each returns a Read function that decodes an item as T. An item of another form is reported with its field.
+// Each returns a function for [Collection.Read] that decodes an item as T and calls read. An item of another form is
+// reported with the path of the wrong member.
 func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 	return func(item json.RawMessage, out *Batch) {
 		var v T
@@ -198,7 +202,7 @@ func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 	}
 }
 
-// fieldOf returns the path of the member that a decoding error concerns.
+// fieldOf returns the path of the member of doc that a decoding error concerns; nil if it is unknown.
 func fieldOf(err error, doc json.RawMessage) (field []any) {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
 		for _, part := range strings.Split(wrong.Field, ".") {
@@ -210,10 +214,10 @@ func fieldOf(err error, doc json.RawMessage) (field []any) {
 	return field
 }
 
-// List is a list inside an item whose elements are decoded one by one, so that an invalid element is left out alone.
+// List is a list inside an item whose elements are decoded one by one, so that only an invalid element is left out.
 type List[T any] []json.RawMessage
 
-// In returns the valid elements and reports the others. field is the path of the list in the item.
+// In returns the valid elements, and reports the others to out. field is the path of the list in the item.
 func (l List[T]) In(out *Batch, field ...any) []T {
 	all := make([]T, 0, len(l))
 	for i, element := range l {
@@ -245,7 +249,7 @@ func Members[T any]() (names []string) {
 	return names
 }
 
-// read decodes the items of an answer into the batch. It skips items that a later item revises.
+// read calls Read for each of the items of a response body.
 func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	b.answer, b.texts = body, map[string]string{}
 	for _, item := range items {
@@ -257,7 +261,8 @@ func (b *Batch) read(body json.RawMessage, items []json.RawMessage) {
 	}
 }
 
-// latest removes items that a later item of the same answer revises. An undecodable item revises no other.
+// latest removes items that a later item of the same response replaces, if k.Revised is set. An undecodable item
+// replaces no other.
 func (k *Collection) latest(items []json.RawMessage) []json.RawMessage {
 	if !k.Revised {
 		return items
@@ -272,7 +277,7 @@ func (k *Collection) latest(items []json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// reads reports whether an item can be read.
+// reads reports whether Read decodes an item without problems.
 func (k *Collection) reads(item json.RawMessage) bool {
 	b := newBatch(k)
 	b.read(item, []json.RawMessage{item})
@@ -287,7 +292,7 @@ func (k *Collection) reads(item json.RawMessage) bool {
 // errShape is the error of an answer without the documented form.
 var errShape = fmt.Errorf("%w: the answer of the provider does not have the documented form", healthlab.Unavailable)
 
-// items returns the items of an answer.
+// items returns the items in a response body; nil if the member k.Items is absent or null.
 func (k *Collection) items(body json.RawMessage) ([]json.RawMessage, error) {
 	if k.File != nil || k.Media {
 		return []json.RawMessage{body}, nil

@@ -18,8 +18,8 @@ type Connector struct {
 	base *url.URL
 }
 
-// New returns the connector of a definition. It sends no requests. It returns Invalid for an address that the guard
-// refuses and for an incomplete client.
+// New returns the connector of a definition for one OAuth client. It sends no requests. It returns Invalid for an
+// address that opts.Guard refuses, and for an incomplete client.
 func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 	o := opts.withDefaults()
 	var p healthlab.Problems
@@ -48,7 +48,7 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 	return &Connector{&Flow{d.OAuth, client, NewHTTP(&o), o.Origin, o.MessageURL}, d, o, base}, nil
 }
 
-// Flows returns all that the connector can do, for packages linking and pull.
+// Flows returns the connector as the interfaces of package linking that it implements.
 func (c *Connector) Flows() linking.ProviderConnector {
 	out := linking.ProviderConnector{
 		OAuth: c, Refresher: c, TokenCodec: c, Puller: c, Together: c.def.together(), ForClient: c.ForClient, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
@@ -62,7 +62,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 	return out
 }
 
-// keyDetail names the detail of a team's own OAuth client that holds [Client.Key].
+// keyDetail is the name of the detail that holds [Client.Key] in a team's own OAuth client.
 const keyDetail = "key"
 
 // ForClient returns a connector for another OAuth client of the same provider. See [linking.ProviderConnector].

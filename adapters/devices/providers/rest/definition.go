@@ -20,9 +20,9 @@ type Definition struct {
 	OAuth    OAuth
 	// BaseURL is the prefix of the collections' paths.
 	BaseURL string
-	// Header is sent with every request for data.
+	// Header lists constant headers of every data request.
 	Header map[string]string
-	// KeyHeader is the header with the client's Key. Empty: the provider uses no key.
+	// KeyHeader is the name of the header in which data requests send Client.Key. Empty: the provider uses no key.
 	KeyHeader   string
 	Collections []Collection
 	// Rates reads the rate limits in the headers of an answer. Nil: the provider sends none.
@@ -31,19 +31,19 @@ type Definition struct {
 	Wait func(h http.Header, now time.Time) time.Duration
 	// RateScope is the scope of the rate limit of a 429. Default: the application.
 	RateScope linking.RateScope
-	// Refused reads errors in the body of an answer before the status is checked. It returns nil for an answer with
-	// data, and for an error that the HTTP status already expresses.
+	// Refused returns the error that a response body reports. It is called before the status is checked. It returns nil
+	// for a response with data, and for an error that the HTTP status already expresses.
 	Refused func(a *Answer) error
-	// Listen reads a pushed message of the provider. Nil: it pushes none.
+	// Listen reads a message that the provider pushed. Nil: the provider pushes none.
 	Listen func(l *Listening, m linking.Message) (linking.ListenResult, error)
 	// MessageKey is the name of the client detail with the verify token, for providers with one token per client.
 	// Empty: all clients share Options.VerifyToken.
 	MessageKey string
-	// Setup lists what the owner of a client must configure at the provider.
+	// Setup lists the settings that the owner of an OAuth client must make at the provider.
 	Setup []linking.SetupStep
 }
 
-// Collection is one kind of items at a provider.
+// Collection is one kind of items at a provider, such as workouts, and the request that returns them.
 type Collection struct {
 	// Name identifies the collection in [Definition.Read] and in Join and For.
 	Name string
@@ -51,61 +51,63 @@ type Collection struct {
 	Scopes []string
 	// Method is the HTTP method. Default GET. With POST, the query is sent as a form.
 	Method string
-	// Body returns the JSON body for a range of days, including the last one. Nil: the request has no body.
+	// Body returns the JSON body of the request for the days from first to last, both included. Nil: the request has no
+	// JSON body.
 	Body func(first, last healthlab.Date) any
-	// Path is appended to the base URL. {account} is the provider's id of the person, and {id} the key of the item in
-	// For.
+	// Path is appended to Definition.BaseURL. {account} stands for the provider's id of the person, and {id} for the key
+	// of the item of For.
 	Path string
 	// Query is sent with every request.
 	Query url.Values
 	// Range describes how a time range is requested. The zero value requests all items.
 	Range Range
-	// Time returns the time of an item, for collections without range parameters; items outside of the range are
+	// Time returns the time of an item, for collections without range parameters. Items outside of the requested range are
 	// dropped. The pages of such a collection must be sorted newest first.
 	Time func(item json.RawMessage) time.Time
 	// Pages describes the paging. Nil: there is one page.
 	Pages Pages
-	// Whole treats an answer, or its member Items, as one item even if it is a list.
+	// Whole means that a response, or its member Items, is one item even if it is a list.
 	Whole bool
-	// Items is the member of the answer with the items, as names joined with dots. Empty: the answer is the list, or an
-	// object that is the only item.
+	// Items is the path of the member that contains the items, as names joined with dots. Empty: the response is the list
+	// of items, or an object that is the only item.
 	Items string
-	// Join lists collections that are requested first, over the same range. [Batch.Joined] returns their items.
+	// Join lists the names of collections that are requested before this one, for the same range. [Batch.Joined] returns
+	// their items.
 	Join []string
 	// JoinFor lists the resources that need the joined collections; nil means all.
 	JoinFor []string
-	// For is the collection whose items are requested one by one: an answer of this collection has the details of one
-	// item.
+	// For is the name of a collection that lists items. This collection is requested once for each of them, and a response
+	// has the details of one item.
 	For string
-	// File returns the URL of the file of an item of For, on any host. The request has no token. Path must be empty,
-	// and Read gets the bytes of the file.
+	// File returns the URL of a file, on any host, for an item of the collection For. The request has no token. Path must
+	// be empty, and Read gets the bytes of the file.
 	File func(item json.RawMessage) string
-	// Ask adds the key of an item of For to the query, for a collection without {id} in its path.
+	// Ask adds the key of an item of the collection For to the query, if Path has no {id}.
 	Ask func(q url.Values, key string)
-	// With lists collections that are requested with the same key before each item of For. [Batch.Joined] returns
-	// their answers by the key. Their own resources are read from these answers too.
+	// With lists the names of collections that are requested before this one, with the key of the same item of For.
+	// [Batch.Joined] returns their responses by the key. Their own resources are read from these responses too.
 	With []string
 	// Key returns the key of an item, by which Join, For and Revised find it. An item with an empty key is neither
 	// joined nor requested. Nil if no other collection refers to this one.
 	Key func(item json.RawMessage) string
-	// Revised means that of several items of an answer with an equal Key only the last one is read.
+	// Revised means that a later item of a response replaces earlier ones with the same Key.
 	Revised bool
-	// Keep lists the members of joined items that are kept; nil keeps all.
+	// Keep lists the members of an item that other collections need from Join, With and For; nil means all.
 	Keep []string
-	// Missing lists statuses that mean no data, such as 404. If it contains 403, the scopes are optional for resources
+	// Missing lists HTTP statuses that mean no data, such as 404. If it contains 403, Scopes are optional for resources
 	// that other collections also provide.
 	Missing []int
 	// Media means that an answer is a file instead of JSON. Read gets its bytes.
 	Media bool
-	// Messages lists the words by which the provider's messages announce this collection, for
+	// Messages lists the types of the provider's messages that announce data of this collection, for
 	// [Listening.Announced].
 	Messages []string
-	// MessagesFor lists the resources that a message type announces, if they are not all of the collection.
+	// MessagesFor maps further message types to the resources that they announce, if these are not all of Resources.
 	MessagesFor map[string][]string
-	// Resources lists the slugs of the resources that a pull stores from the results of Read.
+	// Resources lists the slugs of the resources of which a pull stores the results of Read.
 	Resources []string
-	// Stored lists further slugs that Read produces only from stored pages. Undecodable items of a stored page are
-	// reported for Resources and Stored.
+	// Stored lists the slugs of further resources, whose results of Read are used only for stored pages. Undecodable items
+	// of a stored page are reported for Resources and Stored.
 	Stored []string
 	// Read decodes one item. See [Each].
 	Read func(item json.RawMessage, out *Batch)
@@ -157,8 +159,8 @@ func (d *Definition) collection(name string) *Collection {
 	return nil
 }
 
-// of returns the positions of the collections that provide resources, in the order of the table. It leaves out
-// collections that are read together with another one.
+// of returns the indexes in d.Collections of the collections that provide any of the resources. It leaves out
+// collections that are read together with one of these (Collection.With).
 func (d *Definition) of(resources ...string) (out []int) {
 	var with []string
 	for i := range d.Collections {
@@ -173,7 +175,7 @@ func (k *Collection) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
 
-// together returns the sets of resources that one pull must read together, because they share a collection.
+// together returns the sets of resources that one pull must read together, because one request provides them.
 func (d *Definition) together() (sets [][]string) {
 	for i := range d.Collections {
 		set := slices.Clone(d.Collections[i].Resources)
@@ -196,7 +198,8 @@ func (d *Definition) together() (sets [][]string) {
 	return slices.DeleteFunc(sets, func(set []string) bool { return len(set) == 1 })
 }
 
-// within returns the items within a range, and whether the last item is older than the range.
+// within returns the items within a range, and whether the last item is older than the range. Without k.Time, all items
+// are within the range.
 func (k *Collection) within(items []json.RawMessage, from, to time.Time) (kept []json.RawMessage, past bool) {
 	if k.Time == nil {
 		return items, false

@@ -22,16 +22,17 @@ type Options struct {
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Origin replaces the scheme and host of every address of the provider, for doubles.
+	// Origin replaces the scheme and host of every URL of the provider, so that tests can use a test double. Empty: no
+	// change.
 	Origin string
 	// VerifyToken is the token that the provider repeats in the handshake of its messages. Empty: the provider uses
 	// none.
 	VerifyToken string
-	// MessageURL is the URL of this service to which the provider pushes messages, such as
-	// https://HOST/v2/link/push/SLUG. Connectors to providers with subscriptions per person subscribe it after the
-	// sign-in. Empty: they do not subscribe.
+	// MessageURL is the URL of this service to which the provider pushes messages, such as https://HOST/v2/link/push/SLUG.
+	// If the provider has subscriptions per person, the connector subscribes MessageURL after each sign-in. Empty: the
+	// connector does not subscribe.
 	MessageURL string
-	// MaxBytes is the largest body of an answer, in bytes. Default 16 MiB.
+	// MaxBytes is the size of the largest accepted response body, in bytes. Default 16 MiB.
 	MaxBytes int64
 }
 
@@ -63,21 +64,21 @@ type HTTP struct {
 	now    func() time.Time
 }
 
-// NewHTTP returns an HTTP with the guard, timeout, clock and size of the options.
+// NewHTTP returns an HTTP that uses Guard, Timeout, Now and MaxBytes of opts.
 func NewHTTP(opts *Options) *HTTP {
 	o := opts.withDefaults()
 	return &HTTP{webhook.NewClient(&webhook.ClientOptions{Guard: o.Guard, Timeout: o.Timeout}), o.MaxBytes, o.Now}
 }
 
-// Answer is the answer of a provider.
+// Answer is a response of a provider, whose body was read.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// unavailableError is the error of an answer that has no data now but may have later. It contains nothing that was
-// sent or received.
+// unavailableError is the error of a request that failed, but may succeed later. It contains nothing that was sent or
+// received.
 type unavailableError struct {
 	what string
 	wait time.Duration
@@ -93,11 +94,12 @@ func (*unavailableError) Unwrap() error { return healthlab.Unavailable }
 // RetryAfter returns how long the provider asks to wait; zero if it does not say.
 func (e *unavailableError) RetryAfter() time.Duration { return e.wait }
 
-// Unavailable returns an error of kind healthlab.Unavailable. Its text is what, and its method RetryAfter returns wait.
+// Unavailable returns an error of kind healthlab.Unavailable. what completes its text "the provider …", such as
+// "fails". The method RetryAfter of the error returns wait.
 func Unavailable(what string, wait time.Duration) error { return &unavailableError{what, wait} }
 
-// Do sends one request and reads its answer. It fails if the provider cannot be reached, or answers too late or with
-// too many bytes. A context error is returned as it is.
+// Do sends one request, and reads the response with any status. It fails if the provider cannot be reached, exceeds the
+// timeout, or sends too many bytes. A context error is returned as it is.
 func (h *HTTP) Do(req *http.Request) (*Answer, error) {
 	resp, err := h.client.Do(req)
 	if err != nil {
@@ -114,7 +116,7 @@ func (h *HTTP) Do(req *http.Request) (*Answer, error) {
 	return &Answer{resp.StatusCode, resp.Header, body}, nil
 }
 
-// RetryAfter returns how long an answer asks to wait.
+// RetryAfter returns how long the header Retry-After of a response asks to wait; zero if it is absent.
 func (h *HTTP) RetryAfter(a *Answer) time.Duration {
 	return webhook.ParseRetryAfter(a.Header.Get("Retry-After"), h.now())
 }

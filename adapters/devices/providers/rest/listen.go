@@ -19,19 +19,19 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Listening is passed to a Listen function. It decodes and checks pushed messages.
+// Listening is passed to [Definition.Listen], and decodes and checks pushed messages for it.
 type Listening struct {
 	healthlab.Private
 
 	// Client is the OAuth client that the message is for. Many providers sign messages with its secret.
 	Client Client
-	// VerifyToken is Options.VerifyToken, or the client's own token for providers with a MessageKey.
+	// VerifyToken is Options.VerifyToken or, for a provider with Definition.MessageKey, the token of the client.
 	VerifyToken string
 
 	def *Definition
 }
 
-// Read decodes items in a message, like [Definition.Read].
+// Read decodes the items in a message as a page of a collection, like [Definition.Read].
 func (l *Listening) Read(collection string, items []byte) ([]linking.ResourceData, error) {
 	data, err := l.def.Read(collection, items)
 	if err != nil {
@@ -58,8 +58,8 @@ func Words(collections []Collection) []string {
 	return slices.Sorted(maps.Keys(words))
 }
 
-// Brought decodes items that a message of the type word contains, as items of the first collection that this type
-// announces. It returns Invalid if there is no such collection.
+// Brought decodes the items that a message contains. word is the type of the message. The items are those of the first
+// collection whose Messages contain word; if there is none, Brought returns Invalid.
 func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, error) {
 	for i := range l.def.Collections {
 		if slices.Contains(l.def.Collections[i].Messages, word) {
@@ -69,8 +69,8 @@ func (l *Listening) Brought(word string, items []byte) ([]linking.ResourceData, 
 	return nil, NotReadable()
 }
 
-// Announced returns the resources that the message type word announces, in the order of the table; nil if there are
-// none.
+// Announced returns the resources that a message of the type word announces, in the order of the definition; nil if
+// there are none.
 func (l *Listening) Announced(word string) (out []string) {
 	for i := range l.def.Collections {
 		k := &l.def.Collections[i]
@@ -142,13 +142,14 @@ func Same(a, b string) bool {
 // maxAge is the largest accepted difference between the signing and the arrival of a message.
 const maxAge = 15 * time.Minute
 
-// Fresh reports whether a message was signed at most a quarter of an hour before or after its arrival.
+// Fresh reports whether the signing and the arrival of a message are less than 15 minutes apart. signedAt is the time
+// of the signing.
 func Fresh(m *linking.Message, signedAt time.Time) bool {
 	d := m.At.Sub(signedAt)
 	return d < maxAge && d > -maxAge
 }
 
-// NotTheirs returns the error for a message that the provider did not sign.
+// NotTheirs returns the error for a message without a valid signature or token of the provider.
 func NotTheirs() error {
 	return fmt.Errorf("%w: the message is not signed by the provider", healthlab.Unauthenticated)
 }

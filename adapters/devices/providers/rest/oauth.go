@@ -47,33 +47,35 @@ type OAuth struct {
 	ClientAuth             ClientAuth
 	// PKCE sends the challenge and the verifier (RFC 7636).
 	PKCE bool
-	// ScopeSeparator separates scopes. Default a space.
+	// ScopeSeparator separates scopes in requests and responses. Default a space.
 	ScopeSeparator string
-	// AuthorizeParams are added to the address of the sign-in page, TokenParams to every
-	// form at the token URL, and RefreshParams to those of renewals.
+	// AuthorizeParams are added to the URL of the sign-in page, TokenParams to every form sent to the token URL, and
+	// RefreshParams to the forms that renew tokens.
 	AuthorizeParams, TokenParams, RefreshParams map[string]string
 	// TokenBody extracts the RFC 6749 token answer from the provider's answer. Nil: they are the same.
 	TokenBody func([]byte) []byte
-	// TokenSeconds is the lifetime of an access token if the answer does not state it; 0 means unknown.
+	// TokenSeconds is the lifetime of an access token in seconds, used if the token response does not state it; 0 means
+	// unknown.
 	TokenSeconds int
-	// EndErrors lists the error codes, besides invalid_grant, that mean that a grant has ended.
+	// EndErrors lists the error codes of the token URL, besides invalid_grant, which mean that a grant is no longer valid.
 	EndErrors []string
 	// Revocation is the request that revokes a grant. Zero: the provider supports none.
 	Revocation Revocation
-	// Revoke revokes a grant by a request that Revocation cannot describe. The tokens in s were renewed just before.
+	// Revoke revokes a grant by requests that Revocation cannot describe, and replaces Revocation. The tokens in s were
+	// renewed just before.
 	Revoke func(ctx context.Context, s *SignedIn) error
-	// Minimum lists the scopes without which the connection is useless.
+	// Minimum lists the scopes that every person must grant.
 	Minimum []string
 	// Account returns the provider's id of the person after the sign-in. It may register the person or subscribe to
 	// messages. Nil: the provider has no id.
 	Account func(ctx context.Context, s *SignedIn) (string, error)
 }
 
-// RevocationToken selects the part of the revocation request that contains the token.
+// RevocationToken is the way in which the revocation request sends the token.
 type RevocationToken string
 
 const (
-	// RevokeForm sends the refresh token in a form, as in RFC 7009. It is the default.
+	// RevokeForm sends the refresh token, or without one the access token, in a form as in RFC 7009. It is the default.
 	RevokeForm RevocationToken = "form"
 	// RevokeBearer sends the access token as a bearer token.
 	RevokeBearer RevocationToken = "bearer"
@@ -86,15 +88,15 @@ const accountPart = "{account}"
 
 // Revocation is the request that revokes a grant.
 type Revocation struct {
-	// URL is the address of the request. {account} stands for the provider's id of the person; a grant of imported
-	// tokens has no such id, and cannot be revoked then.
+	// URL is the URL of the request. {account} stands for the provider's id of the person. Tokens that were imported have
+	// no such id, so a URL with {account} cannot revoke them.
 	URL string
 	// Method is the HTTP method. Default POST.
 	Method string
 	Token  RevocationToken
 }
 
-// SignedIn is a person with fresh tokens.
+// SignedIn is a person who has signed in or whose tokens were just renewed.
 type SignedIn struct {
 	healthlab.Private
 
@@ -108,15 +110,15 @@ type SignedIn struct {
 	flow *Flow
 }
 
-// Now is the connector's clock.
+// Now returns the current time of the connector's clock.
 func (s *SignedIn) Now() time.Time { return s.flow.HTTP.now() }
 
-// Do sends a request with the person's access token. It fails for a status other than 2xx.
+// Do sends a request with the person's access token. body is JSON or nil. A status other than 2xx and 409 is an error.
 func (s *SignedIn) Do(ctx context.Context, method, address string, body io.Reader) (*Answer, error) {
 	return s.send(ctx, method, address, "application/json", body)
 }
 
-// Form posts a form with the person's access token. An answer other than 2xx is an error.
+// Form posts a form with the person's access token. A status other than 2xx and 409 is an error.
 func (s *SignedIn) Form(ctx context.Context, address string, form url.Values) (*Answer, error) {
 	return s.send(ctx, http.MethodPost, address, formType, strings.NewReader(form.Encode()))
 }
@@ -192,7 +194,7 @@ func readTokens(b []byte) (t tokens, err error) {
 	return t, nil
 }
 
-// Encode returns the secret of a grant that consists of tokens.
+// Encode returns a grant's secret that contains t. It returns Invalid if t has no access token.
 func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	if t.Access == "" {
 		return nil, fmt.Errorf("%w: the token answer of the provider has no access_token", healthlab.Invalid)
@@ -200,13 +202,13 @@ func (*Flow) Encode(t linking.Tokens) ([]byte, error) {
 	return tokens{Access: t.Access, Refresh: t.Refresh}.bytes(), nil
 }
 
-// Decode returns the tokens in the secret of a grant.
+// Decode returns the tokens that a grant's secret contains. It returns Invalid for any other content.
 func (*Flow) Decode(secret []byte) (linking.Tokens, error) {
 	t, err := readTokens(secret)
 	return linking.Tokens{Access: t.Access, Refresh: t.Refresh}, err
 }
 
-// library returns the configuration of package oauth2.
+// library returns the configuration for package oauth2. redirect is the redirect URL; it may be empty for a renewal.
 func (f *Flow) library(redirect string, scopes []string) *oauth2.Config {
 	style, separator := oauth2.AuthStyleInParams, f.OAuth.ScopeSeparator
 	if f.OAuth.ClientAuth == ClientBasic {
@@ -272,7 +274,7 @@ func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking
 // maxSeconds is the largest accepted lifetime of a token, a hundred years.
 const maxSeconds = 100 * 366 * 24 * 60 * 60
 
-// expiry returns when a token expires.
+// expiry returns when a token that was requested at the time at expires; zero if its lifetime is unknown.
 func (f *Flow) expiry(t *oauth2.Token, at time.Time) time.Time {
 	seconds := t.ExpiresIn
 	if seconds <= 0 {
@@ -327,7 +329,8 @@ func (f *Flow) Refresh(ctx context.Context, old []byte) (linking.Renewal, error)
 	return linking.Renewal{Secret: fresh.bytes(), ExpiresAt: f.expiry(token, at)}, nil
 }
 
-// renew returns new tokens, and the answer of the token URL.
+// renew exchanges the refresh token of t for new tokens. It also returns the token response. If t has no refresh token,
+// or the provider refuses it, the error is a GrantError.
 func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, error) {
 	if t.Refresh == "" {
 		return nil, nil, &linking.GrantError{Type: healthdata.FailureTokenRefresh}
@@ -343,8 +346,8 @@ func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, erro
 	})
 }
 
-// token calls the OAuth library through the guard, and also returns the whole JSON answer. It drops the text of the
-// library's error, because that contains the answer.
+// token calls the OAuth library with an HTTP client that applies the guard and adds params. It returns the token and
+// the token response as JSON. It drops the text of the library's error, because that contains the response.
 func (f *Flow) token(ctx context.Context, params map[string]string, call func(context.Context) (*oauth2.Token, error)) (*oauth2.Token, []byte, error) {
 	var kept bytes.Buffer
 	client := *f.HTTP.client
@@ -375,8 +378,8 @@ func (f *Flow) token(ctx context.Context, params map[string]string, call func(co
 	return token, body, nil
 }
 
-// refusal returns the error for an answer of the token URL without a token. Only the error codes of RFC 6749 section
-// 5.2 and OAuth.EndErrors mean that the grant has ended.
+// refusal returns the error for a response of the token URL without a token. It is a GrantError only for the error code
+// invalid_grant (RFC 6749 section 5.2) and those of OAuth.EndErrors.
 func (f *Flow) refusal(e *oauth2.RetrieveError) error {
 	a := &Answer{Header: http.Header{}}
 	if e.Response != nil {
@@ -446,7 +449,7 @@ func (t tokenTransport) completed(r *http.Request) (*http.Request, error) {
 	return out, nil
 }
 
-// Revoke ends a grant. See [linking.Revoker].
+// Revoke revokes a grant at the provider. A grant that is no longer valid is no error. See [linking.Revoker].
 func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 	t, err := readTokens(secret)
 	if err != nil {
@@ -529,8 +532,8 @@ func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) 
 	return req, nil
 }
 
-// AccountIn reads the provider's id of the person, a text or a number, from a member of a
-// document.
+// AccountIn reads the provider's id of the person, a string or a number, from a JSON document. member is its path, as
+// names joined with dots.
 func AccountIn(doc []byte, member string) (string, error) {
 	if id := word(at(doc, member)); id != "" {
 		return id, nil
@@ -538,7 +541,8 @@ func AccountIn(doc []byte, member string) (string, error) {
 	return "", errShape
 }
 
-// AccountAt returns an Account function that requests an address, and takes the id from a member of the answer.
+// AccountAt returns a function for [OAuth.Account] that sends GET to a URL, and takes the id from a member of the
+// response (see [AccountIn]).
 func AccountAt(address, member string) func(context.Context, *SignedIn) (string, error) {
 	return func(ctx context.Context, s *SignedIn) (string, error) {
 		a, err := s.Do(ctx, http.MethodGet, address, nil)
@@ -549,7 +553,8 @@ func AccountAt(address, member string) func(context.Context, *SignedIn) (string,
 	}
 }
 
-// AccountInToken returns an Account function that takes the id from a member of the token answer.
+// AccountInToken returns a function for [OAuth.Account] that takes the id from a member of the token response (see
+// [AccountIn]).
 func AccountInToken(member string) func(context.Context, *SignedIn) (string, error) {
 	return func(_ context.Context, s *SignedIn) (string, error) { return AccountIn(s.Token, member) }
 }

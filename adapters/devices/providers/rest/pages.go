@@ -8,13 +8,15 @@ import (
 
 // Pages describes the paging of a collection. A token identifies a page. The token of the first page is empty.
 type Pages interface {
-	// ask adds the token of the page to a query.
+	// ask adds the parameter that requests the page with a token to a query.
 	ask(q url.Values, token string)
-	// next returns the token of the next page; empty at the end. n is the number of items.
+	// next returns the token of the next page; empty at the end. token and body are those of the current page, and n is
+	// the number of its items.
 	next(token string, body json.RawMessage, n int) string
 }
 
-// Cursor returns a paging by a token, which is a member of the answer and a query parameter of the next request.
+// Cursor returns a paging by a cursor: each response has the cursor of the next page in a member, and the next request
+// sends it in the query parameter param.
 func Cursor(param, member string) Pages { return cursorPages{param, member} }
 
 type cursorPages struct{ param, member string }
@@ -29,7 +31,8 @@ func (p cursorPages) next(_ string, body json.RawMessage, _ int) string {
 	return word(at(body, p.member))
 }
 
-// Numbered returns a paging by number, from 1. It ends at an empty page, because a short page need not be the last.
+// Numbered returns a paging by page number, from 1, in the query parameter param. It ends at an empty page, because a
+// page with few items need not be the last.
 func Numbered(param string) Pages { return numberedPages{param} }
 
 type numberedPages struct{ param string }
@@ -43,7 +46,8 @@ func (numberedPages) next(token string, _ json.RawMessage, n int) string {
 	return strconv.Itoa(number(token) + 1)
 }
 
-// Offset returns a paging by the number of items on earlier pages. It ends at a page with fewer than size items.
+// Offset returns a paging by the number of items on earlier pages, in the query parameter param. It ends at a page with
+// fewer than size items.
 func Offset(param string, size int) Pages { return offsetPages{param, size} }
 
 type offsetPages struct {
@@ -60,7 +64,8 @@ func (p offsetPages) next(token string, _ json.RawMessage, n int) string {
 	return strconv.Itoa(number(token) + n)
 }
 
-// More returns a paging by an offset in the answer. It ends when the member more is not true.
+// More returns a paging by an offset: each response has the offset of the next page in the member offset, and the next
+// request sends it in the query parameter param. It ends when the member more is neither true nor 1.
 func More(param, offset, more string) Pages { return morePages{param, offset, more} }
 
 type morePages struct{ param, offset, more string }

@@ -16,20 +16,21 @@ type Probe struct {
 	// Collection is the name of the collection, Scopes its required scopes, and Resources its resources.
 	Collection        string
 	Scopes, Resources []string
-	// Requests counts the sent requests, including those for joined collections and lists.
+	// Requests is the number of sent requests, including those for collections that are joined to this one or list its
+	// items.
 	Requests int
-	// Items is the number of items on the page. 0 means that the range, or its part that the requests covered, has no
-	// data.
+	// Items is the number of items on the page. 0 means that no page had data before the range or the allowed number of
+	// requests ended.
 	Items int
 	Data  Data
-	// Cursor continues a probe that failed.
+	// Cursor is the value of PullRequest.Cursor with which a failed probe can continue; else empty.
 	Cursor string
 }
 
 // maxProbe is the largest number of requests of one probe.
 const maxProbe = 10
 
-// Collections returns the names of the collections that provide resources, in the order of the table.
+// Collections returns the names of the collections that provide resources, in the order of the definition.
 func (c *Connector) Collections() (out []string) {
 	for i := range c.def.Collections {
 		if len(c.def.Collections[i].Resources) > 0 {

@@ -18,23 +18,24 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// cursor is the position of a pull. It processes one collection after the other, each window by window from the newest.
-// For a window it requests the joined collections first, then the collection, or its list and each item.
+// cursor is the position of a pull. A pull reads one collection after the other, each in windows of the time range from
+// the newest. In a window it requests first the joined collections, then the collection itself, or the collection that
+// lists its items and then each item.
 type cursor struct {
-	// Collection is the name of the collection, and Set the resources that are read, in ascending order.
+	// Collection is the name of the current collection. Set lists the resources that the pull reads, sorted.
 	Collection string   `json:"collection,omitempty"`
 	Set        []string `json:"set,omitempty"`
-	// Part is the number of finished collections of the window.
+	// Part is the number of joined collections that were read for the window.
 	Part int `json:"p,omitempty"`
-	// Until is the end of the window, in Unix microseconds; 0 means the end of the range.
+	// Until is the end of the window, in Unix microseconds; 0 means the end of the whole range.
 	Until int64 `json:"u,omitempty"`
 	// Token identifies the next page, and Page is the number of pages before it.
 	Token string `json:"t,omitempty"`
 	Page  int    `json:"n,omitempty"`
 	// Joined holds the items of the joined collections, by collection and key.
 	Joined map[string]map[string]json.RawMessage `json:"j,omitempty"`
-	// Queue lists the keys of items that are still to be requested. Step is the number of collections that were
-	// already requested for the first key.
+	// Queue lists the keys of items that are still to be requested. Step is the number of collections of Collection.With
+	// that were already requested for the first key.
 	Queue []string `json:"q,omitempty"`
 	Step  int      `json:"s,omitempty"`
 }
@@ -65,7 +66,7 @@ func readCursor(s string) (c cursor, err error) {
 	return c, nil
 }
 
-// Pulls reports whether the provider has devices or workout streams, as resource says. See [linking.ExtendedPuller].
+// Pulls reports whether the provider has the resource, which is device or workout_stream. See [linking.ExtendedPuller].
 func (c *Connector) Pulls(resource string) bool { return len(c.def.of(resource)) > 0 }
 
 // Pull sends one request for the resource and those of r.With. See [linking.Puller].
@@ -82,9 +83,9 @@ type window struct {
 	*cursor
 	r          *linking.PullRequest
 	asked      bool        // the request is for the first key of the queue
-	set        []string    // the resources that are read
+	set        []string    // resources that the pull reads
 	own        *Collection // the collection whose items are read
-	collection *Collection // the requested collection: own, or one that is joined or listed
+	collection *Collection // requested collection: own, one that is joined to it, or the one that lists its items
 	from, to   time.Time
 	past       bool // the last item of the page is older than the range
 }
@@ -150,7 +151,7 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 	return a.Body, rates, nil
 }
 
-// window returns the next request of a pull.
+// window returns the next request of a pull, whose position is at. set lists the resources that the pull reads.
 func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *window {
 	own := c.def.collection(at.Collection)
 	w := &window{cursor: at, r: r, set: set, own: own, collection: own, from: r.From, to: r.To}
@@ -173,7 +174,7 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *wi
 	return w
 }
 
-// file returns the request for an item's file.
+// file returns the request for the file (Collection.File) of the first item of the queue.
 func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) {
 	address := rebase(w.collection.File(w.Joined[w.own.For][w.Queue[0]]), c.opts.Origin)
 	if _, err := c.opts.Guard.CheckURL(address); err != nil {
@@ -186,7 +187,7 @@ func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) 
 	return req, nil
 }
 
-// request returns the HTTP request of a window. token identifies the page.
+// request returns the HTTP request of a window. token is the access token.
 func (c *Connector) request(ctx context.Context, w *window, token string) (*http.Request, error) {
 	if w.asked && w.collection.File != nil {
 		return c.file(ctx, w)
@@ -246,7 +247,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	return req, nil
 }
 
-// sign adds the headers of every data request.
+// sign adds the headers of every data request. token is the access token.
 func (c *Connector) sign(req *http.Request, token string) {
 	for name, value := range c.def.Header {
 		req.Header.Set(name, value)
@@ -257,8 +258,8 @@ func (c *Connector) sign(req *http.Request, token string) {
 	req.Header.Set("Authorization", "Bearer "+token)
 }
 
-// verdict returns the error of an answer that has no data. empty means that the person has no data, which is no
-// error.
+// verdict judges the status and the body of a response. empty means that the person has no data, which is no error. err
+// is the error of any other response without data.
 func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	if c.def.Refused != nil {
 		if err := c.def.Refused(a); err != nil {
@@ -291,7 +292,8 @@ func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	return false, Unavailable("fails", wait)
 }
 
-// read decodes an answer: the items of a collection, or the kept members of a joined one. A nil body has no items.
+// read decodes a response body, and returns the data and the number of items. The items of a joined or listing
+// collection are kept in w.Joined, and give no data. A nil body has no items.
 func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 	if body == nil {
 		return nil, 0, nil
@@ -336,7 +338,7 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 	return nil, len(all), nil
 }
 
-// make decodes the items of an answer.
+// make decodes the items of a response body, and returns the data and the number of items.
 func (w *window) make(body []byte) (Data, int, error) {
 	all, err := w.collection.items(body)
 	if err != nil {
@@ -356,7 +358,7 @@ func (w *window) make(body []byte) (Data, int, error) {
 	return b.data, len(all), nil
 }
 
-// reduce returns the members of an item that a join needs.
+// reduce returns an item with only the members that k.Keep lists.
 func (k *Collection) reduce(item json.RawMessage) json.RawMessage {
 	if k.Keep == nil {
 		return item
@@ -371,7 +373,8 @@ func (k *Collection) reduce(item json.RawMessage) json.RawMessage {
 	return b
 }
 
-// next returns the cursor after an answer; empty at the end. later are the positions of the collections that follow.
+// next returns the cursor after a response; empty at the end. n is the number of items in body. later holds the indexes
+// of the collections that follow.
 func (c *Connector) next(w *window, body []byte, n int, later []int) (string, error) {
 	at := *w.cursor
 	token, listed := at.Token, w.collection != w.own && w.own.For == w.collection.Name

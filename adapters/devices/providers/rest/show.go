@@ -48,7 +48,7 @@ func (d Data) String() string {
 	return b.String()
 }
 
-// dated returns a copy of a summary without the day, if the library derives the day.
+// dated returns a summary in a form that line can encode: a missing CalendarDate becomes 0001-01-01, which line omits.
 func dated(s healthdata.Summary) healthdata.Summary {
 	first := healthlab.Date{Year: 1, Month: 1, Day: 1}
 	switch v := s.(type) {
@@ -74,7 +74,7 @@ func dated(s healthdata.Summary) healthdata.Summary {
 	return s
 }
 
-// line writes the set fields of a sample or summary.
+// line writes the set fields of v, a sample, summary or stream, as JSON. what names the kind of v.
 func line(b *strings.Builder, what string, v any) {
 	doc, err := json.Marshal(v)
 	var members map[string]any

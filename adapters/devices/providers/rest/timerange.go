@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Format writes an instant as a query parameter.
+// Format converts an instant to the value of a query parameter.
 type Format func(time.Time) string
 
 // Formats of instants.
@@ -23,20 +23,20 @@ var (
 	UnixMilli Format = func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 )
 
-// Range describes how a time range is requested.
+// Range describes how a request states its time range.
 type Range struct {
 	// From and To are the names of the query parameters. If From is empty, requests have no range.
 	From, To string
-	// Filter is the value of the parameter From if one parameter expresses the range. It contains {from} and {to} for
-	// the ends.
+	// Filter is the value of the parameter From, if this one parameter expresses the range. The placeholders {from} and
+	// {to} stand for the start and the end.
 	Filter string
 	// Format writes instants. Default RFC3339.
 	Format Format
 	// Days requests days in the person's zone, from the first to the last that the range touches. With a Format, days
 	// are requested as instants, from the midnight of the first day to the last second of the last day.
 	Days bool
-	// Before and After widen the range; with Days by whole days. A provider that excludes the last day needs an After
-	// of one day.
+	// Before and After widen the range at its start and at its end; with Days they must be whole days. A provider that
+	// excludes the last day needs an After of one day.
 	Before, After time.Duration
 	// Max is the longest range of one request. A longer range is split, the newest part first. 0: no limit.
 	Max time.Duration
@@ -66,7 +66,7 @@ func (r *Range) days(from, to time.Time, zone *time.Location) (first, last healt
 	return healthlab.DateOf(from.Add(-r.Before).In(zone)), healthlab.DateOf(to.Add(r.After - time.Microsecond).In(zone))
 }
 
-// set adds the parameters of a range to a query.
+// set adds the parameters of the range between from and to to a query. zone is the zone of the person, for Days.
 func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
 	if r.Filter != "" {
 		ends, parts := *r, url.Values{}

@@ -48,7 +48,7 @@ func (t *Track) Put(c Column, second int64, v *float64) {
 	t.values[c][second] = *v
 }
 
-// Stream returns the recording; nil without any value. Columns without a value are empty.
+// Stream returns the recording; nil if no column has a value. A column without a value is empty.
 func (t *Track) Stream() *healthdata.WorkoutStream {
 	if len(t.values) == 0 {
 		return nil

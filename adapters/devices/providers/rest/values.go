@@ -24,11 +24,11 @@ func Text(s string) *string {
 	return &s
 }
 
-// Instant is an RFC 3339 time with its offset. The offset is nil for Z, +00:00 and none, because many providers write
-// these regardless of the place.
+// Instant is an RFC 3339 time with its offset. Offset is nil for Z, +00:00 and a time without an offset, because many
+// providers write these whatever the zone of the person is.
 type Instant struct {
 	healthlab.Time
-	// Offset is seconds east of UTC.
+	// Offset is the UTC offset in seconds east.
 	Offset *int
 }
 
@@ -49,7 +49,7 @@ func (t *Instant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// SessionOffsets returns the offsets that the ends of a session were written with.
+// SessionOffsets returns the offsets of the start and the end of a session.
 func SessionOffsets(start, end Instant) healthdata.SessionOffsets {
 	return healthdata.SessionOffsets{StartTimezoneOffset: start.Offset, EndTimezoneOffset: end.Offset}
 }
@@ -63,7 +63,7 @@ func ParseOffset(s string) *int {
 	return &seconds
 }
 
-// OffsetOf returns an offset in some unit as seconds east of UTC; nil for nil.
+// OffsetOf converts a UTC offset of v units to seconds east of UTC. It returns nil for nil, NaN and infinity.
 func OffsetOf(v *float64, unit time.Duration) *int {
 	if s := Round(Times(v, unit.Seconds())); s != nil {
 		return Ptr(int(*s))
@@ -71,7 +71,7 @@ func OffsetOf(v *float64, unit time.Duration) *int {
 	return nil
 }
 
-// LocalDay returns the day of an instant at an offset; nil means UTC.
+// LocalDay returns the day of an instant at a UTC offset in seconds east; a nil offset means UTC.
 func LocalDay(t healthlab.Time, offset *int) healthlab.Date {
 	if offset != nil {
 		t.Time = t.Add(time.Duration(*offset) * time.Second)
@@ -79,7 +79,7 @@ func LocalDay(t healthlab.Time, offset *int) healthlab.Date {
 	return healthlab.DateOf(t.UTC())
 }
 
-// Round returns a number rounded to an integer; nil for nil, NaN and infinity.
+// Round returns a number rounded to an integer; nil for nil, NaN, infinity and numbers beyond ±2^53.
 func Round(v *float64) *int64 {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || math.Abs(*v) > 1<<53 {
 		return nil
@@ -191,13 +191,14 @@ func Series(start healthlab.Time, interval time.Duration, values []*float64, add
 	}
 }
 
-// Stages holds the stages of a night as parallel arrays: seconds from its start, and codes of stages.
+// Stages holds the sleep stages of a night as parallel arrays. Start and End are seconds from the start of the night.
 type Stages struct {
 	Start, End []int64
 	Type       []healthdata.SleepStage
 }
 
-// Add appends a sleep stage. It extends the previous stage if that is the same and ends at start.
+// Add appends a sleep stage from start to end, in seconds from the start of the night. It extends the previous stage if
+// that is the same and ends at start.
 func (s *Stages) Add(start, end int64, stage healthdata.SleepStage) {
 	if n := len(s.Type) - 1; n >= 0 && s.Type[n] == stage && s.End[n] == start {
 		s.End[n] = end
@@ -206,7 +207,8 @@ func (s *Stages) Add(start, end int64, stage healthdata.SleepStage) {
 	s.Start, s.End, s.Type = append(s.Start, start), append(s.End, end), append(s.Type, stage)
 }
 
-// StagesOf reads a text with one letter per epoch of a night. A letter that is not in the table is a gap.
+// StagesOf reads a text with one character per epoch of a night. table maps characters to sleep stages. A character
+// that is not in table is a gap.
 func StagesOf(text string, epoch time.Duration, table map[byte]healthdata.SleepStage) (s Stages) {
 	seconds := int64(epoch / time.Second)
 	for i := range len(text) {
@@ -219,7 +221,8 @@ func StagesOf(text string, epoch time.Duration, table map[byte]healthdata.SleepS
 
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
 
-// Duration reads an ISO 8601 duration of days, hours, minutes and seconds; nil if s is malformed.
+// Duration reads an ISO 8601 duration of days, hours, minutes and seconds; nil if s is malformed or longer than 366
+// days.
 func Duration(s string) *time.Duration {
 	m := isoDuration.FindStringSubmatch(strings.ToUpper(s))
 	if m == nil || len(s) < 3 {

@@ -54,7 +54,7 @@ const site = "https://www.strava.com"
 
 var (
 	scopes  = []string{"activity:read_all"}
-	missing = []int{http.StatusNotFound} // the activity was deleted or hidden, or has no recording
+	missing = []int{http.StatusNotFound} // for an activity that was deleted or hidden, or has no recording
 )
 
 var definition = &rest.Definition{
@@ -98,7 +98,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page of activities, an activity, its streams or an athlete. See
+// Read decodes a stored page. kind is the name of the collection: activities, activity, streams or athlete. See
 // [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
@@ -121,7 +121,7 @@ func left(h http.Header, now time.Time) (out []linking.RateLimit) {
 	return out
 }
 
-// rates returns the exhausted window that ends last, or else the shortest window.
+// rates returns the rate limit of a day if it is exhausted, else that of 15 minutes; nil if the headers are malformed.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	all := left(h, now)
 	for i := len(all) - 1; i >= 0; i-- {
@@ -169,7 +169,7 @@ type activity struct {
 	} `json:"map"`
 }
 
-// sports maps types whose slug differs from their name.
+// sports maps activity types to sport slugs, for types whose slug differs from their name.
 var sports = map[string]string{
 	"Run": "running", "VirtualRun": "running", "TrailRun": "trail_running", "Ride": "cycling", "VirtualRide": "indoor_cycling",
 	"MountainBikeRide": "mountain_biking", "GravelRide": "gravel_cycling", "EBikeRide": "e_biking", "Swim": "swimming", "Walk": "walking",
@@ -216,7 +216,7 @@ func readActivity(v *activity, out *rest.Batch) {
 	out.Summary("workouts", v.source(), v.workout())
 }
 
-// sexes maps the provider's letters.
+// sexes maps the provider's letters for the sex of a person.
 var sexes = map[string]string{"M": "male", "F": "female"}
 
 func readAthlete(v *struct {
@@ -230,7 +230,7 @@ func readAthlete(v *struct {
 	}
 }
 
-// streams holds parallel arrays of equal length.
+// streams holds the recording of an activity as parallel arrays of equal length.
 type streams struct {
 	Time     struct{ Data []int64 }       `json:"time"`
 	Distance struct{ Data []*float64 }    `json:"distance"`
@@ -276,10 +276,10 @@ func readStreams(v *streams, out *rest.Batch) {
 	out.Stream(of.source(), w, s)
 }
 
-// reach is how far back activities are read after a message.
+// reach is the length of the range that is pulled after a message.
 const reach = 14 * rest.Day
 
-// signed reports whether Strava sent a message, by its signature or the token in the address.
+// signed reports whether Strava sent a message. The message needs a valid signature, or the verify token in its URL.
 func signed(l *rest.Listening, m *linking.Message) bool {
 	if rest.Same(rest.Query(m, "token"), l.VerifyToken) {
 		return true
@@ -293,7 +293,7 @@ func signed(l *rest.Listening, m *linking.Message) bool {
 	return err == nil && rest.Fresh(m, time.Unix(seconds, 0)) && rest.SignedHex(parts.Get("v1"), l.Client.Secret, []byte(parts.Get("t")), []byte("."), m.Body)
 }
 
-// listen answers the handshake, or reads a message.
+// listen responds to the handshake of a subscription, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if m.Method == http.MethodGet {
 		if !rest.Same(rest.Query(&m, "hub.verify_token"), l.VerifyToken) {

@@ -126,10 +126,10 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page by the name of its kind. See [rest.Definition.Read].
+// Read decodes a stored page. kind is the name of the collection. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// account returns the claim user of an access token, which is the name of the person in messages.
+// account returns the claim user of an access token (JWT). Messages use it as the name of the person.
 func account(token string) (string, error) {
 	part := strings.Split(token, ".")
 	if len(part) == 3 {
@@ -142,9 +142,9 @@ func account(token string) (string, error) {
 
 const (
 	watch   = healthdata.SourceWatch
-	joules  = 1.0 / 4184 // kcal
-	maxKCal = 10_000     // a larger energy of a workout is in joules
-	maxHz   = 15         // a lower heart rate is in beats per second
+	joules  = 1.0 / 4184 // kcal in a joule
+	maxKCal = 10_000     // largest plausible energy of a workout; a larger one is in joules, not kcal
+	maxHz   = 15         // lowest plausible heart rate per minute; a lower one is in Hz
 	step    = 10 * time.Minute
 )
 
@@ -256,7 +256,7 @@ func readActivity(v *struct {
 	sample("hrv", "rmssd", rest.Positive(v.Entry.HRV))
 }
 
-// daySums holds the sums of 24 hours of one quantity, for each watch.
+// daySums holds the sums of one quantity for each 24 hours, for each watch.
 type daySums struct {
 	Name    string
 	Sources rest.List[struct {
@@ -295,7 +295,7 @@ func readDays(v *rest.List[daySums], out *rest.Batch) {
 	}
 }
 
-// sports maps activity ids to sport slugs. Unknown ids are other.
+// sports maps activity ids to sport slugs. The sport of an unknown id is other.
 var sports = map[int]string{
 	0: "walking", 1: "running", 2: "cycling", 3: "cross_country_skiing", 10: "mountain_biking", 11: "hiking", 12: "inline_skating",
 	13: "alpine_skiing", 14: "paddling", 15: "rowing", 16: "golf", 21: "swimming", 22: "trail_running", 23: "strength_training",
@@ -385,7 +385,7 @@ func (v *workout) summary(out *rest.Batch) *healthdata.Workout {
 
 func readWorkout(v *workout, out *rest.Batch) { out.Summary("workouts", v.source(), v.summary(out)) }
 
-// extension is one part of a recording, with positions or values.
+// extension is one part of a recording: positions, or the values of one quantity.
 type extension struct {
 	Type   string
 	Points rest.List[struct {
@@ -399,13 +399,13 @@ type extension struct {
 	}] `json:"locationPoints"`
 }
 
-// extensions maps the parts of a recording to columns. A location has two columns.
+// extensions maps the types of extensions to columns of a recording. The column is empty for locations, which set two.
 var extensions = map[string]rest.Column{
 	"LocationStreamExtension": "", "HeartrateStreamExtension": rest.ColumnHeartrate, "AltitudeStreamExtension": rest.ColumnAltitude,
 	"SpeedStreamExtension": rest.ColumnSpeed, "PowerStreamExtension": rest.ColumnPower, "TemperatureStreamExtension": rest.ColumnTemperature,
 }
 
-// readRecording merges the parts of a recording by second.
+// readRecording merges the extensions of a workout by second, and adds them as a recording.
 func readRecording(v *workout, out *rest.Batch) {
 	var track rest.Track
 	for i, x := range v.Extensions.In(out, "extensions") {

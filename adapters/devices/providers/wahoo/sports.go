@@ -1,6 +1,6 @@
 package wahoo
 
-// sports maps the numbers of workout types to slugs.
+// sports maps workout type ids to sport slugs.
 var sports = map[int64]string{
 	0: "cycling", 1: "running", 3: "track_running", 4: "trail_running", 5: "treadmill_running", 6: "walking", 7: "speed_walking", 8: "nordic_walking",
 	9: "hiking", 10: "mountaineering", 11: "cyclocross", 12: "indoor_cycling", 13: "mountain_biking", 14: "recumbent_cycling", 15: "road_biking",

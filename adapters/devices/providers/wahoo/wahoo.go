@@ -62,16 +62,16 @@ const Slug = "wahoo"
 
 const (
 	base = "https://api.wahooligan.com"
-	// files is the domain of the hosts of recordings.
+	// files is the domain of the hosts from which recordings are downloaded.
 	files = "wahooligan.com"
-	// message is the supported event type, and the name of its collection.
+	// message is the only supported type of messages, and the name of the collection for them.
 	message = "workout_summary"
 )
 
 var (
 	account  = []string{"user_read"}
 	workouts = []string{"workouts_read"}
-	// gone lists the statuses of the answer to a link to a file that no longer works.
+	// gone lists the HTTP statuses for a file whose URL is no longer valid.
 	gone = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone}
 )
 
@@ -118,11 +118,11 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page of workouts, a workout_summary, a message, a user or a FIT file. From a FIT file it
-// also reads the workouts. See [rest.Definition.Read].
+// Read decodes a stored page. kind is the name of the collection: workouts, workout_summary (also for a message), user,
+// or file for a FIT file, from which Read also takes the workouts. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// reset returns how long until an exhausted rate limit is reset; 0 if requests are left.
+// reset returns the time until an exhausted rate limit is reset, from X-RateLimit-Reset; 0 if none is exhausted.
 func reset(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("X-RateLimit-Reset"))
 	if err != nil || n < 0 || n > 86_400 {
@@ -131,8 +131,8 @@ func reset(h http.Header) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// rates reads the remaining requests per day, hour and 5 minutes. It returns the exhausted window with its reset, if
-// there is one, else the shortest window.
+// rates returns the exhausted rate limit with its reset or, if none is exhausted, the limit of 5 minutes. The header
+// has the remaining requests of a day, an hour and 5 minutes.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, least := 0, math.MaxInt
 	texts := strings.Split(h.Get("X-RateLimit-Remaining"), ",")
@@ -181,7 +181,7 @@ type summary struct {
 	Workout *workout `json:"workout"`
 }
 
-// workout returns the workout that a summary contains.
+// workout returns the workout to which a summary belongs, with v as its Summary.
 func (v *summary) workout() *workout {
 	w := workout{ID: v.ID}
 	if v.Workout != nil {
@@ -191,7 +191,7 @@ func (v *summary) workout() *workout {
 	return &w
 }
 
-// started returns the start time of a workout of the list.
+// started returns the start time of an item of the list of workouts; zero if it is unknown.
 func started(item json.RawMessage) time.Time {
 	var v struct {
 		Starts rest.Instant `json:"starts"`
@@ -200,7 +200,7 @@ func started(item json.RawMessage) time.Time {
 	return v.Starts.Time.Time
 }
 
-// file returns the URL of a workout's recording; empty if there is none at the provider.
+// file returns the URL of a workout's FIT file; empty if the provider has none on its own hosts.
 func file(item json.RawMessage) string {
 	var v workout
 	if json.Unmarshal(item, &v) != nil || v.Summary == nil {
@@ -282,7 +282,7 @@ func readFile(item json.RawMessage, out *rest.Batch) {
 	})
 }
 
-// sexes lists the sexes by the provider's number of gender.
+// sexes lists the sexes in the order of the provider's numbers, from 0.
 var sexes = []string{"male", "female", "other"}
 
 func readUser(v *struct {

@@ -112,7 +112,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored page of sleep, recovery, cycle, workout or body. See
+// Read decodes a stored page. kind is the name of the collection: sleep, recovery, cycle, workout or body. See
 // [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
@@ -124,7 +124,8 @@ func seconds(s string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// rates reads the remaining requests and the seconds until the reset of the nearest window.
+// rates returns the rate limit that is nearest to exhaustion: its remaining requests, and when it is reset. It returns
+// nil if the headers are malformed.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
 	left, err := strconv.Atoi(h.Get("X-RateLimit-Remaining"))
 	reset := seconds(h.Get("X-RateLimit-Reset"))
@@ -134,7 +135,7 @@ func rates(h http.Header, now time.Time) []linking.RateLimit {
 	return []linking.RateLimit{{Scope: linking.RateApp, Remaining: left, Reset: now.Add(reset).UTC()}}
 }
 
-// strap is the source type of all data.
+// strap is the source type of all data of the provider, whose only device is a strap.
 const strap = healthdata.SourceWatch
 
 // record holds the fields of all records.
@@ -306,11 +307,12 @@ func readBody(v *body, out *rest.Batch) {
 	}
 }
 
-// reach is how far back a changed record is searched, because a message does not name its time.
+// reach is the length of the range that is pulled after a message, because a message does not name the time of the
+// changed record.
 const reach = 7 * rest.Day
 
-// listen reads a message. Messages name a recovery by the id of its sleep. If a sleep is deleted, its recovery is
-// too.
+// listen reads a message. A message names a recovery by the id of its sleep. If a sleep was deleted, its recovery is
+// deleted too.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	stamp := rest.Header(&m, "X-WHOOP-Signature-Timestamp")
 	ms, err := strconv.ParseInt(stamp, 10, 64)

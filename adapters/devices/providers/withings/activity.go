@@ -38,7 +38,7 @@ var active = []rest.Collection{
 
 const (
 	minutes = 1.0 / 60
-	foreign = 18 // brand of days whose activity another app counted
+	foreign = 18 // brand of a day whose activity was recorded by another vendor's app
 )
 
 func readActivity(v *struct {

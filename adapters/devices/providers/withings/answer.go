@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// envelope is the outer object of every answer. Errors have the HTTP status 200 too.
+// envelope is the outer object of every response. A failed request has the HTTP status 200 and a Status other than 0.
 type envelope struct {
 	Status *int            `json:"status"`
 	Body   json.RawMessage `json:"body"`
@@ -20,7 +20,7 @@ type envelope struct {
 // maxWait is the largest accepted waiting time, in seconds.
 const maxWait = 3600
 
-// refused returns the error that the status in the body of an answer means; nil if there is none.
+// refused returns the error for the status in the body of a response; nil if the status is 0 or absent.
 func refused(a *rest.Answer) error {
 	var v envelope
 	_ = json.Unmarshal(a.Body, &v) // without a status in the body, the HTTP status decides
@@ -50,10 +50,10 @@ type unix int64
 
 func (t unix) time() healthlab.Time { return healthlab.At(time.Unix(int64(t), 0)) }
 
-// byTime is an object whose keys are instants. If it is empty, the provider writes a list instead.
+// byTime is a JSON object whose keys are Unix seconds. The provider writes an empty object as a list.
 type byTime[T any] map[unix]T
 
-// UnmarshalJSON reads the object.
+// UnmarshalJSON reads the object. A list gives nil.
 func (t *byTime[T]) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '[' {
 		*t = nil
@@ -62,10 +62,10 @@ func (t *byTime[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*map[unix]T)(t))
 }
 
-// details is an object that the provider sends as an empty list if it has no members.
+// details is a JSON object of type T. The provider writes an empty object as a list.
 type details[T any] struct{ v T }
 
-// UnmarshalJSON reads the object.
+// UnmarshalJSON reads the object. A list leaves the value unchanged.
 func (d *details[T]) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '[' {
 		return nil

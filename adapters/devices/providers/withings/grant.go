@@ -15,8 +15,8 @@ import (
 
 const base = "https://wbsapi.withings.net"
 
-// tokenBody converts an answer of the token URL to the form of RFC 6749. A refusal has no code, so its text decides
-// whether the grant has ended or the client is wrong.
+// tokenBody converts a response of the token URL to the form of RFC 6749. A refusal has no error code: if its text
+// names the refresh token or the code, it becomes invalid_grant, else temporarily_unavailable.
 func tokenBody(b []byte) []byte {
 	var v envelope
 	if json.Unmarshal(b, &v) != nil || v.Status == nil {
@@ -31,7 +31,7 @@ func tokenBody(b []byte) []byte {
 	return []byte(`{"error": "temporarily_unavailable"}`)
 }
 
-// account returns the person's id, and subscribes to the person's messages.
+// account returns the person's id, and subscribes SignedIn.MessageURL to the person's messages.
 func account(ctx context.Context, s *rest.SignedIn) (string, error) {
 	id, err := rest.AccountIn(s.Token, "userid")
 	if err != nil || s.MessageURL == "" {
@@ -52,7 +52,7 @@ func sign(c rest.Client, values ...string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// revoke ends a grant with a signed request. Subscriptions end with it.
+// revoke revokes a grant with a signed request. The provider then ends the subscriptions too.
 func revoke(ctx context.Context, s *rest.SignedIn) error {
 	id, err := rest.AccountIn(s.Token, "userid")
 	if err != nil {

@@ -30,7 +30,7 @@ type hardware struct {
 // external is the first model number of devices of other vendors.
 const external = 1000
 
-// device sets the device of the item and returns its source type; unknown if the model is not listed.
+// device sets the device of the item in out, and returns its source type; unknown if the model number is not listed.
 func (h *hardware) device(out *rest.Batch) healthdata.SourceType {
 	n, d := cmp.Or(h.ModelID, h.Number), &healthdata.DeviceInfo{ID: rest.Text(cmp.Or(h.Hash, h.ID))}
 	name := ""

@@ -28,7 +28,7 @@ var heart = []rest.Collection{
 // rhythms lists the classifications of an electrocardiogram by the provider's number.
 var rhythms = []string{"sinus_rhythm", "atrial_fibrillation", "inconclusive"}
 
-// measurement is an electrocardiogram of the list.
+// measurement is an item of the list of electrocardiograms.
 type measurement struct {
 	hardware
 	At   unix     `json:"timestamp"`
@@ -44,7 +44,7 @@ type measurement struct {
 	} `json:"bloodpressure"`
 }
 
-// summary returns the electrocardiogram without its voltages.
+// summary returns the electrocardiogram without its voltages. id is the signalid.
 func (v *measurement) summary(id string) *healthdata.Electrocardiogram {
 	e := &healthdata.Electrocardiogram{
 		Head: healthdata.Head{ExternalID: id}, SessionStart: v.At.time(), SessionEnd: v.At.time(), HeartRateMean: rest.Round(rest.Positive(v.HR)),
@@ -56,7 +56,7 @@ func (v *measurement) summary(id string) *healthdata.Electrocardiogram {
 	return e
 }
 
-// readHeart reads a stored page of the list.
+// readHeart reads an item of a stored page of the list.
 func readHeart(v *measurement, out *rest.Batch) {
 	out.Zone(v.Zone)
 	source := or(v.device(out), healthdata.SourceWatch)

@@ -38,14 +38,14 @@ const (
 const (
 	wholeBody = 7 // position of a measure of the whole body
 	ambiguous = 1 // attrib of a measurement that may belong to another person
-	real      = 1 // category of a measurement; goals are 2
+	real      = 1 // category of measurements; that of goals is 2
 
-	impossible = 1e6 // larger than any real measure
+	impossible = 1e6 // values from this number on are not plausible
 )
 
 func manual(attrib int) bool { return attrib == 2 || attrib == 4 }
 
-// measures holds the measurements of one instant.
+// measures holds the measures that were taken at one instant.
 type measures struct {
 	hardware
 	ID       rest.ID            `json:"grpid"`
@@ -57,7 +57,7 @@ type measures struct {
 	read []measure
 }
 
-// measure is a number times a power of ten.
+// measure is one value of a type: Value × 10^Unit.
 type measure struct {
 	Value    *float64 `json:"value"`
 	Type     int      `json:"type"`
@@ -65,7 +65,7 @@ type measure struct {
 	Position *int     `json:"position"`
 }
 
-// of returns the value of the first of the types that the group contains; nil if it contains none.
+// of returns the value of the first of types that m contains; nil if it contains none.
 func (m *measures) of(types ...int) *float64 {
 	for _, of := range types {
 		var found *float64

@@ -14,7 +14,7 @@ import (
 // aboutMe is the category of messages about the person's account.
 const aboutMe = "46"
 
-// listen answers the handshake, or reads a message.
+// listen responds to the HEAD request with which the provider tests the URL, or reads a message.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	if m.Method == http.MethodHead {
 		return linking.ListenResult{Status: http.StatusOK}, nil

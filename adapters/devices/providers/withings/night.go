@@ -39,7 +39,7 @@ type night struct {
 	Zone  string  `json:"timezone"`
 }
 
-// nightKey returns a key for a night, made of its id, start and end.
+// nightKey returns a key for a night: its id, start and end, separated by spaces; empty if it has no id.
 func nightKey(item json.RawMessage) string {
 	var v night
 	if json.Unmarshal(item, &v) != nil || v.ID == "" {

@@ -76,7 +76,7 @@ var (
 	activity = []string{"user.activity"}
 )
 
-// action returns the form of a request: the name of an action and the data_fields to return.
+// action returns the form of a request. name is the value of the parameter action, and fields that of data_fields.
 func action(name string, fields ...string) url.Values {
 	q := url.Values{"action": {name}}
 	if len(fields) > 0 {
@@ -85,7 +85,7 @@ func action(name string, fields ...string) url.Values {
 	return q
 }
 
-// kinds lists all collections. The file of each subject defines its own.
+// kinds lists all collections.
 var kinds = slices.Concat(measured, active, asleep, heart, hardwares)
 
 var definition = &rest.Definition{
@@ -113,7 +113,7 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 	return rest.New(definition, client, opts)
 }
 
-// Read decodes a stored answer by the name of its kind. See [rest.Definition.Read].
+// Read decodes a stored response. kind is the name of the collection. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
 // Files in the order of reading: each uses those before it.
