@@ -30,7 +30,7 @@ type homePage struct {
 	Results, Reports, Behind string
 	Endpoints                []endpointHealth
 	Rate                     string // delivery attempts per minute at all endpoints
-	Failing                  int    // number of endpoints with failing messages
+	Failing                  int    // number of endpoints that are failing or disabled
 	Undelivered              string // number of messages whose latest attempt failed, over all endpoints
 	At                       time.Time
 	Statuses, Freshness      []share

@@ -28,23 +28,22 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Config says what the service is made of. Environment, URL, Stores, Secret, Files and Providers are
-// required.
+// Config configures a [Service]. Environment, URL, Stores, Secret, Files and Providers are required.
 //
-// Fields of type Options hold the host's choices for one package. [New] overwrites the option fields that
-// a comment lists as set.
+// Fields of type Options hold the host's choices for one package. [New] overwrites the option fields that a comment
+// lists as set.
 type Config struct {
-	// Environment is sandbox or production. It holds for all packages.
+	// Environment is sandbox or production. It applies to all packages.
 	Environment healthlab.Environment
 	// Region is the region in which data is stored. Default [httpapi.US].
 	Region httpapi.Region
 	// URL is the address of [Service.Handler] for callers and browsers, without a trailing slash.
 	URL string
-	// Stores keeps everything but files, and encrypts with its Keys. Two methods of its engine are
-	// optional: Ping(context.Context) error, which [Service.Ready] calls, returns nil if the engine can be
-	// used. Signal() webhook.Signal carries messages between the processes that share the store.
+	// Stores stores everything but files, and encrypts with its Keys. Two methods of its engine are optional:
+	// Ping(context.Context) error, which [Service.Ready] calls, returns nil if the engine can be used. Signal()
+	// webhook.Signal tells the dispatchers of other processes on the store about new events.
 	Stores *stores.Stores
-	// Files stores uploaded reports and printed documents, encrypted.
+	// Files stores uploaded reports and generated documents, encrypted.
 	Files labreport.BlobStore
 	// Secret is at least 32 random bytes. Signing keys are derived from it, and the encryption key of stored secrets
 	// unless Sealer is set. All processes on one store must use the same.
@@ -66,8 +65,8 @@ type Config struct {
 	// Guard refuses private addresses for requests to addresses that teams choose, such as webhooks. Default: all
 	// private addresses are refused.
 	Guard *webhook.Guard
-	// Lease is how long a process holds a delivery or pull before another process may take it. A call to a provider may
-	// take half of it. Default 1 min.
+	// Lease is how long a process holds a delivery or pull before another process may claim it. A call to a provider
+	// may last half of it. Default 1 min.
 	Lease time.Duration
 
 	// TeamDefaults holds the value of each setting that a team has not chosen itself.
@@ -100,8 +99,8 @@ type Config struct {
 	// Orders holds options of package orders. Environment, LabTests, People, Files and BeforePlan are set,
 	// and Settings unless the host sets it.
 	Orders orders.Options
-	// Exchange holds options for how orders go to the Laboratory and results come back. RequisitionURL and Accessed are
-	// set, and Simulator unless the host sets it.
+	// Exchange holds options of package exchange, which sends orders to the Laboratory and receives results.
+	// RequisitionURL and Accessed are set, and Simulator unless the host sets it.
 	Exchange exchange.Options
 	// Visits holds options for the appointments of orders. BookingKeys and SlotCache are set, and Slots and Bookings
 	// to the Laboratory if it offers them, unless the host sets them.
@@ -109,10 +108,10 @@ type Config struct {
 	// Idempotency holds options for the idempotency keys of orders: leases, how long answers are kept, and
 	// ids.
 	Idempotency idempotency.Options
-	// Printer prints documents of orders. Default: no documents.
+	// Printer renders documents of orders as PDF. Default: no documents.
 	Printer documents.Printer
 
-	// Extractors read report files by type. Without them no reports are read.
+	// Extractors read the text of report files, by media type. Without them no reports are parsed.
 	Extractors labreport.Extractors
 	// Reports holds options of package labreport. Environment and Accessed are set.
 	Reports labreport.Options
@@ -150,7 +149,7 @@ type Loop struct {
 // secretBytes is the least length of Config.Secret.
 const secretBytes = 32
 
-// check returns missing and invalid fields, and sets defaults.
+// check sets defaults, and returns one Invalid error that lists all missing and invalid fields.
 func (c *Config) check() error {
 	var wrong []string
 	missing := func(is bool, what string) {
