@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// signalEvery is the shortest interval between two signals of a process. A commit with a notification locks the
-// whole database server.
+// signalEvery is the shortest interval between two signals of a process. It is limited because in PostgreSQL a commit
+// with a notification locks the whole database server.
 const signalEvery = 50 * time.Millisecond
 
 // Signal notifies the dispatchers of other processes on the same store that events were routed. Signals may be
