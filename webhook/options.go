@@ -35,8 +35,8 @@ type Options struct {
 	// Bodies deletes the bodies of messages, once an hour, after the team's BodyRetention. Default: bodies are
 	// kept as long as messages.
 	Bodies Bodies
-	// Signal notifies other processes of routed events, and this process of theirs. Default: none; each process
-	// checks for work every Idle.
+	// Signal notifies other processes of routed events, and this process of theirs. Default: none; each process looks
+	// for due deliveries every Idle.
 	Signal Signal
 
 	// Schedule is the schedule of retries. Default: DefaultSchedule without jitter.
@@ -63,8 +63,8 @@ type Options struct {
 	// more. Default 500 and 1 ms; the wait grows up to 10 ms with the number of used slots.
 	OutcomeBatch int
 	OutcomeWait  time.Duration
-	// Busy is the interval of checks for work while there is some, Idle while there is none. Default 100 ms and
-	// 1 s.
+	// Busy is the interval at which the dispatcher looks for events and due deliveries while there are some, and Idle
+	// while there are none. Default 100 ms and 1 s.
 	Busy, Idle time.Duration
 	// CacheFor is how long a read endpoint is cached. Default 5 s.
 	CacheFor time.Duration

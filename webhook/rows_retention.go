@@ -228,7 +228,8 @@ func (q *queue) delivered(page []*store.Entry[eventRow], ended time.Time) (map[*
 	return out, nil
 }
 
-// Forget implements [store.Events]. It also deletes the receivers' responses to messages about the user.
+// Forget implements [store.Events]. It deletes the messages about the user, their deliveries, and their log entries
+// with the receivers' responses.
 func (o *events) Forget(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	of := func(table string, bare bool) store.Query {
 		return store.Query{Key: store.Key{Table: table, User: user}, By: store.ByUser, Lock: store.Held, Bare: bare}

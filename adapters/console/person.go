@@ -277,7 +277,8 @@ type resourcePage struct {
 	Next string `json:"next_cursor"`
 }
 
-// sources reads the connections of a person and their newest data.
+// sources reads the connections of a person. From p.reads it adds the time of the newest data and the state of the
+// pulls.
 func (s *Console) sources(r *http.Request, p *personPage) ([]source, error) {
 	var list struct {
 		Providers []source `json:"providers"`

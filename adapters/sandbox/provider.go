@@ -15,8 +15,8 @@ type Provider struct {
 	Slug string
 }
 
-// Day invents the local day date of a user in loc. It takes the time of a few thousand random numbers, so a caller
-// that needs several resources of a day should call it once.
+// Day invents the local day date of a user in loc. It costs as much as a few thousand random numbers, so a caller that
+// needs several resources of a day should call it once.
 func (p Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Location) *Day {
 	return &Day{dayOf(user, date, loc, p.Slug)}
 }

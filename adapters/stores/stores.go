@@ -62,7 +62,7 @@ type Options struct {
 	// is true.
 	Envelope webhook.Envelope
 	// Retention is how long webhook messages and attempts are kept, delivered or not. It should be longer than the
-	// longest downtime of a receiver plus the error of the clock. Default 30 days.
+	// longest downtime of a receiver plus the largest error of the engine's clock. Default 30 days.
 	Retention time.Duration
 	// Erasing is called repeatedly with the number of deleted rows while a user with many rows is erased;
 	// see healthdata.UserOptions. Default: none.

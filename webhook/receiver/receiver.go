@@ -34,8 +34,8 @@ type Options struct {
 	NewID func() uuid.UUID
 	// Verifier checks signatures. The zero value is the default.
 	Verifier webhook.Verifier
-	// Types are further event types beside [EventTypes], of the host or of another package. They replace types
-	// with the same name.
+	// Types are event types in addition to [EventTypes], of the host or of another package. They replace types with the
+	// same name.
 	Types []healthlab.EventType
 	// MaxBody is the largest body that is read, in bytes. Default [webhook.MaxBody].
 	MaxBody int64

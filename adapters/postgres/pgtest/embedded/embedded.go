@@ -67,7 +67,7 @@ const (
 	// maxPath is the largest number of bytes of the folder's name. The path of a socket in the folder has a limit of
 	// about 100 bytes.
 	maxPath = 90
-	// lockTime is how long an ending server may still hold the lock of the folder.
+	// lockTime is how long a start waits for the lock of the folder, which a server that is ending may still hold.
 	lockTime = 6 * time.Second
 	// startTime is how long a server may take to answer, recovery included.
 	startTime = 2 * time.Minute
@@ -75,9 +75,9 @@ const (
 
 // Start starts a server in a folder, creates the folder if it is missing, and waits until the server answers.
 //
-// Errors: healthlab.Unimplemented if the programs are missing or too old, or the system is not Unix; Invalid if the
-// folder has foreign files or a too long name; Precondition if another program uses the folder, or if a version made
-// the folder that is not installed; Unavailable if the server does not start.
+// Errors: healthlab.Unimplemented if PostgreSQL is not installed or too old, or the system is not Unix; Invalid if the
+// folder has files that no server made, or its name is too long; Precondition if another program uses the folder, or if
+// the PostgreSQL version that made the folder is not installed; Unavailable if the server does not start.
 func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
 	s := &Server{}
 	if opts != nil {
