@@ -292,8 +292,8 @@ func (d *Dispatcher) startSender(ctx context.Context, senders *sync.WaitGroup, j
 	senders.Go(func() { d.send(ctx, j) })
 }
 
-// sweep does the hourly work until ctx ends: it disables endpoints that have failed for too long, also if no attempt
-// has failed lately, and deletes bodies whose retention has ended.
+// sweep does the hourly work until ctx ends: it disables endpoints that have failed for too long, even without a recent
+// attempt, and deletes bodies whose retention has ended.
 func (d *Dispatcher) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.sweepOnce(ctx); err != nil && ctx.Err() == nil {

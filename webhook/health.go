@@ -4,7 +4,7 @@ import "time"
 
 const (
 	armAfter     = 12 * time.Hour  // an endpoint is armed if a failure comes so long after the first one
-	armWithin    = 24 * time.Hour  // and at most so long after the failure before it
+	armWithin    = 24 * time.Hour  // but not by a failure that comes longer than this after the previous one
 	disableAfter = 120 * time.Hour // an armed endpoint is disabled after this time without a success
 	maxPause     = 15 * time.Minute
 )

@@ -146,8 +146,8 @@ type Replay struct {
 	Endpoint EndpointID
 	Modes    map[string]healthlab.Mode
 	Event    uuid.UUID // id of the one message to resend; zero to recover lost ones
-	Since    time.Time // to recover: messages written from here on
-	Until    time.Time // to recover: messages written before; zero means no end
+	Since    time.Time // to recover: messages written at or after this time
+	Until    time.Time // to recover: messages written before this time; zero means no end
 	After    string    // to recover: Replayed.Next of the previous page
 	Max      int       // to recover: greatest number of messages to check; default 500
 }

@@ -58,9 +58,9 @@ func (ts *targets) loaded(d time.Duration) time.Duration {
 	return d * time.Duration(ts.busy) / time.Duration(ts.opts.Slots)
 }
 
-// started assigns slots to claimed deliveries, which asked for the given quotas. For each delivery it returns the
-// channel turn.start; nil if the delivery has a slot and starts at once. An endpoint that returned fewer deliveries
-// than its quota is no longer marked as due.
+// started assigns slots to deliveries that were claimed with the quotas asked. For each delivery it returns the channel
+// turn.start; nil if the delivery has a slot and starts at once. An endpoint that returned fewer deliveries than its
+// quota is no longer marked as due.
 func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<-chan bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -138,8 +138,8 @@ func outcomesOf(batch []*pendingOutcome) []Outcome {
 	return out
 }
 
-// split divides a batch into outcomes that were recorded, and those that must be recorded again, whose leases are
-// later.
+// split divides a batch into outcomes that were recorded, and outcomes that must be recorded again: those whose lease
+// is in later.
 func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome) {
 	if len(later) == 0 {
 		return batch, nil

@@ -189,7 +189,7 @@ func (q *queue) resume(to *Endpoint) error {
 	})
 }
 
-// eachLane calls do with each lane of an endpoint that is not empty, and locks it.
+// eachLane locks each lane of an endpoint that is not empty, and calls do with it.
 func (q *queue) eachLane(to *Endpoint, do func(*laneState) error) error {
 	list := store.Query{Key: laneRows.Key(store.Key{Team: to.Team}), By: store.ByID, Lock: store.Held}
 	list = prefixed(list, store.UUID(to.ID.UUID))

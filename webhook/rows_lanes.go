@@ -236,8 +236,8 @@ func (q *queue) removeHead(l *laneState) error {
 	return nil
 }
 
-// loadNext reads, in one round trip, the first waiting delivery of each lane, unless it was read before, and the rows
-// of the queries also.
+// loadNext reads, in one round trip, the first waiting delivery of each lane, unless it was read before, and runs the
+// queries in also.
 func (q *queue) loadNext(also []store.Query, lanes ...*laneState) error {
 	var read []store.Query
 	var asked []*laneState

@@ -72,8 +72,9 @@ func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (R
 	return Routed{Events: len(arrivals), Endpoints: slices.Collect(maps.Keys(to))}, q.flush()
 }
 
-// lockRouter reads q.ids, the row with the last delivery id, and locks it. It returns the rows of the queries also.
-// With the lock Skip, q.ids stays nil if another transaction has locked the row.
+// lockRouter reads q.ids, the row with the last delivery id, and locks it. With the lock Skip, q.ids stays nil if
+// another transaction has locked the row. It returns the results of the queries in also, which it runs in the same
+// round trip.
 func (q *queue) lockRouter(lock store.Lock, also ...store.Query) ([][]store.Row, error) {
 	read := append([]store.Query{routerRows.One(routerKey, store.Plain), routerRows.One(routerKey, lock)}, also...)
 	got, err := q.tx.Read(read...)

@@ -358,7 +358,8 @@ func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healt
 	})
 }
 
-// disableFailing disables endpoints that have failed for too long, even if no attempt has failed lately.
+// disableFailing disables endpoints that have failed for too long at the store's time now, even without a recent
+// attempt.
 func (ts *targets) disableFailing(ctx context.Context, now time.Time) error {
 	failing, err := ts.endpoints.Armed(ctx, now.Add(-disableAfter))
 	if err != nil {

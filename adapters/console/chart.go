@@ -611,8 +611,8 @@ var timeSteps = []time.Duration{
 
 const day = 24 * time.Hour
 
-// timeTicks returns the labelled times of the time axis, at most about seven. Labels are clock times if the axis covers
-// a short time, else dates.
+// timeTicks returns the labelled times of the time axis. Labels are clock times if the axis covers at most three and a
+// half days, months if it covers more than 420 days, and otherwise days.
 func timeTicks(from, to time.Time, x func(time.Time) float64) (list []tick) {
 	step := timeSteps[len(timeSteps)-1]
 	for _, s := range timeSteps {

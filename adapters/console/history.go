@@ -10,7 +10,7 @@ import (
 type historyOf struct {
 	Ended, Resources int
 	Days             int // number of days of the longest pull
-	Fetched          int // share of all fetched days, as a number of days from 0 to Days
+	Fetched          int // progress of all pulls together, in days from 0 to Days
 }
 
 // addHistories adds the progress of the historical pull to each source of a person.

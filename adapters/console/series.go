@@ -30,7 +30,7 @@ func (t table) number(column string, row int) float64 {
 	return math.NaN()
 }
 
-// floating is the layout of local times without an offset.
+// floating is the layout of local times, without an offset, in answers of the query API.
 const floating = "2006-01-02T15:04:05"
 
 // queryColumn and queryTables are the schema of the query language as the API publishes it.

@@ -76,8 +76,8 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 	return out
 }
 
-// rank returns the place of a query in the order in which a batch takes locks: 0 for the row of a user, 1 for another
-// single row, 2 for a range, 3 for a query without a lock.
+// rank returns the position of a query in the order in which a batch takes locks: 0 for the row of a user, 1 for
+// another single row, 2 for a range, 3 for a query without a lock.
 func rank(q *store.Query, how reading) int {
 	switch {
 	case q.Lock == store.Plain || !how.locked:

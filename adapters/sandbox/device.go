@@ -35,7 +35,7 @@ func (p Provider) Device(user healthlab.UserID, source healthdata.SourceType) *h
 // zero value has no errors.
 type instrument struct {
 	provider string
-	// clock is how much the device's clock is fast; negative if it is slow.
+	// clock is how far the device's clock is ahead; negative if it is behind.
 	clock time.Duration
 	// steps is the factor by which the device counts too many or too few steps, and bpm what it adds to the heart rate.
 	steps, bpm float64

@@ -78,7 +78,7 @@ type labOrder struct {
 	told      int       // number of steps of the plan that were reported
 	count     int       // number of all messages; it is part of a message's id
 	visited   bool      // an appointment was booked, which reports the steps of the visit
-	drawn     time.Time // end of that appointment; zero before it has ended
+	drawn     time.Time // end of the booked appointment; zero before
 }
 
 // NewLab returns a laboratory without orders.

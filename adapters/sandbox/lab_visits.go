@@ -187,7 +187,7 @@ func (l *Lab) free(p slotPlace, from, to time.Time) []appointment.Slot {
 	return out
 }
 
-// day returns the slots of p on a day that are not over, including booked ones.
+// day returns the slots of p on a day that have not begun, including booked ones.
 func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	now := l.opts.Now()
 	opens, closes, length, places := 7, 12, centerSlot, 1

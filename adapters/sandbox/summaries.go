@@ -71,7 +71,8 @@ func (d *day) activity() *healthdata.Activity {
 	return a
 }
 
-// readings returns the values that d.course gives samples from from to to, which it does not include.
+// readings returns the values of every so many minutes of the day that lie in the time range from (inclusive) to to
+// (exclusive). It omits minutes for which value returns false.
 func (d *day) readings(every int, value func(*day, int) (float64, bool), from, to time.Time) []float64 {
 	var out []float64
 	for m := 0; m < d.minutes(); m += every {

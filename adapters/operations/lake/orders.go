@@ -57,8 +57,8 @@ var resultColumns = []Column{
 	{Name: "corrected_at", Type: tables.TypeInstant},
 }
 
-// eachOrder calls visit once with each order that was created at or after from and before before, oldest first. Every
-// page begins at the creation time of the last visited order, so that deletions between pages skip nothing.
+// eachOrder calls visit once with each order that was created at or after from, but earlier than before, oldest first.
+// Every page begins at the creation time of the last visited order, so that deletions between pages skip nothing.
 func (x *export) eachOrder(ctx context.Context, from, before time.Time, visit func(*orders.Order) error) error {
 	q := orders.Query{
 		Team: x.team, CreatedFrom: from, CreatedBefore: before, Sort: orders.SortCreatedAt,

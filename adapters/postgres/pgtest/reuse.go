@@ -12,8 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostUses is how often a database is used, at most. Deleted rows take space until a vacuum, so it must be dropped
-// then.
+// mostUses is the number of tests after which a database is dropped, because deleted rows take space until a vacuum.
 const mostUses = 50
 
 // reuse holds the emptied databases of finished tests, because creating a database costs

@@ -24,7 +24,7 @@ const firstWait = 250 * time.Millisecond
 // of a person.
 var errAnswer = errors.New("answer: must be JSON as in the contract")
 
-// List decodes the JSON array in a member of an answer.
+// List decodes text, a JSON array.
 func List[T any](text []byte) (list []T, err error) {
 	if json.Unmarshal(text, &list) != nil {
 		return nil, errAnswer
