@@ -7,10 +7,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// allowanceOf is the period in which the API calls of a team are counted.
+// allowanceOf is the period for which [ServiceOptions].PerMinute limits the calls of a team.
 const allowanceOf = time.Minute
 
-// allowance counts the API calls of each team in the current minute. It is safe for concurrent use.
+// allowance limits the calls of each team in a minute: see [ServiceOptions].PerMinute. It is safe for concurrent use.
 type allowance struct {
 	most int
 
@@ -23,7 +23,8 @@ func newAllowance(most int) *allowance {
 	return &allowance{most: most, used: map[healthlab.TeamID]int{}}
 }
 
-// take counts a call of the team, and reports whether it was within the limit.
+// take counts a call of the team, unless the team has used its calls of the minute. It reports whether it counted the
+// call.
 func (a *allowance) take(team healthlab.TeamID, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

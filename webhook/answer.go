@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Class is the kind of result of one attempt.
+// Class is the kind of result of one attempt to send a message.
 type Class string
 
 const (
@@ -17,7 +17,7 @@ const (
 	ClassRedirect Class = "redirect"
 	// ClassGone is status 410: the endpoint is disabled at once.
 	ClassGone Class = "gone"
-	// ClassThrottled is status 429, 502, 503 or 504: send more slowly.
+	// ClassThrottled is status 429, 502, 503 or 504: the dispatcher then sends more slowly.
 	ClassThrottled Class = "throttled"
 	// ClassRefused is any other status.
 	ClassRefused Class = "refused"
@@ -96,8 +96,8 @@ const maxHead = 2 << 10
 // notKept replaces a header value that must not be stored.
 const notKept = "(not kept)"
 
-// headOf returns the status line and header fields of a response for storage, sorted by name, one per line.
-// Values that look like credentials or URLs are left out. A text that is too long is cut at the end of a line.
+// headOf returns the status line and header fields of a response for storage, sorted by name, one per line. Values that
+// look like credentials or URLs are replaced. A text that is too long is cut at the end of a line.
 func headOf(r *http.Response) []byte {
 	names := make([]string, 0, 16)
 	for name := range r.Header {
@@ -122,7 +122,7 @@ func headOf(r *http.Response) []byte {
 	return out
 }
 
-// appendLine appends the parts of a line, up to maxHead.
+// appendLine appends a line that consists of parts. It cuts the line after maxHead bytes.
 func appendLine(to []byte, parts ...string) []byte {
 	if len(to) > 0 {
 		to = append(to, '\n')

@@ -15,11 +15,11 @@ type Bodies interface {
 	// Teams returns the teams that have messages, in no order.
 	Teams(ctx context.Context) ([]healthlab.TeamID, error)
 
-	// EmptyBodies empties at most n bodies of a team's messages, the oldest first, and returns how many it emptied. A
-	// message is emptied if it was written before ended, was routed, has no unfinished delivery, and had no attempt at or
-	// after ended.
+	// EmptyBodies deletes at most n bodies of a team's messages, the oldest first, and returns how many it deleted. A
+	// body is deleted if its message was written before ended, was routed, has no unfinished delivery, and had no
+	// attempt at or after ended.
 	//
-	// [Log.Message] returns an emptied message without a body. [Deliveries.Replay] refuses to resend one, with a RuleError
+	// [Log.Message] returns such a message without a body. [Deliveries.Replay] refuses to resend one, with a RuleError
 	// of type [RuleBodyDeleted]; a Replay without an Event skips it.
 	EmptyBodies(ctx context.Context, team healthlab.TeamID, ended time.Time, n int) (int, error)
 }
@@ -37,8 +37,8 @@ func bodyDeleted() error {
 // another time.
 const DefaultBodyRetention = 7 * 24 * time.Hour
 
-// emptyBodies deletes the bodies of all teams whose retention has ended. at is the store's time. The error of
-// one team does not stop the others.
+// emptyBodies deletes the bodies, of all teams, whose retention has ended. at is the store's time. If it fails for one
+// team, it continues with the next.
 func (d *Dispatcher) emptyBodies(ctx context.Context, at time.Time) error {
 	if d.opts.Bodies == nil {
 		return nil
@@ -57,7 +57,7 @@ func (d *Dispatcher) emptyBodies(ctx context.Context, at time.Time) error {
 	return errs
 }
 
-// emptyBodiesOf deletes old bodies of one team.
+// emptyBodiesOf deletes the bodies of one team whose retention has ended at the store's time at.
 func (d *Dispatcher) emptyBodiesOf(ctx context.Context, team healthlab.TeamID, at time.Time) error {
 	const batch = 500
 	keep := DefaultBodyRetention

@@ -60,7 +60,7 @@ func (c *Catalogue) Lookup(name string) (healthlab.EventType, bool) {
 	return c.types[i], true
 }
 
-// Types returns all types in the order of the lists.
+// Types returns all types, in the order of the lists that [NewCatalogue] joined.
 func (c *Catalogue) Types() []healthlab.EventType { return slices.Clone(c.types) }
 
 // Names returns the names of all types, sorted.

@@ -59,9 +59,9 @@ type Trigger string
 
 // Triggers of deliveries.
 const (
-	TriggerEvent   Trigger = "event"   // the event
-	TriggerRetry   Trigger = "retry"   // a call that resends one message
-	TriggerRecover Trigger = "recover" // a call that resends all messages since a time
+	TriggerEvent   Trigger = "event"   // the message was routed after its event was written
+	TriggerRetry   Trigger = "retry"   // [Service.Retry] resent the message
+	TriggerRecover Trigger = "recover" // [Service.Recover] resent all lost messages since a time
 )
 
 // DeliveryID is the id of a delivery in its store.
@@ -84,7 +84,7 @@ type Delivery struct {
 	Key      string
 	Seq      int64
 	At       time.Time // when the event happened
-	Trace    string    // trace of the event
+	Trace    string    // traceparent of the change that caused the event; may be empty
 	Body     []byte    // the stored bytes of the message; not to be changed
 	Trigger  Trigger
 
@@ -139,7 +139,7 @@ type Outcome struct {
 	// Quiet is how long no other delivery of the lane (the queue) starts, after an attempt that the receiver
 	// may still be processing.
 	Quiet time.Duration
-	// Sent reports whether an attempt was made.
+	// Sent reports whether a request was made. If not, the outcome is a decision not to send.
 	Sent     bool
 	Status   int
 	Class    Class

@@ -15,11 +15,11 @@ import (
 
 const (
 	sweepEvery  = time.Hour
-	longestWait = 1500 * time.Millisecond // longest wait between two attempts to reach the store
-	sealWait    = time.Minute             // wait of a delivery whose secrets cannot be decrypted
-	proxyWait   = time.Minute             // wait of a delivery after the egress proxy failed
-	suspectWait = time.Second             // wait of a suspected poison delivery while another one runs
-	recordExtra = 2 * time.Second         // time to record outcomes after the stop
+	longestWait = 1500 * time.Millisecond // longest wait before another try to reach the store
+	sealWait    = time.Minute             // delay of a delivery if its endpoint's secrets cannot be decrypted
+	proxyWait   = time.Minute             // delay of a delivery after the egress proxy failed
+	suspectWait = time.Second             // delay of a delivery that may crash the process while another such one runs
+	recordExtra = 2 * time.Second         // longest time to record outcomes after the requests have ended
 	recordRetry = 10 * time.Millisecond
 )
 
@@ -36,14 +36,14 @@ type Dispatcher struct {
 	targets    *targets
 
 	proxyTold  atomic.Int64 // Unix seconds of the last log entry about a failure of the proxy
-	suspect    atomic.Int64 // the running delivery that may crash this process; 0 if there is none
+	suspect    atomic.Int64 // id of the running delivery that may crash this process; 0 if none
 	jobs       chan job
 	outcomes   chan *pendingOutcome
-	unrecorded chan struct{} // one element for each outcome that is not recorded yet
+	unrecorded chan struct{} // holds an element for each outcome that is not recorded yet, to limit them
 	wakeRoute  chan struct{}
 	wakeClaim  chan struct{}
-	news       chan struct{} // signals other processes that events were routed
-	swept      time.Time     // last sweep by Step
+	news       chan struct{} // wakes sendSignals after events were routed
+	swept      time.Time     // when Step last did the hourly work
 }
 
 // punctual is implemented by a Notifier that enforces its timeout itself, so that the dispatcher need not make
@@ -52,11 +52,11 @@ type punctual interface {
 	returnsWithin(limit time.Duration) bool
 }
 
-// job is a claimed delivery that is handed to a sender.
+// job is a claimed delivery that waits for a goroutine to send it.
 type job struct {
 	delivery Delivery
 	clock    storeClock
-	turn     <-chan bool // closed or sent to when the job may start; nil to start at once
+	turn     <-chan bool // receives true to start the job and false to release it; nil to start at once
 }
 
 // pendingOutcome is an outcome that is not recorded yet.
@@ -179,7 +179,7 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	return routed + claimed, errors.Join(err, d.recordWaiting(ctx))
 }
 
-// route moves written events into lanes.
+// route adds deliveries of written events to lanes until ctx ends.
 func (d *Dispatcher) route(ctx context.Context) {
 	failed := 0
 	for ctx.Err() == nil {
@@ -203,7 +203,7 @@ func (d *Dispatcher) route(ctx context.Context) {
 	}
 }
 
-// routeOnce moves at most a batch of events into lanes and returns their number.
+// routeOnce adds deliveries of at most routeBatch events to lanes, and returns the number of events.
 func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
 	began := d.opts.Now()
 	routed, err := d.deliveries.Route(ctx, d.modes, routeBatch)
@@ -217,7 +217,8 @@ func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
 	return routed.Events, nil
 }
 
-// claim claims due deliveries and starts a sender for each.
+// claim claims due deliveries and starts a sender for each, until ctx ends. sending is the context of the requests,
+// which go on after ctx has ended.
 func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup) {
 	failed := 0
 	for ctx.Err() == nil {
@@ -239,7 +240,7 @@ func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup
 	}
 }
 
-// claimOnce claims due deliveries once and starts a sender for each.
+// claimOnce claims due deliveries once and starts a sender for each. It returns the number of claimed deliveries.
 func (d *Dispatcher) claimOnce(ctx, sending context.Context, senders *sync.WaitGroup) (int, error) {
 	jobs, n, err := d.claimJobs(ctx)
 	for _, j := range jobs {
@@ -291,7 +292,8 @@ func (d *Dispatcher) startSender(ctx context.Context, senders *sync.WaitGroup, j
 	senders.Go(func() { d.send(ctx, j) })
 }
 
-// sweep disables, once an hour, endpoints that have failed for too long and have no deliveries that could fail.
+// sweep does the hourly work until ctx ends: it disables endpoints that have failed for too long, even without a recent
+// attempt, and deletes bodies whose retention has ended.
 func (d *Dispatcher) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.sweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -309,7 +311,8 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	return errors.Join(d.targets.disableFailing(ctx, look.At), d.emptyBodies(ctx, look.At))
 }
 
-// waitAfterFailure waits after a failure of the store, longer each time.
+// waitAfterFailure waits after a failure of the store, longer each time. what names the failed step. times is the
+// number of earlier failures in a row; it returns times + 1.
 func (d *Dispatcher) waitAfterFailure(ctx context.Context, what string, err error, times int) int {
 	if ctx.Err() == nil {
 		if n := times + 1; n&(n-1) == 0 { // logs failure 1, 2, 4, …, so that an outage does not fill the log
@@ -324,7 +327,7 @@ func storeWait(times int) time.Duration {
 	return min(100*time.Millisecond<<min(times, 6), longestWait)
 }
 
-// wait returns after d, on wake, or when ctx ends.
+// wait returns after d, when wake receives a value, or when ctx ends.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -335,12 +338,12 @@ func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// storeClock computes the store's time from one reading of it and the time since then, so that a wrong clock of
-// the process does not matter.
+// storeClock computes the store's time from one reading of the store's clock and the time that has passed since, so
+// that a wrong clock of the process does not matter.
 type storeClock struct {
 	now   func() time.Time
-	local time.Time // local time before the reading
-	store time.Time // the store's time in the reading
+	local time.Time // local time just before the reading
+	store time.Time // the store's time that was read
 }
 
 func (c storeClock) time() time.Time { return c.store.Add(c.now().Sub(c.local)) }
@@ -356,8 +359,8 @@ func (d *Dispatcher) suspicious(del Delivery) bool {
 	return del.Starts > 1 && del.Starts == d.limits.crashLimit
 }
 
-// oneSuspect releases all deliveries that may crash the process but one, or all while one is running: if the
-// process crashes, that one is the cause. The others are back in the store before it starts.
+// oneSuspect lets at most one delivery run that may crash the process. It releases the other such deliveries, and
+// returns those that may start. If the process then crashes, the running one is the cause.
 func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time.Time) []Delivery {
 	if !slices.ContainsFunc(claimed, d.suspicious) {
 		return claimed

@@ -50,11 +50,11 @@ type Endpoint struct {
 	UpdatedAt time.Time // time of the last change by a person
 }
 
-// DisabledReason is the reason for disabling an endpoint.
+// DisabledReason is why an endpoint is disabled.
 type DisabledReason string
 
 const (
-	// DisabledManual is a decision of the team.
+	// DisabledManual: the team disabled the endpoint.
 	DisabledManual DisabledReason = "manual"
 	// DisabledFailing: all attempts of five days failed.
 	DisabledFailing DisabledReason = "failing"
@@ -84,7 +84,8 @@ func (e *Endpoint) wants(ev healthlab.Event) bool {
 	return !e.Disabled && e.Matches(ev)
 }
 
-// Matches is like wants, but ignores whether the endpoint is enabled.
+// Matches reports whether the endpoint, if it is enabled, receives the event: it is of the same team, subscribes to the
+// type, and the event is not about the endpoint itself.
 func (e *Endpoint) Matches(ev healthlab.Event) bool {
 	return e.Team == ev.Team && ev.Key != e.ID.String() &&
 		(e.FilterTypes == nil || slices.Contains(e.FilterTypes, ev.Type))

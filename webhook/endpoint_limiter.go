@@ -5,12 +5,12 @@ import "time"
 const (
 	slotsAtStart   = 8
 	throttleSpace  = time.Second
-	pauseAfter     = 10 // number of different deliveries that fail in a row
+	pauseAfter     = 10 // an endpoint is paused after so many different deliveries failed in a row
 	rateBurst      = time.Second
 	slotsOnPause   = 1
 	slotsMin       = 1
 	slotsHalfEvery = 2
-	aheadFor       = 30 * time.Millisecond // about how many milliseconds of deliveries are claimed ahead of a free slot
+	aheadFor       = 30 * time.Millisecond // deliveries are claimed for about this time ahead of a free slot
 )
 
 // gate limits the number of concurrent requests to one endpoint in one process. It depends only on started
@@ -24,8 +24,8 @@ type gate struct {
 	most  int // greatest number of slots
 	slots int // current number of slots
 	busy  int
-	held  int           // claimed deliveries without a slot
-	trip  time.Duration // duration of the last request; 0 unless it succeeded
+	held  int           // claimed deliveries that wait for a slot
+	trip  time.Duration // duration of the last attempt; 0 if it failed
 
 	good   int  // successes since the number of slots changed
 	spaced bool // sends are at least a second apart
@@ -35,7 +35,7 @@ type gate struct {
 	tokens float64
 	filled time.Time
 
-	shut   bool // no request starts until a disabling or pause is stored
+	shut   bool // no request starts until the endpoint is stored as disabled or paused
 	failed map[DeliveryID]struct{}
 	lastOK time.Time
 }
@@ -50,7 +50,7 @@ func (g *gate) limit(rate int, now time.Time) {
 	}
 }
 
-// free returns how many deliveries may be claimed now.
+// free returns how many deliveries of the endpoint may be claimed now.
 func (g *gate) free(now time.Time) int {
 	n := max(g.slots+g.ahead()-g.busy-g.held, 0)
 	if g.shut {
@@ -85,7 +85,7 @@ func (g *gate) fill(now time.Time) {
 	}
 }
 
-// start uses a slot for a delivery.
+// start records that a request takes a slot.
 func (g *gate) start(now time.Time) {
 	g.busy++
 	g.last = now
@@ -96,7 +96,7 @@ func (g *gate) start(now time.Time) {
 
 func (g *gate) release() { g.busy = max(g.busy-1, 0) }
 
-// succeed releases the slot of an attempt that succeeded after a duration.
+// succeed releases the slot of an attempt that succeeded and took the given time.
 func (g *gate) succeed(took time.Duration, now time.Time) {
 	g.release()
 	g.trip = max(took, 1)

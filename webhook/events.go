@@ -47,7 +47,7 @@ type AttemptExhausted struct {
 type LastAttempt struct {
 	At         healthlab.Time `json:"at"`
 	StatusCode *int           `json:"status_code"` // null if no status was received
-	Error      *string        `json:"error"`       // the class of the failure
+	Error      *string        `json:"error"`       // class of the failure, or the reason if nothing was sent
 }
 
 // EndpointDisabled is the data of endpoint.disabled.
@@ -58,8 +58,8 @@ type EndpointDisabled struct {
 	At         healthlab.Time `json:"at"`
 }
 
-// about returns an event about an endpoint. Its key is the endpoint's id, so that the event is not sent to that
-// endpoint.
+// about returns an event about an endpoint with data as JSON. Its key is the endpoint's id, so that the event is not
+// sent to that endpoint.
 func about(id uuid.UUID, eventType string, team healthlab.TeamID, endpoint EndpointID, at time.Time, data any) healthlab.Event {
 	raw, err := json.Marshal(data)
 	if err != nil {

@@ -182,7 +182,7 @@ func (g *Guard) portAllowed(port string) bool {
 	return err == nil && n >= 1024
 }
 
-// badHost returns the problem of a host, or an empty text.
+// badHost returns what is wrong with the host of a URL; empty if nothing is.
 func (g *Guard) badHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !g.Allowed(a) {

@@ -37,8 +37,8 @@ func sensitiveHeader(name string) bool {
 		strings.Contains(name, "token") || strings.Contains(name, "secret")
 }
 
-// checkHeaders returns the problems of custom headers. The path of a problem is the position in the sorted
-// names, because a name is a value of the caller.
+// checkHeaders returns the problems of custom headers, whose sorted names are names. The path of a problem is the
+// position in names, because a name is a value of the caller.
 func checkHeaders(headers map[string]string, names []string) healthlab.Problems {
 	var p healthlab.Problems
 	if len(headers) > maxHeaders {

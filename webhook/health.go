@@ -3,13 +3,13 @@ package webhook
 import "time"
 
 const (
-	armAfter     = 12 * time.Hour  // the rule for disabling is armed at least so long after the first failure
-	armWithin    = 24 * time.Hour  // and at most so long after the last failure before
+	armAfter     = 12 * time.Hour  // an endpoint is armed if a failure comes so long after the first one
+	armWithin    = 24 * time.Hour  // but not by a failure that comes longer than this after the previous one
 	disableAfter = 120 * time.Hour // an armed endpoint is disabled after this time without a success
 	maxPause     = 15 * time.Minute
 )
 
-// pauseSteps are the lengths of successive pauses of a failing endpoint; the last one repeats.
+// pauseSteps are the lengths of the first, second, … pause of a failing endpoint. The last one repeats.
 var pauseSteps = []time.Duration{
 	5 * time.Second, 15 * time.Second, 45 * time.Second, 2 * time.Minute, 5 * time.Minute,
 }
@@ -17,13 +17,14 @@ var pauseSteps = []time.Duration{
 // Health is the state of an endpoint that follows from its attempts. It is stored with the endpoint, so that all
 // processes agree; its methods are pure.
 //
-// FirstFailedAt and LastFailedAt are the first and the last failure of the current cluster, in which no failure is 12
-// hours after the first. Earlier failures are not needed to decide about disabling.
+// FirstFailedAt and LastFailedAt are the first and the last failure since the last success; zero if there is none.
+// Until ArmedAt is set, a failure becomes the first one if it comes more than 24 hours after the failure before it and
+// at least 12 hours after the first one: earlier failures are not needed to decide about disabling.
 type Health struct {
 	FirstFailedAt time.Time
 	LastFailedAt  time.Time
-	// ArmedAt is when failures spanned 12 to 24 hours without a success. 120 hours
-	// after it the endpoint is disabled.
+	// ArmedAt is when an endpoint was armed: by a failure at least 12 hours after the first one, and at most 24 hours
+	// after the last one. After 120 hours more without a success the endpoint is disabled.
 	ArmedAt time.Time
 	// PausedUntil is the end of the pause, during which nothing is sent; zero without a pause.
 	PausedUntil time.Time
@@ -32,7 +33,7 @@ type Health struct {
 	PauseStep int
 }
 
-// Succeed returns the health after a success. A pause that the receiver requested stays; any other pause ends.
+// Succeed returns the health after a success. It ends a pause, unless the receiver requested the pause.
 func (h Health) Succeed() Health {
 	if h.PauseStep > 0 {
 		return Health{}
@@ -63,14 +64,14 @@ func (h Health) shouldDisable(at time.Time) bool {
 	return !h.ArmedAt.IsZero() && at.Sub(h.ArmedAt) >= disableAfter
 }
 
-// Pause returns the health with the next longer pause, counted from at.
+// Pause returns the health with the next pause of pauseSteps, which begins at the instant at.
 func (h Health) Pause(at time.Time) Health {
 	h.PausedUntil = at.Add(pauseSteps[min(h.PauseStep, len(pauseSteps)-1)])
 	h.PauseStep++
 	return h
 }
 
-// PauseFor returns the health with a pause that the receiver requested, of at most 15 minutes.
+// PauseFor returns the health with a pause that the receiver requested: from at on for d, at most 15 minutes.
 func (h Health) PauseFor(at time.Time, d time.Duration) Health {
 	if until := at.Add(min(d, maxPause)); until.After(h.PausedUntil) {
 		h.PausedUntil = until
@@ -78,5 +79,5 @@ func (h Health) PauseFor(at time.Time, d time.Duration) Health {
 	return h
 }
 
-// Paused reports whether nothing may be sent at this instant.
+// Paused reports whether nothing may be sent at the instant at.
 func (h Health) Paused(at time.Time) bool { return h.PausedUntil.After(at) }

@@ -92,8 +92,8 @@ var (
 	errBeyond = errors.New("the egress proxy cannot connect to the receiver")
 )
 
-// through makes a transport use a proxy, which may have a private address. Dialling has a shorter timeout than the
-// whole request.
+// through makes the transport t use a proxy, which may have a private address. The timeout of dialling is a third of
+// timeout, that of the whole request.
 func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver *net.Resolver) {
 	t.Proxy = http.ProxyURL(proxy)
 	t.DialContext = (&net.Dialer{Timeout: timeout / 3, Resolver: resolver}).DialContext
@@ -150,7 +150,8 @@ func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Re
 	}
 }
 
-// request makes the request. It fails if the guard refuses the URL; the address is checked when it is dialled.
+// request returns the signed request of a notification. It fails if the guard refuses the URL. The guard checks the
+// resolved address when the request is sent.
 func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, error) {
 	u, err := h.guard.CheckURL(n.URL)
 	if err != nil {
@@ -175,8 +176,8 @@ func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, erro
 	return req, nil
 }
 
-// readSome reads a little of a body, so that its connection can be reused, and returns the first keep bytes. The
-// connection of a long or slow body is closed.
+// readSome reads a short body to its end, so that its connection can be reused, and returns the first keep bytes. For a
+// long or slow body it calls cancel, which closes the connection.
 func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
 	if body == http.NoBody {
 		return nil
@@ -193,7 +194,8 @@ func readSome(body io.ReadCloser, keep int, cancel func()) []byte {
 	return bytes.Clone(b[:min(len(b), keep)])
 }
 
-// trace records the progress of a request. Its hooks run on several goroutines.
+// trace records how far a request has come: whether it has a connection, and the state of the TLS handshake. Its hooks
+// run on several goroutines.
 type trace struct {
 	proxied            bool
 	connected, reused  atomic.Bool
@@ -216,8 +218,8 @@ func (t *trace) cut(err error) bool {
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
-// classify returns the class of a failure without a status. After a connection was made, the request may have
-// been written.
+// classify returns the class of an error without a status. late reports whether the time limit of the request has
+// passed. If a connection was made, the request may have been written.
 func (t *trace) classify(err error, late bool) Class {
 	var dns *net.DNSError
 	var dial *net.OpError

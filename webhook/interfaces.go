@@ -33,12 +33,12 @@ type Outbox interface {
 	Append(ctx context.Context, events []healthlab.Event) error
 }
 
-// Deliveries is the queue of written events that are not yet routed, and of unfinished deliveries. The store's
-// clock decides what is due.
+// Deliveries is the queue of written events that are not yet routed, and of unfinished deliveries. The store's clock
+// decides what is due.
 //
-// Every method is atomic and safe for concurrent use, by several processes too.
-// A method that returns an error has changed nothing, unless the error is about the
-// connection, after which the outcome is unknown; every method may then be called again.
+// Every method is atomic and safe for concurrent use, by several processes too. If a method returns an error, nothing
+// has changed, unless the connection to the database broke: then the outcome is unknown. In both cases the call may be
+// repeated.
 type Deliveries interface {
 	// Route takes at most max written events, oldest first, and adds a delivery of each to the lane (LaneOf) of
 	// every endpoint that is enabled and subscribes to its type, at the position that Place returns. modes holds the mode
@@ -105,7 +105,7 @@ type Routed struct {
 	Endpoints []EndpointID
 }
 
-// Claim is a request for deliveries.
+// Claim is a request to lease due deliveries for the duration Lease.
 type Claim struct {
 	Quotas []Quota
 	Lease  time.Duration
@@ -127,10 +127,10 @@ type Claimed struct {
 
 // RecordedOutcomes is the result of recording outcomes.
 type RecordedOutcomes struct {
-	// Locked are the outcomes that were not recorded, because another transaction has locked their rows: record
+	// Locked are the leases whose outcome was not recorded, because another transaction has locked their rows: record
 	// them again soon.
 	Locked []Lease
-	// Lost are the leases that had ended before the outcome was recorded.
+	// Lost are the leases whose outcome was not applied, because the delivery was claimed again or has ended.
 	Lost []Lease
 }
 
@@ -145,11 +145,11 @@ type Replay struct {
 	Team     healthlab.TeamID
 	Endpoint EndpointID
 	Modes    map[string]healthlab.Mode
-	Event    uuid.UUID // one message; zero to recover
-	Since    time.Time // when recovering
-	Until    time.Time // when recovering: the end of the written time; zero means all
-	After    string    // when recovering: the Next of the previous page
-	Max      int       // when recovering: greatest number of messages to check; default 500
+	Event    uuid.UUID // id of the one message to resend; zero to recover lost ones
+	Since    time.Time // to recover: messages written at or after this time
+	Until    time.Time // to recover: messages written before this time; zero means no end
+	After    string    // to recover: Replayed.Next of the previous page
+	Max      int       // to recover: greatest number of messages to check; default 500
 }
 
 // Replayed is the result of a replay.
@@ -290,5 +290,5 @@ type Result struct {
 	Duration   time.Duration
 	Head       []byte // head of the response; see Attempt
 	Response   []byte // start of the response body, if it is kept
-	Reused     bool   // the connection was reused
+	Reused     bool   // an existing connection was used
 }

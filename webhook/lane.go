@@ -33,7 +33,7 @@ func laneHash(kind string, name []byte) Lane {
 	return Lane(h.Sum(nil)[:16])
 }
 
-// SupersedeKey returns the key of the older events that a new event replaces; empty if it replaces none.
+// SupersedeKey returns the key whose waiting older events a new event replaces; empty if it replaces none.
 func SupersedeKey(e healthlab.Event, mode healthlab.Mode) string {
 	if mode != healthlab.Latest {
 		return ""
@@ -51,7 +51,7 @@ func modeOf(modes map[string]healthlab.Mode, eventType string) healthlab.Mode {
 // LaneEntry has the fields of an unfinished delivery that [Place] needs.
 type LaneEntry struct {
 	Event   uuid.UUID
-	Key     string // SupersedeKey of the event; empty if it is never replaced
+	Key     string // [SupersedeKey] of the event; empty if no event replaces it
 	Seq     int64
 	Sending bool // the delivery has a valid lease
 }

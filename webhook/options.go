@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	routeBatch           = 500 // number of events that are routed at a time
+	routeBatch           = 500 // number of events that the dispatcher routes in one transaction
 	defaultTimeout       = 15 * time.Second
 	defaultSlots         = 256
 	defaultEndpointSlots = 64
@@ -35,8 +35,8 @@ type Options struct {
 	// Bodies deletes the bodies of messages, once an hour, after the team's BodyRetention. Default: bodies are
 	// kept as long as messages.
 	Bodies Bodies
-	// Signal notifies other processes of routed events, and this process of theirs. Default: none; each process
-	// checks for work every Idle.
+	// Signal notifies other processes of routed events, and this process of theirs. Default: none; each process looks
+	// for due deliveries every Idle.
 	Signal Signal
 
 	// Schedule is the schedule of retries. Default: DefaultSchedule without jitter.
@@ -63,8 +63,8 @@ type Options struct {
 	// more. Default 500 and 1 ms; the wait grows up to 10 ms with the number of used slots.
 	OutcomeBatch int
 	OutcomeWait  time.Duration
-	// Busy is the interval of checks for work while there is some, Idle while there is none. Default 100 ms and
-	// 1 s.
+	// Busy is the interval at which the dispatcher looks for events and due deliveries while there are some, and Idle
+	// while there are none. Default 100 ms and 1 s.
 	Busy, Idle time.Duration
 	// CacheFor is how long a read endpoint is cached. Default 5 s.
 	CacheFor time.Duration
@@ -123,16 +123,16 @@ type Hooks struct {
 	// Attempt is called for every request, with its result, its number in the delivery (from 1), its duration, the time
 	// from the event to its end, and whether the connection was reused.
 	Attempt func(c Class, n int, took, lag time.Duration, reused bool)
-	// Routed, Claimed and OutcomesRecorded are called with the number of items of one operation and its
-	// duration.
+	// Routed, Claimed and OutcomesRecorded are called after a call of the store with the number of events, deliveries
+	// or outcomes, and its duration.
 	Routed, Claimed, OutcomesRecorded func(n int, took time.Duration)
 	// Ended is called for every delivery that ended without an attempt.
 	Ended func(Reason)
-	// DuplicateStart is called for a delivery that was started before with an unknown outcome.
+	// DuplicateStart is called when a delivery starts although an earlier start has no recorded outcome.
 	DuplicateStart func()
-	// Released is called when a delivery is released because its lease was too old.
+	// Released is called when a delivery is released before it starts, because the rest of its lease is too short.
 	Released func()
-	// LeaseLost is called for an outcome after the end of its lease.
+	// LeaseLost is called for an outcome that was not applied, because the delivery was claimed again.
 	LeaseLost func()
 	// Paused, Resumed and Disabled are called when an endpoint is paused, resumed or disabled.
 	Paused, Resumed, Disabled func()

@@ -9,9 +9,9 @@ import (
 
 const (
 	claimPoll   = 2 * time.Millisecond
-	claimApart  = 20 * time.Millisecond // time between two claims while all slots are used
-	recordApart = 10 * time.Millisecond // wait of an outcome for others while all slots are used
-	holdAtMost  = time.Second           // a delivery that waits longer is released
+	claimApart  = 20 * time.Millisecond // interval of claims while all slots are used; less with free slots
+	recordApart = 10 * time.Millisecond // how long an outcome waits for others while all slots are used
+	holdAtMost  = time.Second           // a delivery that waits longer for a slot is released
 )
 
 // turn is a claimed delivery that waits for a slot, which is the right to run a request.
@@ -19,11 +19,11 @@ type turn struct {
 	endpoint EndpointID
 	target   *target
 	since    time.Time
-	start    chan bool // false to release it
+	start    chan bool // receives true to start the delivery and false to release it
 }
 
-// free returns how many deliveries may be claimed: one for each free slot, and as many as there are slots to
-// wait for endpoints that answer well.
+// free returns how many deliveries may be claimed: one for each free slot, and at most as many as there are slots to
+// wait for a slot at endpoints that answer fast. The caller holds ts.mu.
 func (ts *targets) free() int {
 	ahead := 0
 	for id := range ts.due {
@@ -32,8 +32,9 @@ func (ts *targets) free() int {
 	return ts.opts.Slots + min(ahead, ts.opts.Slots) - ts.busy - len(ts.held)
 }
 
-// restTime returns how long the next claim waits; 0 means now. A few large claims cost less than many small
-// ones. So the more slots are used, the longer a claim waits, unless half of the slots could be claimed.
+// restTime returns how long the dispatcher waits before the next claim; 0 or less means that it claims now. A few large
+// claims cost less than many small ones, so it waits longer the more slots are used, unless half of all slots can be
+// filled.
 func (ts *targets) restTime(now time.Time) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -57,8 +58,9 @@ func (ts *targets) loaded(d time.Duration) time.Duration {
 	return d * time.Duration(ts.busy) / time.Duration(ts.opts.Slots)
 }
 
-// started assigns slots to claimed deliveries. It returns for each a channel that starts it; nil to start at
-// once. An endpoint that returned fewer deliveries than its quota has no more.
+// started assigns slots to deliveries that were claimed with the quotas asked. For each delivery it returns the channel
+// turn.start; nil if the delivery has a slot and starts at once. An endpoint that returned fewer deliveries than its
+// quota is no longer marked as due.
 func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<-chan bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -87,7 +89,7 @@ func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<
 	return turns
 }
 
-// advance starts waiting deliveries that have a slot now.
+// advance starts deliveries that waited for a slot, as far as slots are free. The caller holds ts.mu.
 func (ts *targets) advance(now time.Time) {
 	if len(ts.held) == 0 || ts.busy >= ts.opts.Slots {
 		return
@@ -138,7 +140,7 @@ func (ts *targets) dropAll() {
 	ts.drop(func(*turn) bool { return true })
 }
 
-// released releases the slot of a delivery that was not sent.
+// released releases the slot of a delivery that was not sent, and marks its endpoint as due.
 func (ts *targets) released(d Delivery) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -153,8 +155,8 @@ func (ts *targets) freed(team healthlab.TeamID) {
 	ts.advance(ts.opts.Now())
 }
 
-// ended releases the slot of a delivery with an outcome, and reports whether its endpoint must be paused.
-// Nothing more is started until the pause is written.
+// ended releases the slot of a delivery that has an outcome, and reports whether its endpoint must be paused. If so,
+// nothing more starts at the endpoint until the pause is stored.
 func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -177,7 +179,7 @@ func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 	return pause
 }
 
-// recorded marks the lanes of recorded outcomes, because their next deliveries may be due.
+// recorded marks the endpoints of recorded outcomes as due, because the next deliveries of the lanes may be.
 func (ts *targets) recorded(done []*pendingOutcome) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

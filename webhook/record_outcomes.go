@@ -23,8 +23,8 @@ func (d *Dispatcher) recordOutcomes(ctx context.Context) {
 	}
 }
 
-// recordWaiting records the waiting outcomes, even if ctx has ended. It tries for recordExtra; deliveries
-// without a recorded outcome are retried after their leases.
+// recordWaiting records the outcomes in d.outcomes, even if ctx has ended. It tries for recordExtra; deliveries without
+// a recorded outcome are sent again after their leases.
 func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), recordExtra)
 	defer stop()
@@ -43,7 +43,8 @@ func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 	return nil
 }
 
-// gather collects outcomes for a moment, and reports whether more will follow.
+// gather waits for an outcome, and then a short time for others. It adds them to batch, and reports whether more may
+// follow.
 func (d *Dispatcher) gather(batch []*pendingOutcome) (all []*pendingOutcome, open bool) {
 	var first <-chan time.Time
 	if len(batch) > 0 {
@@ -67,7 +68,7 @@ func (d *Dispatcher) gather(batch []*pendingOutcome) (all []*pendingOutcome, ope
 	return batch, open
 }
 
-// more adds up to most outcomes to a batch within a time, and reports whether more will follow.
+// more adds outcomes to batch until it has most or wait has passed, and reports whether more may follow.
 func (d *Dispatcher) more(batch []*pendingOutcome, most int, wait time.Duration) (all []*pendingOutcome, open bool) {
 	if wait <= 0 {
 		return batch, true
@@ -88,8 +89,8 @@ func (d *Dispatcher) more(batch []*pendingOutcome, most int, wait time.Duration)
 	return batch, true
 }
 
-// recordBatch records a batch, and returns the outcomes whose rows are locked by another transaction. During an
-// outage of the store it retries until the leases have ended.
+// recordBatch records a batch, and returns the outcomes that must be recorded later, because another transaction has
+// locked their rows. During an outage of the store it retries until the leases have ended.
 func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (later []*pendingOutcome) {
 	failed := 0
 	for len(batch) > 0 && ctx.Err() == nil {
@@ -119,7 +120,7 @@ func (d *Dispatcher) abandon(batch []*pendingOutcome) {
 	d.freeSlots(batch)
 }
 
-// freeSlots releases the slots of recorded outcomes.
+// freeSlots lets other deliveries start in place of those whose outcomes need no more work.
 func (d *Dispatcher) freeSlots(done []*pendingOutcome) {
 	d.targets.recorded(done)
 	for _, s := range done {
@@ -137,7 +138,8 @@ func outcomesOf(batch []*pendingOutcome) []Outcome {
 	return out
 }
 
-// split divides a batch into outcomes that were recorded and outcomes that must be recorded again.
+// split divides a batch into outcomes that were recorded, and outcomes that must be recorded again: those whose lease
+// is in later.
 func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome) {
 	if len(later) == 0 {
 		return batch, nil
@@ -152,7 +154,7 @@ func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome
 	return done, rest
 }
 
-// stillLeased removes the outcomes whose lease has ended.
+// stillLeased returns the outcomes whose lease has not ended. It gives up the others.
 func (d *Dispatcher) stillLeased(batch []*pendingOutcome) []*pendingOutcome {
 	now := d.opts.Now()
 	var held, ended []*pendingOutcome
@@ -167,7 +169,7 @@ func (d *Dispatcher) stillLeased(batch []*pendingOutcome) []*pendingOutcome {
 	return held
 }
 
-// finish updates the endpoints of recorded outcomes.
+// finish updates the health of the endpoints of recorded outcomes, and releases the slots.
 func (d *Dispatcher) finish(ctx context.Context, done []*pendingOutcome) {
 	facts := map[EndpointID][]fact{}
 	events := false

@@ -18,8 +18,8 @@ import (
 type Store struct {
 	s      store.Store
 	events *events
-	routed atomic.Int64 // time of the last routing, in microseconds
-	swept  atomic.Int64 // time of the last sweep that removed nothing
+	routed atomic.Int64 // when events were last routed, in Unix microseconds
+	swept  atomic.Int64 // last sweep that removed all that was due, in Unix microseconds
 }
 
 var _ interface {
@@ -44,10 +44,10 @@ type StoreOptions struct {
 	OnWritten func()
 }
 
-// Reader receives events in the transaction that appends them, with their Seq and Trace; events of a key come
-// in the order of Seq. Its writes commit with the events; a reader with later work writes a task. It may be
-// called again with the same events, because the function of an Update may run twice; after an error none of
-// the events is appended. It must not change the events.
+// Reader receives events in the transaction that appends them, with their Seq and Trace; events of a key come in the
+// order of Seq. Its writes commit with the events; for later work, a reader writes a row that its own worker reads. It
+// may be called again with the same events, because the function of an Update may run twice. After an error none of the
+// events is appended. It must not change the events.
 type Reader func(ctx context.Context, tx store.Tx, events []healthlab.Event) error
 
 // NewStore returns a Store.
@@ -66,16 +66,16 @@ func Tables() []store.Definition {
 	}
 }
 
-// eventRow is a stored event with its message. It does not change until its body is deleted.
+// eventRow is a stored event with the body of its message. Only the body changes: it is deleted after its retention.
 type eventRow struct {
 	healthlab.Event
 	written time.Time
-	keep    time.Duration // retention, from the time of writing
+	keep    time.Duration // how long the event is stored after it was written
 	body    []byte        // nil after it was deleted
 }
 
-// eventDoc is the stored document of an eventRow without the body. Other columns have the id, the team, the user and
-// the number.
+// eventDoc is the JSON document of an eventRow, which the body follows. The id, the team, the user and Seq are in other
+// columns.
 type eventDoc struct {
 	Type  string
 	Key   string `json:",omitempty"`
@@ -84,8 +84,8 @@ type eventDoc struct {
 	Keep  time.Duration
 }
 
-// eventRows has the events of a team by key and Seq. The first index is the id, the second the time of writing.
-// Due is when they are removed.
+// eventRows has the events of a team, in the order of key and Seq. The first index is the event id, the second the time
+// of writing. An event is due when its retention has ended.
 var eventRows = store.Table[eventRow]{
 	Name: "webhook_event", Unique: [2]bool{true},
 	Row: func(e *eventRow) store.Row {
@@ -133,16 +133,16 @@ func keyID(e *healthlab.Event) string {
 
 func eventID(e *healthlab.Event) string { return keyID(e) + store.Int(e.Seq) }
 
-// keyRow counts the events of a key. An event without a key has its own row until it is routed.
+// keyRow counts the events of a key. An event without a key has a keyRow of its own until it is routed.
 type keyRow struct {
 	store.Key `json:"-"` // User is the user of all events of the key; zero if there are several
 	// Seq is the number of the last event, Routed that of the last routed event.
 	Seq, Routed int64
-	// Since is the time at which the first event that is not routed was written.
+	// Since is when the first event that is not routed yet was written; zero if all are routed.
 	Since time.Time `json:",omitzero"`
 }
 
-// keyRows has the keys of a team. Keys with events that are not routed are due.
+// keyRows has the keys of the events of a team. A key is due while it has events that are not routed.
 var keyRows = store.Table[keyRow]{
 	Name: "webhook_key", Clear: true,
 	Row: func(k *keyRow) store.Row { return store.Row{Key: k.Key, Due: k.Since} },
@@ -152,7 +152,8 @@ var keyRows = store.Table[keyRow]{
 	},
 }
 
-// routerRow is the row that a routing transaction locks, so that only one runs. It counts deliveries.
+// routerRow is the only row of its table. A routing transaction locks it, so that only one runs. Last is the last
+// delivery id that was used.
 type routerRow struct{ Last DeliveryID }
 
 var (
@@ -180,8 +181,8 @@ var teamRows = store.Table[teamRow]{
 
 func teamKey(team healthlab.TeamID) store.Key { return store.Key{ID: store.UUID(team.UUID)} }
 
-// endpointRows has the endpoints of a team. The first index is the time of creation. Endpoints that may have to
-// be disabled are due.
+// endpointRows has the endpoints of a team. The first index is the time of creation. An enabled endpoint is due from
+// Health.ArmedAt on.
 var endpointRows = store.Table[Endpoint]{Name: "webhook_endpoint", Row: func(e *Endpoint) store.Row {
 	r := store.Row{
 		Key:   endpointKey(e.Team, e.ID),
@@ -197,7 +198,7 @@ func endpointKey(team healthlab.TeamID, id EndpointID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// targetRow has the fields of an endpoint that a claim needs.
+// targetRow has the fields of an endpoint that a claim reads.
 type targetRow struct {
 	ID          EndpointID `json:"-"`
 	Team        healthlab.TeamID
@@ -205,7 +206,7 @@ type targetRow struct {
 	PauseStep   int       `json:",omitempty"`
 }
 
-// targetRows has the endpoints of all teams.
+// targetRows has a row for each endpoint, of all teams.
 var targetRows = store.Table[targetRow]{
 	Name: "webhook_target", Clear: true,
 	Row: func(t *targetRow) store.Row { return store.Row{Key: targetKey(t.ID)} },
@@ -221,7 +222,7 @@ func targetOf(e *Endpoint) targetRow {
 	return targetRow{ID: e.ID, Team: e.Team, PausedUntil: e.Health.PausedUntil, PauseStep: e.Health.PauseStep}
 }
 
-// queued is an unfinished delivery.
+// queued is an unfinished delivery of an event to an endpoint.
 type queued struct {
 	ID      DeliveryID
 	User    healthlab.UserID `json:"-"` // user of the event
@@ -229,7 +230,7 @@ type queued struct {
 	Type    string
 	Key     string `json:",omitempty"`
 	Seq     int64  `json:",omitempty"`
-	Latest  bool   `json:",omitempty"` // a newer event of the key replaces it
+	Latest  bool   `json:",omitempty"` // its mode is Latest: a newer event of the key replaces it
 	Trigger Trigger
 	Queued  time.Time
 }
@@ -264,15 +265,15 @@ func placeOfRow(r *store.Row) lanePlace {
 type laneRow struct {
 	lanePlace   `json:"-"`
 	Head        queued
-	Attempts    int       `json:",omitempty"` // attempts of the first delivery
-	Starts      int       `json:",omitempty"` // claims since the last outcome
-	Claims      int       `json:",omitempty"` // claims with the delivery's id
+	Attempts    int       `json:",omitempty"` // attempts of the first delivery so far
+	Starts      int       `json:",omitempty"` // claims of the first delivery since its last outcome
+	Claims      int       `json:",omitempty"` // all claims with the id of the first delivery; part of the token
 	FirstFailed time.Time `json:",omitzero"`
 	Due         time.Time
-	Quiet       time.Time `json:",omitzero"`  // the lane starts nothing before this time
+	Quiet       time.Time `json:",omitzero"`  // no delivery of the lane starts before this time
 	LeaseUntil  time.Time `json:",omitzero"`  // zero without a lease
 	Waiting     int       `json:",omitempty"` // number of deliveries behind the first
-	Newer       bool      `json:",omitempty"` // a waiting delivery replaces the first one
+	Newer       bool      `json:",omitempty"` // a waiting delivery has a newer event of the same key
 }
 
 // States of a lane, in the order in which Claim looks for lanes.
@@ -302,8 +303,8 @@ func (l *laneRow) leasedBy(lease Lease) bool {
 
 func (l *laneRow) leased(now time.Time) bool { return l.LeaseUntil.After(now) }
 
-// laneRows has the lanes of a team that are not empty. The first index is the order of claims of an endpoint,
-// the second the lane's first delivery. A lane is due when that delivery may be claimed.
+// laneRows has the lanes of a team that are not empty. The first index has the order in which the lanes of an endpoint
+// are claimed, the second the id of the first delivery. A lane is due when that delivery may be claimed.
 var laneRows = store.Table[laneRow]{
 	Name: "webhook_lane",
 	Row: func(l *laneRow) store.Row {
@@ -326,14 +327,14 @@ var laneRows = store.Table[laneRow]{
 	},
 }
 
-// waitingRow is a delivery that waits behind the first of its lane.
+// waitingRow is a delivery of a lane that is not the first one.
 type waitingRow struct {
 	lanePlace `json:"-"`
 	queued
 }
 
-// waitingRows has the waiting deliveries, by lane and position. The first index is the key under which a newer
-// one replaces them, the second the event.
+// waitingRows has the waiting deliveries of a team, by lane and id. The first index is the lane and the [SupersedeKey],
+// the second the event and the endpoint.
 var waitingRows = store.Table[waitingRow]{
 	Name: "webhook_waiting",
 	Row: func(w *waitingRow) store.Row {
@@ -360,17 +361,17 @@ func supersedes(p *lanePlace, key string) string {
 	return p.id() + string(h[:])
 }
 
-// attemptRow is a log entry.
+// attemptRow is an entry of the log of attempts.
 type attemptRow struct {
 	Team healthlab.TeamID `json:"-"`
 	User healthlab.UserID `json:"-"`
 	Attempt
 	Token int64         `json:",omitempty"` // token of the lease; 0 without one
-	Keep  time.Duration // retention, from At
+	Keep  time.Duration // how long the entry is stored after At
 }
 
-// attemptRows has the log of a team in order of time. The indexes are the endpoint and the event. Due is when
-// they are removed.
+// attemptRows has the log of attempts of a team, in the order of time. The indexes are the endpoint and the event. An
+// entry is due when its retention has ended.
 var attemptRows = store.Table[attemptRow]{
 	Name: "webhook_attempt",
 	Row: func(a *attemptRow) store.Row {

@@ -7,7 +7,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// backlogLook is the highest number of keys and lanes that a count of the backlog reads.
+// backlogLook is the highest number of keys and of lanes that Store.Backlog reads.
 const backlogLook = 10_000
 
 // Backlog counts undelivered events and deliveries of all teams. Of more than 10,000 keys or lanes it counts

@@ -12,7 +12,7 @@ import (
 
 const (
 	dueLook     = 1000 // number of lanes that Due reads before it queries each endpoint
-	probePage   = 500  // rows per read
+	probePage   = 500  // number of lanes that are read at a time
 	targetsPage = 500
 )
 
@@ -23,7 +23,7 @@ func readyUntil(to *targetRow, state string, now time.Time) store.Query {
 	}
 }
 
-// leasedAfter returns the query for leased lanes of an endpoint.
+// leasedAfter returns the query for one lane of an endpoint whose lease ends after now.
 func leasedAfter(to *targetRow, now time.Time) store.Query {
 	from := claimable(to.ID, laneLeased)
 	return store.Query{
@@ -61,7 +61,7 @@ func (s *Store) Due(ctx context.Context) ([]EndpointID, error) {
 	return due, err
 }
 
-// targetsOf reads endpoints. Missing ones are left out.
+// targetsOf reads the rows of endpoints. It omits endpoints that do not exist.
 func targetsOf(tx store.Tx, ids []EndpointID) ([]*targetRow, error) {
 	read := make([]store.Query, len(ids))
 	for i, id := range ids {
@@ -84,7 +84,7 @@ func targetsOf(tx store.Tx, ids []EndpointID) ([]*targetRow, error) {
 	return out, nil
 }
 
-// dueOfEach returns the endpoints with claimable deliveries. It reads one lane of each.
+// dueOfEach returns the endpoints with claimable deliveries. It reads at most two lanes of each endpoint.
 func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 	var due []EndpointID
 	all := store.Query{Key: targetRows.Key(store.Key{}), By: store.ByID, Lock: store.Plain}
@@ -123,8 +123,8 @@ func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 	}
 }
 
-// open returns the endpoints that may receive a delivery: not paused, and not on probation with a leased
-// delivery.
+// open returns those of targets that may receive a delivery now: they are not paused, and none on probation has a
+// leased delivery.
 func open(tx store.Tx, targets []*targetRow) ([]EndpointID, error) {
 	var out []EndpointID
 	var probed []EndpointID
@@ -177,7 +177,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) (Claimed, error) {
 	return claimed, nil
 }
 
-// claimable returns and locks lanes whose first delivery may be claimed, within the quotas.
+// claimable locks and returns lanes whose first delivery may be claimed, at most quota.Max of each endpoint.
 func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 	most := map[EndpointID]int{}
 	for _, quota := range quotas {
@@ -230,9 +230,8 @@ func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 	return out, nil
 }
 
-// probe returns the lane to try for an endpoint on probation: the ready one with the fewest attempts. It
-// returns nil if there is none, or while a delivery of the endpoint is leased. Only one transaction at a time
-// does this.
+// probe returns the lane to send from for an endpoint on probation: the claimable one with the fewest attempts. It
+// returns nil if there is none, if a delivery of the endpoint is leased, or if another transaction probes the endpoint.
 func (q *queue) probe(t *targetRow) (*laneState, error) {
 	got, err := q.tx.Read(targetRows.One(targetKey(t.ID), store.Skip))
 	if err != nil || len(got[0]) == 0 {
@@ -302,7 +301,7 @@ func (q *queue) lease(lanes []*laneState, lease time.Duration) ([]Delivery, erro
 	return out, nil
 }
 
-// delivery returns the first delivery of a lane as a claimed one.
+// delivery returns the lane's first delivery, of the event e, after it was leased.
 func (l *laneRow) delivery(e *eventRow) Delivery {
 	return Delivery{
 		Lease:         Lease{Team: l.Team, Delivery: l.Head.ID, Token: l.token()},

@@ -12,7 +12,7 @@ import (
 
 const (
 	defaultPage = 50
-	cancelBatch = 500 // rows per read when all deliveries of an endpoint end
+	cancelBatch = 500 // rows per read when all deliveries of an endpoint are changed
 )
 
 // Insert implements [Endpoints].
@@ -127,7 +127,7 @@ func (s *Store) Update(ctx context.Context, team healthlab.TeamID, id EndpointID
 	return out, nil
 }
 
-// heldEndpoint reads and locks an endpoint.
+// heldEndpoint reads both rows of an endpoint and locks them exclusively. It returns NotFound if there is no endpoint.
 func heldEndpoint(tx store.Tx, team healthlab.TeamID, id EndpointID) (*store.Entry[Endpoint], *store.Entry[targetRow], error) {
 	if _, err := tx.Read(endpointRows.One(endpointKey(team, id), store.Held), targetRows.One(targetKey(id), store.Held)); err != nil {
 		return nil, nil, err
@@ -146,7 +146,7 @@ func heldEndpoint(tx store.Tx, team healthlab.TeamID, id EndpointID) (*store.Ent
 	return e, target, nil
 }
 
-// cancelAll ends every unfinished delivery of an endpoint.
+// cancelAll ends every unfinished delivery of an endpoint as Cancelled with the reason why.
 func (q *queue) cancelAll(to *Endpoint, why Reason) error {
 	err := q.eachLane(to, func(l *laneState) error {
 		if err := q.cancelled(l, &l.Value.Head, l.Value.Attempts, why); err != nil {
@@ -189,7 +189,7 @@ func (q *queue) resume(to *Endpoint) error {
 	})
 }
 
-// eachLane calls a function with the lanes of an endpoint, a page at a time.
+// eachLane locks each lane of an endpoint that is not empty, and calls do with it.
 func (q *queue) eachLane(to *Endpoint, do func(*laneState) error) error {
 	list := store.Query{Key: laneRows.Key(store.Key{Team: to.Team}), By: store.ByID, Lock: store.Held}
 	list = prefixed(list, store.UUID(to.ID.UUID))
@@ -238,7 +238,7 @@ func (s *Store) List(ctx context.Context, q EndpointQuery) (EndpointPage, error)
 
 func cursorOf(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
 
-// cutCursor returns the decoded cursor of size bytes; empty for an empty cursor.
+// cutCursor decodes a cursor, which must have size bytes; empty for an empty cursor.
 func cutCursor(cursor string, size int) (string, error) {
 	if cursor == "" {
 		return "", nil

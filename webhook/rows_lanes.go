@@ -7,23 +7,23 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// queue has the lanes that a transaction has read. [queue.flush] writes the changed ones.
+// queue holds the lanes that a transaction has read and may have changed. [queue.flush] writes the changed ones.
 type queue struct {
 	tx    store.Tx
 	now   time.Time
-	keep  time.Duration            // retention of log entries
-	ids   *store.Entry[routerRow]  // the row that counts delivery ids; nil if no id is needed
-	drawn bool                     // a delivery id was taken from ids
-	lanes map[lanePlace]*laneState // lanes that were read
+	keep  time.Duration            // how long log entries are stored
+	ids   *store.Entry[routerRow]  // row with the last delivery id; nil unless it was locked
+	drawn bool                     // ids was changed, because a delivery got an id
+	lanes map[lanePlace]*laneState // lanes that the transaction has read
 }
 
-// laneState is a lane in a transaction.
+// laneState is a lane that a transaction has read, with its changes.
 type laneState struct {
 	store.Entry[laneRow]
 	empty   bool
 	changed bool
-	waited  bool                                // a delivery waited when the lane was read
-	same    map[string]*store.Entry[waitingRow] // known waiting deliveries by key
+	waited  bool                                // the lane had a waiting delivery when it was read
+	same    map[string]*store.Entry[waitingRow] // waiting deliveries by key, as far as known; nil: there is none
 	next    *store.Entry[waitingRow]            // first waiting delivery; nil if it was not read
 }
 
@@ -31,7 +31,8 @@ func newQueue(tx store.Tx, keep time.Duration) *queue {
 	return &queue{tx: tx, now: tx.Now(), keep: keep, lanes: map[lanePlace]*laneState{}}
 }
 
-// load reads lanes that are not read yet. A lane is a queue of deliveries to one endpoint, sent one after another.
+// load reads and locks the lanes that the transaction has not read yet. A lane is a queue of deliveries to one
+// endpoint, sent one after another.
 func (q *queue) load(places []lanePlace) error {
 	read := make([]store.Query, 0, len(places))
 	asked := make([]lanePlace, 0, len(places))
@@ -63,7 +64,7 @@ func (q *queue) load(places []lanePlace) error {
 	return nil
 }
 
-// add adds a lane that was read and locked.
+// add adds a lane that was read and locked to q.lanes, unless it is there, and returns its state.
 func (q *queue) add(e *store.Entry[laneRow]) *laneState {
 	if l := q.lanes[e.Value.lanePlace]; l != nil {
 		return l
@@ -80,7 +81,7 @@ func (q *queue) lane(p lanePlace) (*laneState, error) {
 	return q.lanes[p], nil
 }
 
-// flush writes the changed lanes.
+// flush writes the changed lanes, and deletes those that have become empty.
 func (q *queue) flush() error {
 	for _, l := range q.lanes {
 		switch {
@@ -109,7 +110,8 @@ func placeOf(to *Endpoint, e *healthlab.Event, mode healthlab.Mode) lanePlace {
 	return lanePlace{to.Team, to.ID, LaneOf(*e, mode, to.OrderScope)}
 }
 
-// enqueue adds an event to its lane at the position of [Place]. An event about a deleted user is left out.
+// enqueue adds a delivery of an event to its lane, at the position that [Place] returns. An event about a deleted user
+// is left out.
 func (q *queue) enqueue(to *Endpoint, e *eventRow, mode healthlab.Mode, by Trigger) error {
 	if u, err := q.lockUser(to.Team, e.User); err != nil || u.Known && !u.Live {
 		return err
@@ -160,7 +162,7 @@ func (q *queue) enqueue(to *Endpoint, e *eventRow, mode healthlab.Mode, by Trigg
 	return nil
 }
 
-// waitsUnder returns the waiting delivery of a key in a lane; nil if there is none.
+// waitsUnder returns the waiting delivery of a [SupersedeKey] in a lane; nil if there is none.
 func (q *queue) waitsUnder(l *laneState, key string) (*store.Entry[waitingRow], error) {
 	if key == "" || l.Value.Waiting == 0 {
 		return nil, nil
@@ -197,7 +199,7 @@ func (q *queue) wait(l *laneState, w *store.Entry[waitingRow]) error {
 	return waitingRows.Put(q.tx, w)
 }
 
-// replaceHead replaces the lane's first delivery by one with a new id.
+// replaceHead replaces the lane's first delivery by fresh, which gets the same id.
 func (q *queue) replaceHead(l *laneState, fresh queued) error {
 	was := &l.Value
 	if err := q.cancelled(l, &was.Head, was.Attempts, ReasonSuperseded); err != nil {
@@ -208,8 +210,8 @@ func (q *queue) replaceHead(l *laneState, fresh queued) error {
 	return nil
 }
 
-// removeHead removes the first delivery of a lane. The next delivery becomes the first; it is due at once or
-// after the quiet time of the lane.
+// removeHead removes the first delivery of a lane. The next delivery becomes the first; it is due at once, but does not
+// start before the lane's quiet time has ended.
 func (q *queue) removeHead(l *laneState) error {
 	l.changed = true
 	if l.Value.Waiting == 0 {
@@ -234,8 +236,8 @@ func (q *queue) removeHead(l *laneState) error {
 	return nil
 }
 
-// loadNext reads the first waiting delivery of each lane, if it was not read, and the rows of also in the same
-// round trip.
+// loadNext reads, in one round trip, the first waiting delivery of each lane, unless it was read before, and runs the
+// queries in also.
 func (q *queue) loadNext(also []store.Query, lanes ...*laneState) error {
 	var read []store.Query
 	var asked []*laneState
@@ -265,7 +267,7 @@ func nextOf(p *lanePlace) store.Query {
 	return prefixed(q, p.id())
 }
 
-// removeWaiting removes a waiting delivery.
+// removeWaiting removes a waiting delivery from its lane.
 func (q *queue) removeWaiting(w *store.Entry[waitingRow]) error {
 	l, err := q.lane(w.Value.lanePlace)
 	if err != nil {
@@ -292,7 +294,8 @@ func (q *queue) cancelled(l *laneState, d *queued, attempts int, why Reason) err
 	return q.write(&l.Value.lanePlace, d, 0, Attempt{N: attempts, State: Cancelled, Reason: why})
 }
 
-// write writes a log entry about a delivery.
+// write adds the entry a to the log of attempts, for the delivery d in the lane p. token is that of the lease; 0
+// without one.
 func (q *queue) write(p *lanePlace, d *queued, token int64, a Attempt) error {
 	if _, err := q.lockUser(p.Team, d.User); err != nil {
 		return err
@@ -301,10 +304,10 @@ func (q *queue) write(p *lanePlace, d *queued, token int64, a Attempt) error {
 	return attemptRows.Insert(q.tx, &attemptRow{Team: p.Team, User: d.User, Attempt: a, Token: token, Keep: q.keep})
 }
 
-// unfinished is an unfinished delivery of an event.
+// unfinished is an unfinished delivery of an event: the first of its lane, or a waiting one.
 type unfinished struct {
 	lane    *laneState
-	waiting *store.Entry[waitingRow] // nil for the head
+	waiting *store.Entry[waitingRow] // nil for the first of the lane
 }
 
 func (q *queue) remove(u unfinished) error {
@@ -314,7 +317,7 @@ func (q *queue) remove(u unfinished) error {
 	return q.removeHead(u.lane)
 }
 
-// candidates returns the lanes that may have deliveries of an event to an endpoint.
+// candidates returns the lanes that may have deliveries of an event to an endpoint: one for each mode and OrderScope.
 func candidates(e *eventRow, to EndpointID) []lanePlace {
 	out := []lanePlace{{e.Team, to, LaneOf(e.Event, healthlab.Independent, OrderKey)}}
 	if e.Key != "" {
@@ -331,7 +334,7 @@ func waitingOf(e *eventRow, to EndpointID) store.Query {
 	return q.Equal(store.UUID(e.ID) + store.UUID(to.UUID))
 }
 
-// loadUnfinished reads unfinished deliveries of events at endpoints, for [queue.unfinished].
+// loadUnfinished reads the rows that [queue.unfinished] needs for the events and endpoints, in two round trips.
 func (q *queue) loadUnfinished(events []*eventRow, endpoints []EndpointID) error {
 	var places []lanePlace
 	var read []store.Query
@@ -348,7 +351,7 @@ func (q *queue) loadUnfinished(events []*eventRow, endpoints []EndpointID) error
 	return err
 }
 
-// unfinished returns the deliveries of an event to an endpoint that are not finished.
+// unfinished returns the unfinished deliveries of an event to an endpoint.
 func (q *queue) unfinished(e *eventRow, to EndpointID) ([]unfinished, error) {
 	var out []unfinished
 	for _, p := range candidates(e, to) {

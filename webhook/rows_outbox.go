@@ -12,12 +12,12 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// events appends events in a transaction.
+// events is a [store.Events] that appends events to the tables of a [Store].
 type events struct {
 	envelope  Envelope
 	retention time.Duration
 	readers   []Reader
-	written   func() // nil for none
+	written   func() // called after a commit; may be nil
 }
 
 func newEvents(opts *StoreOptions) *events {
@@ -80,8 +80,8 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 	return nil
 }
 
-// EventQueries returns the queries for appending an event of a team with a key, for a transaction that reads all
-// rows at once.
+// EventQueries returns the queries that appending an event of a user and a key makes. A transaction that reads all its
+// rows in one call includes them.
 func EventQueries(team healthlab.TeamID, user healthlab.UserID, key string) []store.Query {
 	e := healthlab.Event{Team: team, User: user, Key: key}
 	return []store.Query{keyRows.One(store.Key{Team: team, ID: keyID(&e)}, store.Held), store.User(team, user)}
@@ -122,7 +122,7 @@ func (o *events) append(ctx context.Context, tx store.Tx, e *healthlab.Event) (b
 	return true, eventRows.Insert(tx, &eventRow{Event: *e, written: tx.Now(), keep: o.retention, body: body})
 }
 
-// nextOfKey increments and returns the key row of an event.
+// nextOfKey returns the key row of an event after counting the event.
 func nextOfKey(tx store.Tx, e *healthlab.Event) (*store.Entry[keyRow], error) {
 	id := store.Key{Team: e.Team, User: e.User, ID: keyID(e)}
 	k, err := keyRows.Get(tx, store.Key{Team: e.Team, ID: id.ID}, store.Held)

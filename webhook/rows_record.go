@@ -14,7 +14,7 @@ func leasedLane(l Lease, lock store.Lock) store.Query {
 	return q.Equal(store.Int(int64(l.Delivery)))
 }
 
-// heads reads the lanes whose first delivery is one of the given ones. An entry is nil if there is no such
+// heads reads, for each lease, the lane whose first delivery is that of the lease. An entry is nil if there is no such
 // lane, or if lock is Skip and another transaction has locked it.
 func (q *queue) heads(leases []Lease, lock store.Lock) ([]*laneState, error) {
 	read := make([]store.Query, len(leases))
@@ -89,7 +89,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 	return recorded, nil
 }
 
-// locked reports, for each lane that is nil because it was not read, whether another transaction has locked it.
+// locked reports, for each lane that is nil, whether the lane exists: then another transaction has locked it.
 func (q *queue) locked(leases []Lease, lanes []*laneState) ([]bool, error) {
 	var read []store.Query
 	var missing []int
@@ -109,7 +109,8 @@ func (q *queue) locked(leases []Lease, lanes []*laneState) ([]bool, error) {
 	return out, err
 }
 
-// loadFollowers reads, in one round trip, the next deliveries of the lanes and the users of the first ones.
+// loadFollowers reads, in one round trip, what [queue.apply] needs: the second delivery of each lane whose first one
+// ends, and the users of the first deliveries.
 func (q *queue) loadFollowers(outcomes []Outcome, lanes []*laneState) error {
 	var ending []*laneState
 	var users []store.Query
@@ -127,7 +128,7 @@ func (q *queue) loadFollowers(outcomes []Outcome, lanes []*laneState) error {
 	return q.loadNext(users, ending...)
 }
 
-// apply applies an outcome to the first delivery of a lane.
+// apply applies an outcome to the first delivery of a lane, and logs it.
 func (q *queue) apply(l *laneState, o *Outcome) error {
 	v := &l.Value
 	token := v.token()
@@ -161,8 +162,7 @@ func (o *Outcome) line() Attempt {
 	return Attempt{Status: o.Status, Class: o.Class, Duration: o.Duration, Head: o.Head, Response: o.Response}
 }
 
-// writeLost logs an outcome whose lease has ended, unless that outcome is logged already or the event was
-// removed.
+// writeLost logs an outcome whose token is outdated, unless the outcome is logged already or the event was removed.
 func (q *queue) writeLost(o *Outcome) error {
 	d := &o.Delivery
 	lines := store.Query{Key: attemptRows.Key(store.Key{Team: d.Team}), By: store.BySecond, Lock: store.Plain}

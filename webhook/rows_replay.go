@@ -53,7 +53,7 @@ func (s *Store) Replay(ctx context.Context, r Replay) (Replayed, error) {
 	return done, nil
 }
 
-// replayEvent resends one message, as the mode of its type requires.
+// replayEvent resends one message, and others if the mode of its type requires that. It returns the number of messages.
 func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 	found, err := eventRows.Find(q.tx, eventByID(r.Team, r.Event))
 	if err != nil {
@@ -105,7 +105,7 @@ func emptied(events []*eventRow) bool {
 	return slices.ContainsFunc(events, func(e *eventRow) bool { return e.body == nil })
 }
 
-// routed reports which events were routed.
+// routed reports for each event whether it was routed.
 func (q *queue) routed(events []*eventRow) (map[*eventRow]bool, error) {
 	read := make([]store.Query, len(events))
 	for i, e := range events {
@@ -126,8 +126,8 @@ func (q *queue) routed(events []*eventRow) (map[*eventRow]bool, error) {
 	return out, nil
 }
 
-// againWith returns the messages to resend with an event: the event and, by its mode, the later routed events of
-// its key that the endpoint wants, in order of Seq.
+// againWith returns the messages to resend with the event e: e itself and, unless its mode is Independent, the later
+// routed events of its key that the endpoint matches, in the order of Seq. Their bodies are cut.
 func (q *queue) againWith(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*eventRow, error) {
 	if e.Key == "" || mode == healthlab.Independent {
 		return []*eventRow{e}, nil
@@ -159,8 +159,8 @@ func (q *queue) againWith(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*ev
 	}
 }
 
-// requeue adds events at the end of their lane, in order. Their waiting deliveries are removed; one that is
-// being sent stays, so that it is sent twice.
+// requeue adds deliveries of the events at the end of their lane, in order. It removes their unfinished deliveries,
+// except one that is being sent: that message is sent twice.
 func (q *queue) requeue(to *Endpoint, events []*eventRow, mode healthlab.Mode, by Trigger) error {
 	var quiet time.Time
 	for _, e := range events {
@@ -193,7 +193,7 @@ func (q *queue) requeue(to *Endpoint, events []*eventRow, mode healthlab.Mode, b
 	return err
 }
 
-// replaySince resends messages that failed since a time, one page per call.
+// replaySince resends the lost messages in a time range, one page per call: see [Deliveries].Replay.
 func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
 	after, err := cutCursor(r.After, 8+len(Lane{})+8)
 	if err != nil {
@@ -250,7 +250,7 @@ func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
 	return done, nil
 }
 
-// ended reports which events the endpoint has received, or need not receive because a newer one replaced them.
+// ended reports for each event whether its last delivery to the endpoint succeeded or was superseded by a newer event.
 func (q *queue) ended(events []*eventRow, to EndpointID) (map[*eventRow]bool, error) {
 	read := make([]store.Query, len(events))
 	for i, e := range events {
@@ -278,8 +278,9 @@ func (q *queue) ended(events []*eventRow, to EndpointID) (map[*eventRow]bool, er
 	return out, nil
 }
 
-// recoverLost resends a lost message, or the newer message of its key if the mode requires it, unless a
-// delivery of that message is unfinished.
+// recoverLost resends a lost message, with the later ones of its key if the mode is Ordered. It returns the number of
+// messages: 0 if the message is still to be sent, if a body was deleted, or if the mode is Latest and the key has a
+// newer message.
 func (q *queue) recoverLost(to *Endpoint, e *eventRow, mode healthlab.Mode) (int, error) {
 	list, err := q.unfinished(e, to.ID)
 	if err != nil || len(list) > 0 {

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	sweepBatch = 200  // number of messages removed at a time
-	sweepLines = 1000 // number of attempts removed at a time
+	sweepBatch = 200  // number of messages that a sweep removes at most
+	sweepLines = 1000 // number of log entries that a sweep removes at most
 	sweepRest  = time.Hour
 	teamsPage  = 500
 )
 
-// sweep removes a batch of messages and attempts whose retention has ended. If there is nothing to remove, it
-// pauses for an hour. Events that are not routed stay.
+// sweep removes a batch of messages and log entries whose retention has ended. Events that are not routed stay. When
+// all is removed, sweep does nothing for an hour.
 func (s *Store) sweep(ctx context.Context) error {
 	if time.Duration(s.routed.Load()-s.swept.Load())*time.Microsecond < sweepRest {
 		return nil
@@ -76,7 +76,7 @@ func (s *Store) expire(tx store.Tx, found []*store.Entry[eventRow]) error {
 	return q.flush()
 }
 
-// endpointIDs returns the endpoints of a team.
+// endpointIDs returns the ids of the endpoints of a team.
 func (q *queue) endpointIDs(team healthlab.TeamID) ([]EndpointID, error) {
 	all := allEndpoints(team).Unlocked()
 	all.Bare = true
@@ -187,8 +187,8 @@ func (s *Store) EmptyBodies(ctx context.Context, team healthlab.TeamID, ended ti
 	return emptied, nil
 }
 
-// delivered reports which events of a team were routed, have no unfinished delivery, and had no attempt at or
-// after an instant.
+// delivered reports for each event of page, all of one team, whether it was routed, has no unfinished delivery, and had
+// no attempt at or after ended.
 func (q *queue) delivered(page []*store.Entry[eventRow], ended time.Time) (map[*eventRow]bool, error) {
 	events := make([]*eventRow, len(page))
 	read := make([]store.Query, len(page))
@@ -228,7 +228,8 @@ func (q *queue) delivered(page []*store.Entry[eventRow], ended time.Time) (map[*
 	return out, nil
 }
 
-// Forget implements [store.Events]. It also deletes the receivers' responses to messages about the user.
+// Forget implements [store.Events]. It deletes the messages about the user, their deliveries, and their log entries
+// with the receivers' responses.
 func (o *events) Forget(_ context.Context, tx store.Tx, team healthlab.TeamID, user healthlab.UserID) error {
 	of := func(table string, bare bool) store.Query {
 		return store.Query{Key: store.Key{Table: table, User: user}, By: store.ByUser, Lock: store.Held, Bare: bare}

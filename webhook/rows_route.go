@@ -32,15 +32,15 @@ func (s *Store) Route(ctx context.Context, modes map[string]healthlab.Mode, most
 	return routed, nil
 }
 
-// arrival is an event to route.
+// arrival is an event to route, with its position in the order of routing: by after, then by tie.
 type arrival struct {
 	*eventRow
-	after time.Time // latest time at which this event or an earlier one of its key was written
-	tie   uuid.UUID // greatest event id among those written at the time after
+	after time.Time // latest time of writing of this event and the earlier ones of its key
+	tie   uuid.UUID // greatest id of those events that were written at the time after
 }
 
-// route adds events to lanes. It locks the keys of the events, so that no other transaction appends to or routes
-// them, and the users, so that they are not deleted.
+// route adds deliveries of at most most events to lanes. It locks the keys of the events, so that no other transaction
+// appends to or routes them, and the users, so that they are not deleted.
 func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (Routed, error) {
 	q := newQueue(tx, s.events.retention)
 	keys, err := q.unroutedKeys(most)
@@ -72,8 +72,9 @@ func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (R
 	return Routed{Events: len(arrivals), Endpoints: slices.Collect(maps.Keys(to))}, q.flush()
 }
 
-// lockRouter locks the row that counts deliveries. With the lock Skip, q.ids is nil if another transaction has
-// it.
+// lockRouter reads q.ids, the row with the last delivery id, and locks it. With the lock Skip, q.ids stays nil if
+// another transaction has locked the row. It returns the results of the queries in also, which it runs in the same
+// round trip.
 func (q *queue) lockRouter(lock store.Lock, also ...store.Query) ([][]store.Row, error) {
 	read := append([]store.Query{routerRows.One(routerKey, store.Plain), routerRows.One(routerKey, lock)}, also...)
 	got, err := q.tx.Read(read...)
@@ -103,8 +104,8 @@ func (q *queue) unroutedKeys(most int) ([]*store.Entry[keyRow], error) {
 	return keyRows.Decoded(got[0])
 }
 
-// arrivals reads at most most events of keys, and marks them as routed. They are in order of writing; those of
-// one key in order of Seq, independent of times and ids.
+// arrivals reads at most most events of the keys, and marks them as routed. It returns them in the order of writing,
+// and those of one key in the order of Seq, whatever their times and ids are.
 func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, error) {
 	var read []store.Query
 	taken := make([]int64, 0, len(keys))
@@ -147,8 +148,8 @@ func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, erro
 	return out, nil
 }
 
-// then returns the arrival of e, the event of the key that follows a. Its time of writing is not before that of a, even
-// if the clock was set back in between.
+// then returns the arrival of e, the next event of the key after a. Its position is not before that of a, even if the
+// clock was set back in between.
 func (a arrival) then(e *eventRow) arrival {
 	next := arrival{e, e.written, e.ID}
 	if c := a.after.Compare(next.after); c > 0 || c == 0 && slices.Compare(a.tie[:], next.tie[:]) > 0 {
@@ -157,7 +158,7 @@ func (a arrival) then(e *eventRow) arrival {
 	return next
 }
 
-// countRouted records that the next n events of a key are routed.
+// countRouted records that the next n events of a key are routed. last is the last one of them.
 func (q *queue) countRouted(k *store.Entry[keyRow], n int64, last arrival) error {
 	switch {
 	case n == 0:
@@ -176,8 +177,8 @@ func (q *queue) countRouted(k *store.Entry[keyRow], n int64, last arrival) error
 	return keyRows.Put(q.tx, k)
 }
 
-// lockUsersAndEndpoints locks the users of keys, so that they are not deleted during the transaction, and the
-// endpoints of their teams. It also records new teams.
+// lockUsersAndEndpoints locks the users of the keys, so that they are not deleted during the transaction. It returns
+// the endpoints of the keys' teams, and locks them. It also stores teams that had no row.
 func (q *queue) lockUsersAndEndpoints(keys []*store.Entry[keyRow]) (map[healthlab.TeamID][]*store.Entry[Endpoint], error) {
 	out := map[healthlab.TeamID][]*store.Entry[Endpoint]{}
 	var teams []healthlab.TeamID
@@ -214,7 +215,7 @@ func allEndpoints(team healthlab.TeamID) store.Query {
 	return store.Query{Key: endpointRows.Key(store.Key{Team: team}), By: store.ByID}
 }
 
-// loadLanes reads, in two round trips, the rows for adding the events to lanes.
+// loadLanes reads, in two round trips, the rows that [queue.enqueue] needs for the arrivals.
 func (q *queue) loadLanes(arrivals []arrival, endpoints map[healthlab.TeamID][]*store.Entry[Endpoint], modes map[string]healthlab.Mode) error {
 	type wish struct {
 		lanePlace

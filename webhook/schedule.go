@@ -14,7 +14,7 @@ var defaultDelays = []time.Duration{
 	5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 }
 
-// jitterFrom is the shortest delay with jitter.
+// jitterFrom is the shortest delay to which DefaultSchedule adds jitter.
 const jitterFrom = 5 * time.Minute
 
 // Schedule makes a fresh retry schedule. Its first NextBackOff is the delay before
@@ -33,12 +33,13 @@ func DefaultSchedule(jitter float64, random func() float64) Schedule {
 	}
 }
 
-// Delays returns a schedule with these delays between attempts.
+// Delays returns a schedule whose attempt n+1 comes delays[n-1] after attempt n has ended. It has one attempt more than
+// delays.
 func Delays(delays ...time.Duration) Schedule {
 	return func() backoff.BackOff { return &delayList{delays: delays} }
 }
 
-// delayList is a backoff.BackOff over a list.
+// delayList is a backoff.BackOff that returns the delays of a list, and then backoff.Stop.
 type delayList struct {
 	delays []time.Duration
 	next   int

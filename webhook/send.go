@@ -15,7 +15,7 @@ func (d *Dispatcher) send(ctx context.Context, j job) {
 	}
 }
 
-// do runs one job when it may start.
+// do waits until a job may start and sends its delivery, or releases the delivery if the job must not start.
 func (d *Dispatcher) do(ctx context.Context, j job) {
 	if j.turn == nil || <-j.turn {
 		d.deliver(ctx, j.delivery, j.clock)
@@ -24,7 +24,7 @@ func (d *Dispatcher) do(ctx context.Context, j job) {
 	}
 }
 
-// deliver sends one claimed delivery and passes its outcome to the recorder.
+// deliver sends one claimed delivery, unless it must not be sent, and passes the outcome to [Dispatcher.record].
 func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock) {
 	if del.Starts > 1 {
 		d.opts.Hooks.DuplicateStart()
@@ -93,7 +93,7 @@ func (d *Dispatcher) proxyFailed(at time.Time) {
 	}
 }
 
-// notify sends one request. A panic ends only that attempt.
+// notify calls the Notifier within the timeout. A panic of the Notifier becomes a result of [ClassCrashed].
 func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (r Result) {
 	if !d.punctual {
 		limited, cancel := context.WithTimeout(ctx, d.opts.Timeout)
@@ -109,8 +109,8 @@ func (d *Dispatcher) notify(ctx context.Context, n Notification, del Delivery) (
 	return d.notifier.Notify(ctx, n)
 }
 
-// record passes an outcome to the recorder, and releases the slot. If the recorder is a batch behind, record
-// waits, so that a slow store is not overloaded.
+// record passes an outcome to the goroutine that stores outcomes, and releases the slot. If a batch of outcomes is not
+// stored yet, record waits, so that a slow store is not overloaded.
 func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 	if !o.Sent {
 		d.opts.Hooks.Ended(o.Reason)
@@ -153,7 +153,8 @@ func (d *Dispatcher) release(ctx context.Context, del Delivery, delay time.Durat
 	poke(d.wakeClaim)
 }
 
-// giveBack releases an unsent delivery. During an outage of the store its lease ends by itself.
+// giveBack releases an unsent delivery, which is due again after delay. If the store is not available, the lease of the
+// delivery ends by itself.
 func (d *Dispatcher) giveBack(ctx context.Context, del Delivery, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opts.StartMargin)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxEndpoints     = 50 // per team
+	maxEndpoints     = 50 // largest number of endpoints of a team
 	defaultGrace     = 24 * time.Hour
 	defaultPerMinute = 60
 	maxSecrets       = 5
@@ -32,7 +32,7 @@ type ServiceOptions struct {
 	Random io.Reader
 	// Guard checks URLs; use the Guard of the Notifier. Default: the zero Guard.
 	Guard *Guard
-	// Grace is how long an old secret still signs. Default 24 h.
+	// Grace is how long the old secret still signs after a rotation. Default 24 h.
 	Grace time.Duration
 	// PerMinute is how many registrations, changes of a URL, test sends and replays a team may make per minute
 	// in this process. Default 60.
@@ -105,7 +105,7 @@ func NewService(types *Catalogue, store ServiceStore, n Notifier, seal healthlab
 
 func (s *Service) clock() time.Time { return s.opts.Now().UTC().Truncate(time.Microsecond) }
 
-// RuleEndpointLimit is the error type if the team has the highest allowed number of endpoints.
+// RuleEndpointLimit is the type of the RuleError that [Service.Create] returns if the team has 50 endpoints.
 const RuleEndpointLimit = "WEBHOOK_LIMIT_REACHED"
 
 // RateLimitError reports that a team has used its calls of the current minute. It unwraps to

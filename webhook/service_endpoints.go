@@ -155,7 +155,7 @@ func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointI
 	return e, nil
 }
 
-// turn enables an endpoint and resets its failures, or disables it and records the reason.
+// turn enables an endpoint and resets its health, or disables it with the reason DisabledManual.
 func (e *Endpoint) turn(on bool) {
 	if on {
 		e.Disabled, e.DisabledReason, e.Health = false, "", Health{}

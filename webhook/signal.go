@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// signalEvery is the shortest interval between two signals of a process. A commit with a notification locks the
-// whole database server.
+// signalEvery is the shortest interval between two signals of a process. It is limited because in PostgreSQL a commit
+// with a notification locks the whole database server.
 const signalEvery = 50 * time.Millisecond
 
-// Signal notifies the dispatchers of other processes on the same store that events were routed. Signals may be
-// lost: a process without one finds the work after Options.Idle. Methods are safe for concurrent use.
+// Signal notifies the dispatchers of other processes on the same store that events were routed. Signals may be lost: a
+// process that misses one finds the deliveries after Options.Idle. Methods are safe for concurrent use.
 type Signal interface {
 	// Send notifies the listeners in other processes. It is never called in a transaction of the store.
 	Send(ctx context.Context) error
@@ -22,7 +22,7 @@ type Signal interface {
 	Listen(ctx context.Context, heard func()) error
 }
 
-// sendSignals sends signals about routed events until ctx ends.
+// sendSignals calls Signal.Send after events were routed, until ctx ends.
 func (d *Dispatcher) sendSignals(ctx context.Context) {
 	for {
 		select {
@@ -37,7 +37,7 @@ func (d *Dispatcher) sendSignals(ctx context.Context) {
 	}
 }
 
-// listenForSignals checks for work after each signal until ctx ends.
+// listenForSignals makes the dispatcher look for due deliveries after each signal of another process, until ctx ends.
 func (d *Dispatcher) listenForSignals(ctx context.Context) {
 	failed := 0
 	for ctx.Err() == nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// forgetAfter is how long an unused endpoint is cached.
+// forgetAfter is how long the state of an endpoint without deliveries is cached.
 const forgetAfter = time.Hour
 
-// targets has a Dispatcher's state of endpoints: which have due deliveries, how many requests each may start,
+// targets holds what a Dispatcher knows of endpoints: which may have due deliveries, how many requests each may start,
 // and their last read settings. It is safe for concurrent use.
 type targets struct {
 	endpoints Endpoints
@@ -26,32 +26,32 @@ type targets struct {
 
 	mu      sync.Mutex
 	all     map[EndpointID]*target
-	due     map[EndpointID]struct{} // endpoints that may have work
-	fresh   map[EndpointID]struct{} // endpoints that got work since the last check
+	due     map[EndpointID]struct{} // endpoints that may have due deliveries
+	fresh   map[EndpointID]struct{} // those that got deliveries since Due was last called
 	busy    int
 	held    []*turn
 	teams   map[healthlab.TeamID]int // unfinished claimed deliveries by team
-	claimed time.Time                // time of the last claim
+	claimed time.Time                // time of the last claim of deliveries
 	scanned time.Time
-	again   bool // check for due deliveries first
+	again   bool // call Due before the next claim
 }
 
 type target struct {
 	gate *gate
-	team healthlab.TeamID // zero before the first delivery
+	team healthlab.TeamID // zero until a delivery was claimed
 	open *opened          // nil before the first read
 	load *loading         // nil unless a read is running
 	used time.Time
 }
 
-// loading is a running read of an endpoint; other callers wait for it.
+// loading is a running read of an endpoint. Other goroutines that need the endpoint wait for it.
 type loading struct {
 	done chan struct{}
 	open *opened
 	err  error
 }
 
-// opened is an endpoint with decrypted secrets and headers. Immutable.
+// opened is an endpoint as it was read, with decrypted secrets and headers and the settings of its team. Immutable.
 type opened struct {
 	Endpoint
 	team    TeamSettings
@@ -81,7 +81,7 @@ func (ts *targets) rescan() {
 	ts.again = true
 }
 
-// routed marks endpoints that got work.
+// routed marks endpoints as due, because deliveries were added to their lanes.
 func (ts *targets) routed(to []EndpointID) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -97,7 +97,8 @@ func (ts *targets) scanDue(now time.Time) bool {
 	return ts.again || len(ts.due) == 0 || now.Sub(ts.scanned) >= ts.opts.Idle
 }
 
-// found marks endpoints with work. Endpoints that got work during the check may be missing from ids.
+// found sets which endpoints are due: ids, which Due returned, and those that got deliveries while Due ran. It forgets
+// endpoints that have had no deliveries for an hour.
 func (ts *targets) found(ids []EndpointID, now time.Time) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -129,8 +130,8 @@ func (ts *targets) of(id EndpointID) *target {
 	return t
 }
 
-// quotas divides the free slots among the endpoints with work: first equal parts, then the rest. If several
-// teams have work, none gets more than half of all slots.
+// quotas divides the free slots among the endpoints that may have due deliveries: first equal parts, then the rest. If
+// several teams have such endpoints, none gets more than half of all slots.
 func (ts *targets) quotas(now time.Time) []Quota {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -170,7 +171,7 @@ func (ts *targets) quotas(now time.Time) []Quota {
 	return out
 }
 
-// shut blocks further requests to an endpoint, or allows them again.
+// shut prevents further requests to an endpoint if closed is true, and otherwise allows them.
 func (ts *targets) shut(id EndpointID, closed bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -189,8 +190,8 @@ func (ts *targets) accepted(id EndpointID) time.Time {
 // errSealed reports that secrets or headers could not be decrypted.
 var errSealed = errors.New("sealed")
 
-// read returns the endpoint of a delivery, from the store if the cached one is too old. It returns errSealed if
-// its secrets cannot be decrypted. Concurrent callers share one read.
+// read returns the endpoint of a delivery: the cached one, or from the store if that is too old. It returns errSealed
+// if the secrets or headers cannot be decrypted. Concurrent callers share one read.
 func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	now := ts.opts.Now()
 	ts.mu.Lock()
@@ -216,7 +217,8 @@ func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
 	return load.open, load.err
 }
 
-// fetch reads the endpoint of a delivery from the store.
+// fetch reads the endpoint of a delivery from the store and caches it. known is the cached one, whose decrypted secrets
+// are used if the endpoint has not changed; nil if there is none.
 func (ts *targets) fetch(ctx context.Context, d Delivery, known *opened, now time.Time) (*opened, error) {
 	e, err := ts.endpoints.Get(ctx, d.Team, d.Endpoint)
 	if err != nil {
@@ -236,7 +238,7 @@ func (ts *targets) fetch(ctx context.Context, d Delivery, known *opened, now tim
 	return fresh, nil
 }
 
-// unseal decrypts the secrets and headers of an endpoint.
+// unseal sets o.secrets and o.headers to the decrypted secrets and headers of the endpoint.
 func unseal(ctx context.Context, seal healthlab.Sealer, o *opened) error {
 	for _, s := range o.Secrets {
 		b, err := seal.Open(ctx, s.Sealed, secretPlace(&o.Endpoint, s.ID))
@@ -276,7 +278,8 @@ func (o *opened) active(at time.Time) []Secret {
 	return out
 }
 
-// observe updates the health of an endpoint after some results, and stores it if it changed enough.
+// observe computes the health of an endpoint after some attempts. It stores the health if anything but LastFailedAt has
+// changed, or if the stored LastFailedAt is at least a minute too early.
 func (ts *targets) observe(ctx context.Context, id EndpointID, facts []fact) error {
 	ts.mu.Lock()
 	known := ts.of(id).open
@@ -318,7 +321,8 @@ func (ts *targets) write(ctx context.Context, known *opened, facts []fact, event
 	return nil
 }
 
-// changed caches an endpoint's new state and calls the hooks.
+// changed caches an endpoint that was stored, and calls the hooks. known is the cached endpoint, and was its health
+// before.
 func (ts *targets) changed(known *opened, e Endpoint, was Health) {
 	fresh := *known
 	fresh.Endpoint, fresh.read = e, ts.opts.Now()
@@ -354,7 +358,8 @@ func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healt
 	})
 }
 
-// disableFailing disables endpoints that have failed for too long, even if nothing was sent to them lately.
+// disableFailing disables endpoints that have failed for too long at the store's time now, even without a recent
+// attempt.
 func (ts *targets) disableFailing(ctx context.Context, now time.Time) error {
 	failing, err := ts.endpoints.Armed(ctx, now.Add(-disableAfter))
 	if err != nil {

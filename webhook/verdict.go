@@ -5,7 +5,8 @@ import "time"
 // quietTime is how long a lane pauses after an attempt that the receiver may still be processing.
 const quietTime = 5 * time.Second
 
-// limits are the settings that end a delivery: its age, its blocking time and its starts.
+// limits are the options that end a delivery: its attempts, its age, the time for which it blocks its lane, and its
+// starts without an outcome.
 type limits struct {
 	schedule   Schedule
 	expiry     time.Duration
@@ -13,7 +14,8 @@ type limits struct {
 	crashLimit int
 }
 
-// before decides whether a claimed delivery must end without being sent, and returns that outcome.
+// before returns the outcome of a claimed delivery that must end without being sent. It returns false if the delivery
+// may be sent.
 func (l limits) before(d Delivery, at time.Time) (Outcome, bool) {
 	switch {
 	case d.Superseded:
@@ -64,12 +66,12 @@ func (l limits) after(d Delivery, r Result, at, accepted time.Time) Outcome {
 	return o
 }
 
-// fact is the result of one attempt for the health of its endpoint.
+// fact is what the health of an endpoint needs to know of one attempt.
 type fact struct {
 	began, ended time.Time // by the store's clock
 	class        Class
 	retryAfter   time.Duration
-	pause        bool // too many different deliveries failed in a row
+	pause        bool // so many different deliveries failed in a row that the endpoint is paused
 }
 
 // observe returns the health after a result, and the reason to disable the endpoint, if there is one.

@@ -117,8 +117,8 @@ func expected(secrets []Secret, id, timestamp string, body []byte) [][]byte {
 	return out
 }
 
-// matches reports whether the header has one of the expected signatures. Signatures of unknown versions are
-// skipped.
+// matches reports whether the signature header has one of the expected signatures. It skips signatures of unknown
+// versions.
 func matches(header string, expected [][]byte) bool {
 	for item := range strings.SplitSeq(header, " ") {
 		if !strings.HasPrefix(item, "v1,") {
@@ -133,7 +133,8 @@ func matches(header string, expected [][]byte) bool {
 	return false
 }
 
-// header returns the header with this suffix, ignoring case.
+// header returns the value of the header "webhook-" and suffix, or else of that with v.Prefix, ignoring case; empty if
+// there is neither.
 func (v Verifier) header(h http.Header, suffix string) string {
 	for _, prefix := range []string{"webhook-", v.Prefix} {
 		if prefix == "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/client/internal/rest"
 )
 
-// Options are choices with defaults.
+// Options configures a [Client]. Nil means the defaults.
 type Options struct {
 	// HTTP sends the requests. Default: a client with a timeout of one minute for each attempt.
 	// Redirects are not followed, because they would carry the keys to another host.
@@ -28,8 +28,8 @@ type Options struct {
 	KeyHeader, ManagementKeyHeader string
 	// Retries is the largest number of times that a request is repeated. Default 3; negative: never.
 	Retries int
-	// MaxWait is the longest wait before a repeat; a longer Retry-After ends the call with its
-	// error. Default 30 seconds.
+	// MaxWait is the longest wait before a repeat, by default 30 seconds. If Retry-After asks for a longer one, the
+	// call returns the error of the answer at once.
 	MaxWait time.Duration
 }
 
@@ -65,7 +65,7 @@ type Request struct {
 	Body, Answer any
 }
 
-// Problem is a fault of one field of a request, such as body.data.0.unit.
+// Problem is what is wrong with one field of a request. Field is the path of the field, such as body.data.0.unit.
 type Problem = rest.Problem
 
 // Error is an answer with status 300 or above. Its texts contain no values of the request.
@@ -90,9 +90,10 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Do calls an operation. It repeats GET, HEAD, PUT, DELETE and requests with an idempotency key if no answer
-// arrives, or if the status is 429, 502, 503 or 504. It waits for the time in Retry-After, or for growing times. A
-// repeated DELETE may answer 404. The error is an [*Error], or the error of the connection or the context.
+// Do calls an operation. It repeats GET, HEAD, PUT, DELETE and requests with an idempotency key if no answer arrives,
+// or if the status is 429, 502, 503 or 504. It waits as long as Retry-After says, or else for a random time that grows
+// with each repeat. A repeat of a DELETE that succeeded may return status 404. The error is an [*Error], or the error
+// of the connection or the context.
 func (c *Client) Do(ctx context.Context, r Request) error {
 	fault, err := c.sender.Send(ctx, rest.Request(r))
 	if fault != nil {

@@ -18,7 +18,8 @@ func call[T any](ctx context.Context, c *Client, r Request, path ...string) (ans
 	return answer, err
 }
 
-// pages returns the items of all pages. next is the name of the parameter that takes the cursor of a page.
+// pages returns the items of all pages of the list at path. next names the query parameter that takes the cursor. items
+// returns the items of a page, and the cursor of the next page.
 func pages[P, T any](ctx context.Context, c *Client, q url.Values, next string, items func(P) ([]T, *string), path ...string) iter.Seq2[T, error] {
 	return rest.Pages(func(cursor *string) ([]T, *string, error) {
 		page, err := call[P](ctx, c, Request{Method: "GET", Query: rest.PageQuery(q, next, cursor)}, path...)
@@ -57,7 +58,7 @@ func (c *Client) DeleteUser(ctx context.Context, id string) error {
 	return c.Do(ctx, Request{Method: "DELETE", Path: rest.At("v2", "user", id)})
 }
 
-// Connect connects a source whose data the team uploads, such as manual for the team's own data.
+// Connect connects a user with a provider whose data the team uploads itself, such as manual.
 func (c *Client) Connect(ctx context.Context, userID, provider string) error {
 	return c.Do(ctx, Request{Method: "POST", Path: rest.At("v2", "link", "provider", "manual", provider), Body: api.Connect{UserID: userID}})
 }
@@ -67,7 +68,7 @@ func (c *Client) CreateLinkToken(ctx context.Context, t NewLinkToken) (LinkToken
 	return call[LinkToken](ctx, c, Request{Method: "POST", Body: t}, "v2", "link", "token")
 }
 
-// UploadSamples stores samples of a resource, such as heartrate. Refused items are in the answer.
+// UploadSamples stores samples of a resource, such as heartrate. Counts.Refused lists the samples that were not stored.
 func (c *Client) UploadSamples(ctx context.Context, userID, resource string, u SampleUpload) (Counts, error) {
 	return call[Counts](ctx, c, Request{Method: "POST", Body: u}, "v2", "timeseries", userID, resource)
 }

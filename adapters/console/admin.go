@@ -23,8 +23,8 @@ type apiKey struct {
 	Used    time.Time `json:"last_used_at"`
 }
 
-// keysTeam returns the team whose keys a page or form is about, and the API path of its keys. It is the team in the
-// form field team, or else the console's own.
+// keysTeam returns a team and the API path of its keys. The form field team names the team; without it, it is the team
+// of the console.
 func (s *Console) keysTeam(r *http.Request, on *session) (t team, path string, err error) {
 	id := r.FormValue("team")
 	if id == "" {
@@ -43,7 +43,7 @@ func (s *Console) toTeam(w http.ResponseWriter, r *http.Request, _ *session) err
 	return nil
 }
 
-// showTeam shows teams, keys and settings, and the value of a new key.
+// showTeam shows the page of teams, API keys and settings. made is a new key, whose value is shown once; nil for none.
 func (s *Console) showTeam(w http.ResponseWriter, r *http.Request, on *session, made *apiKey) error {
 	var data struct {
 		Teams    []team `json:"teams"`

@@ -15,15 +15,15 @@ type point struct {
 	value float64
 }
 
-// line is a named series of points in time order.
+// line is a named series of points in time order. The other fields configure how the chart draws it.
 type line struct {
 	name      string
 	points    []point
 	low, high []float64     // lowest and highest value at each point; nil if there are none
-	step      bool          // draw levels that hold until the next point
-	dots      bool          // draw a dot at each point, too
-	bars      time.Duration // length of time of the bars that are drawn from 0 to each point, instead of a line
-	notes     []string      // text in the table for each point; nil shows its number
+	step      bool          // draw steps: each value holds until the next point
+	dots      bool          // mark each point with a dot
+	bars      time.Duration // if not 0, draw a bar for each point, which covers this much time
+	notes     []string      // text of each point in the table of values; nil: its number
 	colour    int
 }
 
@@ -32,9 +32,9 @@ type panel struct {
 	title  string
 	unit   string // unit of the values; "" for none
 	lines  []line
-	bands  []band      // areas below the lines
-	ranges []reference // reference ranges
-	labels []string    // names of the levels 0, 1, …, whose intervals are drawn as bars; nil for numbers
+	bands  []band      // areas drawn behind the lines
+	ranges []reference // reference ranges, drawn as areas
+	labels []string    // if values are levels 0, 1, …: their names; nil for numbers
 	spans  []span      // coloured intervals of time instead of lines
 	stack  bool        // draw the bars of the lines on top of each other
 }
@@ -46,14 +46,14 @@ type band struct {
 	class        string
 }
 
-// reference is a reference range that holds between two instants. A zero instant is the end of the chart, and a nil
-// limit of the range is open.
+// reference is a reference range that applies between two instants. If from is zero, it applies from the start of the
+// chart; if to is zero, until the end. A nil low or high means that the range has no such limit.
 type reference struct {
 	from, to  time.Time
 	low, high *float64
 }
 
-// span is an interval of time.
+// span is an interval of time that a panel shows in one colour.
 type span struct {
 	name     string
 	from, to time.Time
@@ -77,19 +77,19 @@ type chart struct {
 	// Columns and Rows are the values as a table.
 	Columns []string
 	Rows    []valueRow
-	Every   int // the table shows every n-th instant; 1 if it shows all
+	Every   int // the table shows one of so many instants; 1 if it shows all
 }
 
-// valueRow holds the values of one instant.
+// valueRow is a row of the table below the chart: the values of one instant.
 type valueRow struct {
-	At    string // in percent of the width
+	At    string // position of the instant on the time axis, in percent of its width
 	Time  string
 	Cells []string
 }
 
 type drawnPanel struct {
 	Title        string
-	Size         float64 // its height
+	Size         float64 // height in pixels
 	Ranges       []box
 	Ticks        []tick
 	Areas, Lines []drawn
@@ -99,16 +99,16 @@ type drawnPanel struct {
 type tick struct {
 	At            float64
 	Label, Anchor string
-	Odd           bool // left out on narrow screens
+	Odd           bool // every second tick, which narrow screens hide
 }
 
-// box is a rectangle.
+// box is a drawn rectangle. X and Width are in units of plotWidth, Y and Height in pixels.
 type box struct {
 	X, Y, Width, Height float64
 	Class               string
 }
 
-// drawn is a line as an SVG path. Class selects its colour.
+// drawn is a line or an area as an SVG path. Class is the CSS class of its colour.
 type drawn struct {
 	Name, Class, Path string
 	Area              bool
@@ -127,10 +127,10 @@ const (
 	mostRows     = 1500 // largest number of rows of the table
 )
 
-// colours is the number of colours of the style sheet.
+// colours is the number of colours for lines that the style sheet defines.
 const colours = 6
 
-// draw returns the chart of panels above one time axis; nil if no panel has a value.
+// draw returns the chart of panels above one time axis; nil if no panel has a value. It omits panels without values.
 func draw(title string, panels ...panel) *chart {
 	c := &chart{Title: title}
 	var from, to time.Time
@@ -196,7 +196,7 @@ func draw(title string, panels ...panel) *chart {
 	return c
 }
 
-// list fills in the table of values.
+// list fills in the table of values of a chart. x maps a time to its position in units of plotWidth.
 func (c *chart) list(panels []panel, x func(time.Time) float64) {
 	type column struct {
 		panel *panel
@@ -260,7 +260,8 @@ func (c *chart) list(panels []panel, x func(time.Time) float64) {
 	}
 }
 
-// cell returns the value of a line at an instant, or the name of the span if l is nil.
+// cell returns the text of a cell of the table of values: the value of l at an instant, or the name of the panel's span
+// at it if l is nil.
 func (p *panel) cell(l *line, at time.Time) string {
 	if l == nil {
 		for _, s := range p.spans {
@@ -302,7 +303,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// shortNumber formats a value of an axis.
+// shortNumber formats the label of a tick of the vertical axis, in thousands (k) or millions (M) if it is large.
 func shortNumber(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1e6:
@@ -324,7 +325,8 @@ func (b box) Wide() string { return percentOf(b.Width) }
 // Left returns the position of a time in percent of the width.
 func (t tick) Left() string { return percentOf(t.At) }
 
-// draw returns the drawing of a panel, and a text that describes it.
+// draw returns the drawing of a panel, and a text that describes it. x maps a time to its position in units of
+// plotWidth.
 func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 	d := drawnPanel{Title: p.heading()}
 	if p.spans != nil {
@@ -396,7 +398,8 @@ func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 	return d, said
 }
 
-// draw places a reference range in a panel of a height.
+// draw returns the rectangle of a reference range in a panel that is size pixels high. x and y map a time and a value
+// to their positions.
 func (r *reference) draw(x func(time.Time) float64, y func(float64) float64, size float64) box {
 	left, right, above, below := 0.0, plotWidth, 0.0, size
 	if !r.from.IsZero() {
@@ -414,7 +417,8 @@ func (r *reference) draw(x func(time.Time) float64, y func(float64) float64, siz
 	return box{X: left, Y: above, Width: max(right-left, 1), Height: max(below-above, 1)}
 }
 
-// columns returns the bars of a line, beside those of other lines or stacked on them.
+// columns returns the bars of p.lines[i]. Bars of several lines at one time are stacked if p.stack is true, and
+// otherwise drawn side by side.
 func (p *panel) columns(i int, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	l := p.lines[i]
 	under := map[time.Time]float64{}
@@ -461,8 +465,8 @@ func (l *line) spread() band {
 	return b
 }
 
-// withReferences extends the lowest and highest value of a chart's vertical axis, so that the axis includes the
-// reference ranges.
+// withReferences extends the range of a panel's vertical axis, from low to high, so that it includes the limits of the
+// reference ranges with a margin.
 func (p *panel) withReferences(low, high float64) (float64, float64) {
 	least, bounded := low, false
 	for _, r := range p.ranges {
@@ -489,8 +493,8 @@ func widen(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// stages returns a bar for each interval in which a line stays on one level. The CSS class st and the level select
-// its colour.
+// stages returns a bar for each interval in which a line stays on one level, such as a sleep stage. Each level has its
+// own CSS class, and so its own colour.
 func stages(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	for i := 1; i < len(l.points); i++ {
 		a, b := l.points[i-1], l.points[i]
@@ -501,7 +505,8 @@ func stages(l line, x func(time.Time) float64, y func(float64) float64) (list []
 	return list
 }
 
-// dots returns the dots of a line: at every point, or only at points between two gaps, which no line would show.
+// dots returns the dots of a line: at every point if l.dots is true, otherwise only at points between two gaps, which
+// the line does not show.
 func dots(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	gap := func(i int) bool { return i < 0 || i >= len(l.points) || math.IsNaN(l.points[i].value) }
 	for i, v := range l.points {
@@ -540,8 +545,8 @@ func (b *band) path(x func(time.Time) float64, y func(float64) float64) string {
 
 func class(colour int) string { return fmt.Sprintf("s%d", colour%colours) }
 
-// extent returns the lowest and highest value of a panel, and the number of its values. With bars, the range
-// includes 0.
+// extent returns the lowest and highest value of a panel, and the number of its values. If a line is drawn as bars, the
+// range includes 0.
 func (p *panel) extent() (low, high float64, count int) {
 	low, high = math.Inf(1), math.Inf(-1)
 	on := map[time.Time]float64{} // heights of stacked bars by time
@@ -574,7 +579,8 @@ func (p *panel) extent() (low, high float64, count int) {
 	return low, high, count
 }
 
-// numberTicks returns two to six round numbers around a range.
+// numberTicks returns the labelled values of an axis: two to six round numbers, which together cover the range from low
+// to high.
 func numberTicks(low, high float64) []float64 {
 	if low == high {
 		low, high = low-1, high+1
@@ -597,7 +603,7 @@ func numberTicks(low, high float64) []float64 {
 	}
 }
 
-// timeSteps lists the possible intervals between the times below a chart.
+// timeSteps lists the possible intervals between two labelled times of the time axis.
 var timeSteps = []time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour,
 	12 * time.Hour, day, 2 * day, 4 * day, 7 * day, 14 * day, 30 * day, 60 * day, 91 * day, 182 * day, 365 * day, 5 * 365 * day,
@@ -605,7 +611,8 @@ var timeSteps = []time.Duration{
 
 const day = 24 * time.Hour
 
-// timeTicks returns round times of a range: clock times within two days, else dates.
+// timeTicks returns the labelled times of the time axis. Labels are clock times if the axis covers at most three and a
+// half days, months if it covers more than 420 days, and otherwise days.
 func timeTicks(from, to time.Time, x func(time.Time) float64) (list []tick) {
 	step := timeSteps[len(timeSteps)-1]
 	for _, s := range timeSteps {

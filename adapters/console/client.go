@@ -118,8 +118,8 @@ func passOn(w http.ResponseWriter, a *answer, name string) error {
 	return err
 }
 
-// optional returns nil for the error of an API read that found nothing, or that the host does not serve; other
-// errors unchanged.
+// optional returns nil if err is an API answer with status 404 or 501, which means that there is no data or that the
+// host does not serve the operation. It returns other errors unchanged.
 func (*Console) optional(err error) error {
 	var failed *apiError
 	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusNotImplemented) {
@@ -128,7 +128,7 @@ func (*Console) optional(err error) error {
 	return err
 }
 
-// message returns the text of an error body of the API.
+// message returns the message of the API in the body of an answer with an error status.
 func message(body []byte) string {
 	var one struct {
 		Detail struct {

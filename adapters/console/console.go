@@ -141,7 +141,7 @@ func (s *Console) serveAssets() error {
 	return nil
 }
 
-// ServeHTTP sets the headers that all pages share.
+// ServeHTTP serves a request of the console. It sets the security headers that all answers share.
 func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -151,7 +151,8 @@ func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// pageHandler answers a signed-in request.
+// pageHandler answers a request of a signed-in browser. If it returns an error, [Console.signedIn] renders the error
+// page.
 type pageHandler func(http.ResponseWriter, *http.Request, *session) error
 
 // signedIn calls h for requests with a session. Without one, or if the API refuses the session's key, it redirects
@@ -195,7 +196,7 @@ func notFound(http.ResponseWriter, *http.Request, *session) error {
 	return &apiError{Status: http.StatusNotFound, Message: "page not found"}
 }
 
-// holderKey is the context key of the holder of the session's key.
+// holderKey is the context key of the [holder] of the session's management key.
 type holderKey struct{}
 
 func holderOf(r *http.Request) *holder {
@@ -205,8 +206,8 @@ func holderOf(r *http.Request) *holder {
 	return new(holder)
 }
 
-// entry is an entry of the navigation, with the role that it requires. Pages of persons require an admin, as in the
-// API.
+// entry is an entry of the navigation, shown to sessions with the role. Pages with personal data require the role
+// admin, as their API operations do.
 type entry struct{ Path, Title, role string }
 
 var entries = []entry{
@@ -214,10 +215,10 @@ var entries = []entry{
 	{"events", "Events", "viewer"}, {"query", "Query", "admin"}, {"sources", "Sources", "admin"}, {"team", "Team", "viewer"}, {"sandbox", "Sandbox", "admin"},
 }
 
-// view holds the values of every page.
+// view holds what the template of every page gets. Data holds what only one page gets.
 type view struct {
 	Path, Title, Section, CSRF, Environment string
-	Back                                    string // the page that contained the form; "" if unknown
+	Back                                    string // address of the page with the form that was sent; "" if unknown
 	SignedIn                                bool
 	Holder                                  *holder
 	Entries                                 []entry

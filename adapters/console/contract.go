@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// contract is the part of the API contract from which forms are built.
+// contract is the part of the OpenAPI document of the API from which the console builds forms.
 type contract struct {
 	Paths map[string]map[string]struct {
 		ID         string            `json:"operationId"`
@@ -21,14 +21,14 @@ type contract struct {
 	Components struct {
 		Schemas map[string]contractSchema `json:"schemas"`
 	} `json:"components"`
-	// Webhooks maps event types to the operations that receive them.
+	// Webhooks has a key for each event type.
 	Webhooks map[string]json.RawMessage `json:"webhooks"`
 }
 
 type contractSchema struct {
 	Ref         string                    `json:"$ref"`
 	Description string                    `json:"description"`
-	Type        any                       `json:"type"` // a name, or a list of names
+	Type        any                       `json:"type"` // name of a JSON type, or a list of names
 	Format      string                    `json:"format"`
 	Enum        []string                  `json:"enum"` // "" stands for null
 	OpenEnum    []string                  `json:"x-extensible-enum"`
@@ -56,7 +56,7 @@ func (c *contractSchema) is(name string) bool {
 	return c.Type == any(name) || ok && slices.Contains(list, any(name))
 }
 
-// parameter is a parameter of an operation as a control of a form.
+// parameter is a query parameter of an operation as a control of a form.
 type parameter struct {
 	Name        string
 	Description string
@@ -65,7 +65,7 @@ type parameter struct {
 	Value       string
 }
 
-// contract returns the API contract. It reads it at the first call.
+// contract returns the OpenAPI document of the API. The first call reads it, and later calls return the same.
 func (s *Console) contract(r *http.Request) (*contract, error) {
 	s.contractMu.Lock()
 	defer s.contractMu.Unlock()
@@ -80,7 +80,7 @@ func (s *Console) contract(r *http.Request) (*contract, error) {
 	return read, nil
 }
 
-// parameters returns the query parameters of an operation that the contract lists in place.
+// parameters returns the query parameters of an operation. It omits those that the contract only refers to ($ref).
 func (c *contract) parameters(path, method string) (list []parameter) {
 	for _, raw := range c.Paths[path][method].Parameters {
 		var p struct {
@@ -112,7 +112,7 @@ func (c *contract) parameters(path, method string) (list []parameter) {
 	return list
 }
 
-// enum returns the values of a query parameter.
+// enum returns the allowed values of the query parameter name; nil if any value is allowed.
 func (c *contract) enum(path, method, name string) []string {
 	for _, p := range c.parameters(path, method) {
 		if p.Name == name {
@@ -129,8 +129,8 @@ func (c *contract) interpretations() []string {
 // document is an operation that answers with a PDF file.
 type document struct{ Path, Name string }
 
-// documents returns the operations below a path that answer with a PDF file, sorted by path. Name is the summary of
-// the operation without its verb.
+// documents returns the GET operations that answer with a PDF file and whose path starts with below. The list is sorted
+// by path. Path is the rest of the path, and Name the summary of the operation without its verb.
 func (c *contract) documents(below string) (list []document) {
 	for path, methods := range c.Paths {
 		rest, ok := strings.CutPrefix(path, below)

@@ -51,8 +51,8 @@ const (
 	diagramTop            = 34.0
 )
 
-// draw returns the diagram of the statuses that an order had, in order. It shows the arrows that the order took and
-// those that start at its last status.
+// draw returns the diagram of a lifecycle. had holds the statuses that an order has had, oldest first. It shows the
+// transitions that the order took, and those that are possible from its last status.
 func (l *lifecycle) draw(had []string) *diagram {
 	if len(had) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (l *lifecycle) draw(had []string) *diagram {
 	return d
 }
 
-// between returns the SVG path of an arrow between two nodes.
+// between returns the SVG path of an arrow from node a to node b. from and to are the columns of the nodes.
 func between(a, b node, from, to int) string {
 	y, z := a.Y+nodeHeight/2, b.Y+nodeHeight/2
 	right := a.X + nodeWidth

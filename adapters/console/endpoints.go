@@ -37,7 +37,8 @@ func (s *Console) endpoint(w http.ResponseWriter, r *http.Request, on *session) 
 	return s.showEndpoint(w, r, on, endpointPage{Saved: r.FormValue("saved") != "", Made: r.FormValue("made") != ""})
 }
 
-// showEndpoint shows the page of an endpoint. data holds the result of a form on it.
+// showEndpoint shows the page of an endpoint. data holds the result of a form that was sent from the page; it is empty
+// otherwise.
 func (s *Console) showEndpoint(w http.ResponseWriter, r *http.Request, on *session, data endpointPage) error {
 	if err := s.manage(r, on, http.MethodGet, s.endpointPath(r), nil, nil, &data.Endpoint); err != nil {
 		return err
@@ -69,7 +70,7 @@ func (s *Console) showEndpoint(w http.ResponseWriter, r *http.Request, on *sessi
 	return s.show(w, r, on, "endpoint", "Webhook endpoint", data)
 }
 
-// endpointForm returns the fields of an endpoint in a form, as the API expects them.
+// endpointForm returns the fields of a sent form as the body of a request that creates or changes an endpoint.
 func endpointForm(r *http.Request) (map[string]any, error) {
 	in := map[string]any{"url": strings.TrimSpace(r.PostFormValue("url")), "description": r.PostFormValue("description"), "rate_limit": nil, "filter_types": nil}
 	if text := strings.TrimSpace(r.PostFormValue("rate_limit")); text != "" {

@@ -14,7 +14,7 @@ type endpoint struct {
 	ID          string   `json:"id"`
 	URL         string   `json:"url"`
 	Description string   `json:"description"`
-	Types       []string `json:"filter_types"` // nil is all
+	Types       []string `json:"filter_types"` // nil means all types
 	Rate        *int     `json:"rate_limit"`
 	Disabled    bool     `json:"disabled"`
 	Reason      string   `json:"disabled_reason"`
@@ -93,7 +93,7 @@ func (s *Console) events(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "events", "Events", data)
 }
 
-// resend sends one message to an endpoint again.
+// resend makes the API send one message to an endpoint once more.
 func (s *Console) resend(w http.ResponseWriter, r *http.Request, on *session) error {
 	id := r.PathValue("webhook")
 	err := s.manage(r, on, http.MethodPost, s.webhooks()+"/"+url.PathEscape(id)+"/message/"+url.PathEscape(r.PathValue("message"))+"/retry", nil, nil, nil)
@@ -104,7 +104,7 @@ func (s *Console) resend(w http.ResponseWriter, r *http.Request, on *session) er
 	return nil
 }
 
-// recover sends the failed messages of a time window again.
+// recover makes the API send the failed messages of a time window once more.
 func (s *Console) recover(w http.ResponseWriter, r *http.Request, on *session) error {
 	in := map[string]any{}
 	for _, name := range []string{"since", "until"} {

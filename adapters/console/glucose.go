@@ -13,7 +13,7 @@ import (
 // profileDays is the largest number of days of a glucose profile.
 const profileDays = 90
 
-// glucoseProfile is the ambulatory glucose profile of some days: the readings of all days by time of day.
+// glucoseProfile is the ambulatory glucose profile of a period: the readings of all its days by time of day.
 type glucoseProfile struct {
 	Chart         *chart
 	Bands         []profileBand
@@ -24,7 +24,7 @@ type glucoseProfile struct {
 	Asked         int // number of requested days, which end with the last day of the page
 }
 
-// profileBand is the share of the readings in a band.
+// profileBand is the share, in percent, of the readings between two glucose values. Ends holds the two values.
 type profileBand struct {
 	Name, Ends, Percent string
 }
@@ -51,10 +51,11 @@ type profileAnswer struct {
 	} `json:"clock"`
 }
 
-// targetBand is the name of the target range.
+// targetBand is the name of the band with the target range in the API's answer.
 const targetBand = "in_range"
 
-// glucoseProfile reads the profile of the last days of a range; nil if these have no reading.
+// glucoseProfile reads the profile of the last 90 days of a range, or of all its days if it is shorter. It returns nil
+// if these days have no reading.
 func (s *Console) glucoseProfile(r *http.Request, unit string, days rangeOf) (*glucoseProfile, error) {
 	p := &glucoseProfile{Unit: unit, Asked: min(days.days(), profileDays)}
 	var in profileAnswer
@@ -111,7 +112,7 @@ func tenths(v *float64) string {
 	return fmt.Sprintf("%.1f", *v)
 }
 
-// ends returns the limits of a band as text.
+// ends returns the limits of a glucose band as text. digits is the fmt verb of a limit; a nil limit is open.
 func ends(digits string, low, high *float64) string {
 	switch {
 	case low == nil && high == nil:

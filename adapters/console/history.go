@@ -5,12 +5,12 @@ import (
 	"net/url"
 )
 
-// historyOf is the progress of the historical pulls of a source: the number of finished resources, and of fetched
-// days.
+// historyOf is the progress of the historical pulls of a source, one for each resource. Ended is the number of finished
+// ones.
 type historyOf struct {
 	Ended, Resources int
-	Days             int // days of the longest history
-	Fetched          int // fetched days of all resources, scaled to Days
+	Days             int // number of days of the longest pull
+	Fetched          int // progress of all pulls together, in days from 0 to Days
 }
 
 // addHistories adds the progress of the historical pull to each source of a person.

@@ -14,7 +14,8 @@ import (
 // homeWindow is the period whose deliveries the home page counts.
 const homeWindow = 10 * time.Minute
 
-// homePage holds the waiting work and running state that the role of the session may see.
+// homePage holds the content of the home page: the work that waits for people and the state of the service, as far as
+// the role of the session may see them.
 type homePage struct {
 	Team struct {
 		Users   int `json:"number_of_users"`
@@ -28,8 +29,8 @@ type homePage struct {
 	}
 	Results, Reports, Behind string
 	Endpoints                []endpointHealth
-	Rate                     string // of all endpoints
-	Failing                  int    // number of endpoints
+	Rate                     string // delivery attempts per minute at all endpoints
+	Failing                  int    // number of endpoints that are failing or disabled
 	Undelivered              string // number of messages whose latest attempt failed, over all endpoints
 	At                       time.Time
 	Statuses, Freshness      []share
@@ -41,14 +42,14 @@ type homePage struct {
 // homeUsers is the largest number of users in the counts of the home page.
 const homeUsers = 500
 
-// share is a part of a whole, drawn as a bar.
+// share is one of several counts that are drawn as bars. Percent is the length of the bar.
 type share struct {
 	Name, Link string
 	Count      int
 	Percent    string
 }
 
-// shares sets the lengths of bars. The longest bar gets the whole width.
+// shares sets the lengths of the bars of list, relative to the largest count.
 func shares(list []share) []share {
 	most := 1
 	for _, one := range list {
@@ -103,7 +104,8 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 	return s.show(w, r, on, "home", "Home", data)
 }
 
-// pictures reads what the home page draws: the data of the last days, the age of users' newest data, and the orders.
+// pictures reads the data of the home page's drawings: the samples stored on each of the last days, the age of users'
+// newest data, and the orders.
 func (s *Console) pictures(r *http.Request, data *homePage) error {
 	for _, status := range slices.Sorted(maps.Keys(data.Orders.ByStatus)) {
 		data.Statuses = append(data.Statuses, share{Name: words(status), Link: "orders?" + url.Values{"status": {status}}.Encode(), Count: data.Orders.ByStatus[status]})
@@ -225,18 +227,18 @@ func (s *Console) pullsBehind(r *http.Request) (string, error) {
 	return atLeast(len(page.behind()), page.Next != ""), err
 }
 
-// endpointHealth counts the delivery attempts of an endpoint within homeWindow.
+// endpointHealth is an endpoint with the rate of attempts within homeWindow, and the number of failing messages.
 type endpointHealth struct {
 	endpoint
 	PerMinute string
 	Failing   string // number of messages whose latest attempt failed
 	perMinute float64
 	failing   int
-	more      bool // there may be more than failing says
+	more      bool // failing may be too low, because not all attempts were read
 	attempts  []attempt
 }
 
-// deliveries reads the latest attempts at each endpoint, 250 at most.
+// deliveries reads the latest attempts at each endpoint, at most 250 of each.
 func (s *Console) deliveries(r *http.Request, on *session) (list []endpointHealth, err error) {
 	var page struct {
 		Data []endpoint `json:"data"`

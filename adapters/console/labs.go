@@ -53,7 +53,8 @@ func (h *historyResult) Text() string {
 	return strings.TrimSpace(h.Reported + " " + h.ReportedUnit)
 }
 
-// Bounds returns the reference range in the unit of the result, or as reported.
+// Bounds returns the reference range in the unit of the result, or the range as the laboratory reported it if that
+// range has no numbers.
 func (h *historyResult) Bounds() string {
 	switch {
 	case h.Low != nil && h.High != nil:
@@ -66,7 +67,8 @@ func (h *historyResult) Bounds() string {
 	return h.Range
 }
 
-// plotted returns the numeric value of the result and its unit.
+// plotted returns the number that a chart shows for the result, and its unit. For a result such as "<5" it is the
+// limit. ok is false if the result is not numeric.
 func (h *historyResult) plotted() (v float64, unit string, ok bool) {
 	switch {
 	case h.Value != nil:
@@ -183,7 +185,7 @@ func (s *Console) labs(w http.ResponseWriter, r *http.Request, on *session) erro
 	return s.show(w, r, on, "labs", data.title(), data)
 }
 
-// Title returns the name of a trend with its unit.
+// Title returns the name of the analyte, with the unit in brackets if there is one.
 func (m *markerTrend) Title() string {
 	if m.Unit == "" {
 		return m.Name
@@ -237,7 +239,8 @@ func trends(list []historyResult) (out []*markerTrend) {
 	return out
 }
 
-// add appends a result. Its reference range starts halfway between the result and the previous one.
+// add appends a result to the trend. Each result has its own reference range in the chart; the ranges of two successive
+// results meet halfway between them.
 func (m *markerTrend) add(at time.Time, v float64, of *historyResult) {
 	note := strings.TrimSuffix(of.Text(), " "+m.Unit)
 	if of.Outside() {

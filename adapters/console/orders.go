@@ -40,7 +40,8 @@ type orderEvent struct {
 	Detail string    `json:"status_detail"`
 }
 
-// orderFilters are the first filters of the form. The others follow below "More filters".
+// orderFilters names the filters of the order list that the form shows at once. The form shows the others below "More
+// filters".
 var orderFilters = []string{"search_input", "status", "start_date", "end_date", "user_id"}
 
 func (s *Console) orders(w http.ResponseWriter, r *http.Request, on *session) error {
@@ -103,7 +104,7 @@ func (s *Console) orders(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "orders", "Orders", data)
 }
 
-// labResult is a marker's result as the API publishes it.
+// labResult is the result of one marker of an order, as the API publishes it.
 type labResult struct {
 	Name           string   `json:"name"`
 	Slug           string   `json:"slug"`
@@ -190,7 +191,7 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 	return s.show(w, r, on, "order", "Order "+data.Order.ID, data)
 }
 
-// documents returns the documents of an order with their names in the contract.
+// documents returns the PDF documents of an order that exist.
 func (s *Console) documents(r *http.Request, c *contract, order string) (list []document, err error) {
 	below := "/v3/order/" + order + "/"
 	var has struct {
@@ -211,8 +212,8 @@ func (s *Console) documents(r *http.Request, c *contract, order string) (list []
 	return list, nil
 }
 
-// heldFor returns the results under review with an order as a candidate, among the newest 100, and whether there are
-// more.
+// heldFor returns the results under review for which the order id is a candidate. It looks at the newest 100 results;
+// more reports whether there are others.
 func (s *Console) heldFor(r *http.Request, id string) (list []held, more bool, err error) {
 	var page struct {
 		Data []held `json:"data"`
@@ -308,10 +309,10 @@ type held struct {
 	Created time.Time `json:"created_at"`
 }
 
-// CanAccept reports whether the result can be accepted.
+// CanAccept reports whether the API allows a reviewer to accept the result.
 func (h *held) CanAccept() bool { return slices.Contains(h.Actions, "accept") }
 
-// names reports whether an order is a candidate of the result.
+// names reports whether the API proposes an order as the one to which the result may belong.
 func (h *held) names(order string) bool {
 	for _, g := range h.Groups {
 		for _, c := range g.Candidates {
@@ -323,15 +324,16 @@ func (h *held) names(order string) bool {
 	return false
 }
 
-// cursorList is shared by pages of lists with a cursor. It holds the link to the next page, and the filters of the
-// contract with their values.
+// cursorList holds what the pages of all lists with a cursor share: the link to the next page, and the query parameters
+// of the list with their values.
 type cursorList struct {
 	Next     string      `json:"next_cursor"`
 	Filters  []parameter `json:"-"`
 	Filtered bool        `json:"-"`
 }
 
-// readCursorList reads a page of a list into data, using the filters of the request. data contains list.
+// readCursorList reads a page of the list at path into data, with the filters of the request. It sets the link and the
+// filters of list, which must be part of data.
 func (s *Console) readCursorList(r *http.Request, path string, data any, list *cursorList) error {
 	c, err := s.contract(r)
 	if err != nil {
@@ -381,7 +383,7 @@ func (s *Console) review(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "review", "Result under review", &data)
 }
 
-// decide accepts a result for a user or an order, rejects it, or marks it as unsure.
+// decide accepts a result under review for a user or an order, rejects it, or marks it as unsure, as the form says.
 func (s *Console) decide(w http.ResponseWriter, r *http.Request, _ *session) error {
 	id := url.PathEscape(r.PathValue("id"))
 	path := "/v3/unmatched_result/" + id

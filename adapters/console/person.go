@@ -60,7 +60,8 @@ func (s *Console) users(w http.ResponseWriter, r *http.Request, on *session) err
 	return s.show(w, r, on, "users", "Users", data)
 }
 
-// suggestUsers answers at most 20 users whose ids begin with a text, as JSON, for user input fields.
+// suggestUsers returns, as JSON, at most 20 users whose user id or client_user_id begins with the entered text, or any
+// 20 users if it has less than two characters.
 func (s *Console) suggestUsers(w http.ResponseWriter, r *http.Request, _ *session) error {
 	var list []user
 	if text := r.FormValue("q"); len(text) >= 2 {
@@ -79,7 +80,7 @@ func (s *Console) suggestUsers(w http.ResponseWriter, r *http.Request, _ *sessio
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// userID returns the id of a user that someone entered as a user id or as the team's own id (client_user_id).
+// userID returns the id of the user whom text names by user id or by client_user_id.
 func (s *Console) userID(r *http.Request, text string) (string, error) {
 	var found user
 	var failed *apiError
@@ -100,8 +101,8 @@ func (s *Console) userID(r *http.Request, text string) (string, error) {
 	return found.ID, err
 }
 
-// ofUser wraps the handler of a user's page. If the address has the team's own id of the user, it redirects to the
-// address with the user id.
+// ofUser wraps the handler of a user's page. If the path of the page has a client_user_id, it redirects to the same
+// page with the user id.
 func (s *Console) ofUser(h pageHandler) pageHandler {
 	return func(w http.ResponseWriter, r *http.Request, on *session) error {
 		given := r.PathValue("id")
@@ -136,7 +137,8 @@ type rangeLink struct {
 	Current     bool
 }
 
-// openPerson reads the person of a page, and which data exists.
+// openPerson reads the user of a page, and the time of the newest data of each resource. section is the name of the
+// page.
 func (s *Console) openPerson(r *http.Request, section string) (personPage, error) {
 	p := personPage{Section: section}
 	if err := s.get(r, "/v2/user/"+userPath(r), nil, &p.User); err != nil {
@@ -160,7 +162,7 @@ func (p *personPage) newest(resource string) (at time.Time) {
 	return at
 }
 
-// having returns the resources with data of the person, or all if that is unknown.
+// having returns the resources of which the person has data; all if that is unknown.
 func (p *personPage) having(all []resource) []resource {
 	has := slices.DeleteFunc(slices.Clone(all), func(r resource) bool { return p.newest(r.name).IsZero() })
 	if len(has) == 0 {
@@ -169,7 +171,8 @@ func (p *personPage) having(all []resource) []resource {
 	return has
 }
 
-// choose returns the resource selected in the form, else the heart rate, else the resource with the newest data.
+// choose returns the resource that form names. If form is empty, it returns the heart rate, or if the person has none,
+// the resource with the newest data.
 func (p *personPage) choose(form string, all []resource) (resource, error) {
 	if len(all) == 0 {
 		return resource{}, &apiError{Status: http.StatusNotFound, Message: "the API has no timeseries of numbers"}
@@ -188,7 +191,7 @@ func (p *personPage) choose(form string, all []resource) (resource, error) {
 	return all[at], nil
 }
 
-// preset is a length of the range of days that the page offers as a link.
+// preset is a number of days that a page offers as a link. name is the text of the link.
 type preset struct {
 	name string
 	days int
@@ -200,8 +203,8 @@ var (
 	labPresets     = []preset{{"3 months", 91}, {"year", 365}, {"5 years", 5 * 365}}
 )
 
-// setRange sets the range of a page, the links to other ranges that end on the same day, and those to the previous and
-// next range. latest is the day of the newest data.
+// setRange sets the range of days that a page shows, and its links to other ranges: one for each preset, ending on the
+// same day, and those to the days before and after. latest is the day of the newest data.
 func (p *personPage) setRange(r *http.Request, days rangeOf, latest time.Time, presets []preset) {
 	p.From, p.To = days.from.Format(time.DateOnly), days.to.Format(time.DateOnly)
 	link := func(name string, from, to time.Time, current bool) {
@@ -237,7 +240,7 @@ func (p *personPage) endOn(r *http.Request, days rangeOf, date string, presets [
 	}
 }
 
-// source is a connection of a person, with the state of its pulls.
+// source is a connection of a person to a provider, with the state of its pulls.
 type source struct {
 	Name    string    `json:"name"`
 	Slug    string    `json:"slug"`
@@ -250,11 +253,11 @@ type source struct {
 	Attempt   time.Time `json:"-"`
 	Resources int       `json:"-"`
 	Failing   int       `json:"-"`
-	// History is the historical pull in progress; nil without one.
+	// History is the progress of historical pulls; nil if none is running.
 	History *historyOf `json:"-"`
 }
 
-// resourcePage is a page of users with the pull status of their sources.
+// resourcePage is a page of users, with the last pull of each resource of their sources.
 type resourcePage struct {
 	Data []struct {
 		UserID string `json:"user_id"`
@@ -274,7 +277,8 @@ type resourcePage struct {
 	Next string `json:"next_cursor"`
 }
 
-// sources reads the connections of a person and their newest data.
+// sources reads the connections of a person. From p.reads it adds the time of the newest data and the state of the
+// pulls.
 func (s *Console) sources(r *http.Request, p *personPage) ([]source, error) {
 	var list struct {
 		Providers []source `json:"providers"`
@@ -375,7 +379,7 @@ func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "person", data.title(), data)
 }
 
-// latest returns the time of the newest data in the person's time zone; zero without data.
+// latest converts newest, the time of the newest data of a resource, to the person's local time. Zero stays zero.
 func (s *Console) latest(r *http.Request, res resource, newest time.Time) (time.Time, error) {
 	if newest.IsZero() {
 		return newest, nil

@@ -37,7 +37,7 @@ type resultColumn struct {
 	bars              bool // draw bars: the column is a sum or a count
 }
 
-// query runs a query on a user's data. It sends the body exactly as the person has typed it.
+// query shows the page of queries, and runs a query on a user's data. It sends the entered text unchanged as the body.
 func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		User, Text, Problem string
@@ -102,7 +102,8 @@ func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) err
 	return nil
 }
 
-// parquet answers with the archive of Parquet files of a query.
+// parquet runs a query and answers with an archive of Parquet files. path is the API path of queries of the user, and
+// text the query.
 func (s *Console) parquet(w http.ResponseWriter, r *http.Request, path, text string) error {
 	kind, err := s.parquetType(r)
 	if err != nil {
@@ -187,10 +188,11 @@ type selection struct {
 	Source      string `json:"source"`
 	ValueMacro  string `json:"value_macro"`
 	DateTrunc   any    `json:"date_trunc"`
-	column, tbl string // if the selection names a column of a table
+	column, tbl string // set if the selection names a column
 }
 
-// UnmarshalJSON also reads the table and the column of {"TABLE":"COLUMN"}, and of a timeseries.
+// UnmarshalJSON also sets s.tbl and s.column, for a column of a table, {"TABLE":"COLUMN"}, and for a field of a
+// timeseries.
 func (s *selection) UnmarshalJSON(b []byte) error {
 	type plainSelection selection
 	if err := json.Unmarshal(b, (*plainSelection)(s)); err != nil {
@@ -207,7 +209,7 @@ func (s *selection) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// columnOf returns the table and column of an expression; "" if it names none.
+// columnOf returns the table, or the timeseries, and the column that an expression names; "" if it names none.
 func columnOf(all map[string]json.RawMessage) (tbl, column string) {
 	text := func(name string) (out string) {
 		_ = json.Unmarshal(all[name], &out) // another type names no column
@@ -224,8 +226,8 @@ func columnOf(all map[string]json.RawMessage) (tbl, column string) {
 	return tbl, column
 }
 
-// questions returns the columns of the results of a query with titles and units, in the order of the query. It
-// returns nil for text that it cannot parse.
+// questions returns, for each query in the JSON text, the columns of its result with titles and units. It returns nil
+// for a text that it cannot parse.
 func (q *querySchema) questions(text string) (out [][]resultColumn) {
 	var in struct {
 		Queries []struct {
@@ -253,7 +255,8 @@ func (q *querySchema) questions(text string) (out [][]resultColumn) {
 	return out
 }
 
-// columns returns the columns that a selection produces.
+// columns returns the columns that an entry of select produces. A column may occur under several names, because its
+// name depends on the other columns.
 func (q *querySchema) columns(s selection) []resultColumn {
 	if s.Func == "" {
 		name := cmp.Or(s.Source, s.ValueMacro, s.column)
@@ -297,8 +300,8 @@ func (q *querySchema) unit(tbl, column string) string {
 	return ""
 }
 
-// tableOf converts the columns of a result to rows. Columns that known names come first, in that order. If the index
-// holds times, it adds a chart. It omits a column that repeats the index.
+// tableOf converts the columns of a result to rows. It sorts the columns in known first, in that order. It omits a
+// column that repeats the index. If the index holds times, it adds a chart.
 func tableOf(columns table, known []resultColumn) resultTable {
 	index := columns["index"]
 	doubled := func(name string) bool {
@@ -346,7 +349,7 @@ func tableOf(columns table, known []resultColumn) resultTable {
 	return t
 }
 
-// panels groups lines by unit and kind, one panel each.
+// panels groups lines into panels: one for each unit, with separate panels for bars and lines.
 func (t *resultTable) panels(lines []line) (list []panel) {
 	step := shortestStep(lines)
 	for k, l := range lines {
@@ -373,7 +376,7 @@ func (t *resultTable) panels(lines []line) (list []panel) {
 	return list
 }
 
-// shortestStep returns the shortest time between two points of a line; 0 without two.
+// shortestStep returns the shortest time between two consecutive points of any line; 0 if no line has two.
 func shortestStep(lines []line) (step time.Duration) {
 	for _, l := range lines {
 		for i := 1; i < len(l.points); i++ {
@@ -401,7 +404,7 @@ func cellText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// parseIndex reads the time or the date of an index.
+// parseIndex reads a value of the column index: a date, or a time with or without an offset.
 func parseIndex(text string) (at time.Time, err error) {
 	for _, layout := range []string{floating, time.RFC3339, time.DateOnly} {
 		if at, err = time.Parse(layout, text); err == nil {

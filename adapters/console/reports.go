@@ -34,7 +34,8 @@ type reviewedJob struct {
 	Data        *draft       `json:"data"` // what clients see; nil until the job is completed
 }
 
-// correction is a change that a reviewer has made. Result is the number of the result from 0; nil for the metadata.
+// correction is a change that a reviewer has made to the draft. Result is the index of the changed result; nil if the
+// metadata was changed.
 type correction struct {
 	Action string            `json:"action"`
 	Result *int              `json:"result"`
@@ -97,7 +98,8 @@ func (s *Console) reports(w http.ResponseWriter, r *http.Request, on *session) e
 	return s.show(w, r, on, "reports", "Lab reports", data)
 }
 
-// reading is the place where a field was read. Coordinates are fractions of the page from its upper left corner.
+// reading is where on a page the parser read a field. Coordinates are fractions of the page's width and height, from
+// its upper left corner.
 type reading struct {
 	Page int `json:"page"`
 	Box  *struct {
@@ -109,7 +111,7 @@ type reading struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// draft holds the results of the parser. Fields are accessed by name.
+// draft is the output of the parser, which a reviewer corrects. It maps the names of fields to values.
 type draft struct {
 	Metadata map[string]json.RawMessage   `json:"metadata"`
 	Results  []map[string]json.RawMessage `json:"results"`
@@ -130,7 +132,7 @@ type loincMatch struct {
 	Name string `json:"loinc_name"`
 }
 
-// field is a field of a form, with the place on the page where its text was read.
+// field is an input of the review form, with the position on the page from which the parser read its value.
 type field struct {
 	Options            []loincMatch
 	Name, Label, Value string
@@ -140,7 +142,8 @@ type field struct {
 	Mark               string
 }
 
-// fieldOf returns a field of the draft.
+// fieldOf returns the form field for values[name], and where it was read; nil if that is unknown. prefix precedes name
+// in the name of the form field.
 func fieldOf(prefix, name string, values map[string]json.RawMessage) (field, *reading) {
 	f := field{Name: prefix + name, Label: words(name)}
 	var text *string
@@ -166,13 +169,13 @@ func fieldOf(prefix, name string, values map[string]json.RawMessage) (field, *re
 	return f, &at
 }
 
-// markedBox is the box of a field on a page, in pixels.
+// markedBox marks on the image of a page, in pixels, where a field was read.
 type markedBox struct {
 	box
 	Mark string
 }
 
-// reportRow is a result of a draft. Number is its index from 0, and Row its displayed number from 1.
+// reportRow is a result of a draft with its form fields. Number is its index; Row is Number + 1, as shown.
 type reportRow struct {
 	Number, Row int
 	Fields      []field
@@ -291,7 +294,8 @@ func (s *Console) decideReport(w http.ResponseWriter, r *http.Request, on *sessi
 	return nil
 }
 
-// corrections returns the differences between the fields of a form and a draft.
+// corrections returns what a reviewer changed: the fields of the form that differ from the draft, and the results that
+// were dropped or added.
 func corrections(form url.Values, d *draft) []map[string]any {
 	list := []map[string]any{}
 	if d == nil {

@@ -67,7 +67,7 @@ func (s *Console) sandbox(w http.ResponseWriter, r *http.Request, on *session) e
 	return s.show(w, r, on, "sandbox", "Sandbox", data)
 }
 
-// cases returns the reasons for which a simulated result can be held for review.
+// cases returns the reasons for a review that the sandbox can simulate, without those that only some laboratories have.
 func (s *Console) cases(r *http.Request) ([]string, error) {
 	var rules struct {
 		Data []struct {
@@ -207,7 +207,8 @@ func (s *Console) orderKit(r *http.Request, user, test string) (string, error) {
 	return placed.Order.ID, err
 }
 
-// holdResult makes the sandbox's laboratory send a result that cannot be matched to an order with certainty.
+// holdResult makes the sandbox's laboratory send a result that is not matched to an order automatically, so that it
+// waits for a review.
 func (s *Console) holdResult(w http.ResponseWriter, r *http.Request, _ *session) error {
 	if err := s.onlySandbox(); err != nil {
 		return err

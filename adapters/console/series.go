@@ -30,7 +30,7 @@ func (t table) number(column string, row int) float64 {
 	return math.NaN()
 }
 
-// floating is the layout of local times without an offset.
+// floating is the layout of local times, without an offset, in answers of the query API.
 const floating = "2006-01-02T15:04:05"
 
 // queryColumn and queryTables are the schema of the query language as the API publishes it.
@@ -57,7 +57,7 @@ func (s *Console) schema(r *http.Request) (querySchema, error) {
 	return out, err
 }
 
-// resource is a timeseries that a chart shows.
+// resource is a timeseries with numeric columns, which a chart can show.
 type resource struct {
 	name   string
 	fields []queryColumn // numeric columns without the duration
@@ -80,7 +80,7 @@ func (q *querySchema) resources() (list []resource) {
 	return list
 }
 
-// bucket is a step of a chart's time axis, such as an hour.
+// bucket is the length of the steps in which a chart aggregates samples, such as an hour.
 type bucket struct {
 	Name, Unit string
 	Value      int
@@ -103,8 +103,8 @@ const (
 	mostBars  = 62
 )
 
-// bucketOf returns the named step, or the shortest step with at most most points in the range. It refuses a named step
-// with more than 100,000 points.
+// bucketOf returns the bucket called name, or without such a name the shortest one with at most most steps in the range
+// of days. It refuses a named bucket with more than 100,000 steps.
 func bucketOf(name string, days, most int) (bucket, error) {
 	length := time.Duration(days) * day
 	for _, b := range buckets {
@@ -123,10 +123,10 @@ func bucketOf(name string, days, most int) (bucket, error) {
 	return buckets[len(buckets)-1], nil
 }
 
-// series holds the values of a resource of a person, by steps of time.
+// series holds the values of a resource of a person, aggregated by steps of time.
 type series struct {
 	lines   []line // one for each source and field
-	winners []span // intervals with the source whose values the merge used
+	winners []span // intervals with the source that the merge of sources used in them
 	sources []string
 }
 
@@ -135,8 +135,8 @@ type rangeOf struct{ from, to time.Time }
 
 func (d rangeOf) days() int { return int(d.to.Sub(d.from)/day) + 1 }
 
-// parseRange reads the first and last day in a form. The default last day is the day of the newest data, or today
-// without data. The default first day is days before the last one.
+// parseRange reads the range of days that the form fields from and to select. Without to, the range ends on the day of
+// the newest data, or today if newest is zero. Without from, it has the given number of days.
 func (s *Console) parseRange(r *http.Request, newest time.Time, days int) (out rangeOf, err error) {
 	if out.to = newest.UTC().Truncate(day); newest.IsZero() {
 		out.to = s.Now().UTC().Truncate(day)
@@ -158,7 +158,8 @@ func (s *Console) parseRange(r *http.Request, newest time.Time, days int) (out r
 	return out, nil
 }
 
-// series reads a resource by steps of time: the values of each source, and of the merged sources.
+// series reads the values of each source of a resource, aggregated by step. With several sources, it also reads which
+// of them the merge used.
 func (s *Console) series(r *http.Request, id string, res resource, days rangeOf, step bucket) (*series, error) {
 	all, err := s.steps(r, id, res, days, step, "all")
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *Console) series(r *http.Request, id string, res resource, days rangeOf,
 	return out, nil
 }
 
-// steps queries a resource by step and source.
+// steps queries a resource, aggregated by step and source. policy is the overlap_policy of the query: all or merge.
 func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, step bucket, policy string) (table, error) {
 	selected := []any{map[string]any{"group_key": "*"}}
 	for _, f := range res.fields {
@@ -235,7 +236,8 @@ func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, 
 	}})
 }
 
-// ask runs one query on a range of days of a person. Its column names are qualified.
+// ask runs one query on a range of days of the user id. policy is its overlap_policy. The column names of the table
+// have the form function.timeseries.field.
 func (s *Console) ask(r *http.Request, id string, days rangeOf, policy string, question map[string]any) (table, error) {
 	in := map[string]any{
 		"timeframe": map[string]any{"type": "relative", "anchor": days.to.Format(time.DateOnly), "past": map[string]any{"unit": "day", "value": days.days()}},
@@ -256,7 +258,8 @@ func (s *Console) ask(r *http.Request, id string, days rangeOf, policy string, q
 	return out.Results[0].Table, nil
 }
 
-// add appends the value of a step, with the lowest and highest value if s has a spread.
+// add appends the value of a step, and its lowest and highest value if spread is true. If low or high is NaN, value
+// replaces both.
 func (l *line) add(at time.Time, value, low, high float64, spread bool) {
 	l.points = append(l.points, point{at, value})
 	if math.IsNaN(low) || math.IsNaN(high) {
@@ -292,7 +295,8 @@ func sourceName(t table, row int) string {
 	return t.text("group_key.1", row) + " · " + cmp.Or(t.text("group_key.2", row), "unknown")
 }
 
-// winners returns the intervals in which the merge used one source. If it used several in a step, the first counts.
+// winners returns the intervals in which the merge used one source. If it used several sources in a step, the first one
+// in t counts. colour returns the index of the line of a source, which selects its colour.
 func winners(t table, res resource, step bucket, colour func(string) int) (list []span) {
 	for i := range t["index"] {
 		at, err := time.Parse(floating, t.text("index", i))

@@ -30,7 +30,8 @@ type holder struct {
 	Role string `json:"role"`
 }
 
-// May reports whether the role includes another one, according to the contract.
+// May reports whether the holder's role includes role. The role admin includes all others, and developer includes
+// viewer.
 func (h *holder) May(role string) bool {
 	return h.Role == role || h.Role == "admin" || h.Role == "developer" && role == "viewer"
 }
@@ -50,8 +51,8 @@ const (
 	maxLinks = 100
 )
 
-// sessions holds the sessions by the value of their cookie, and the links by the last part of their address, in
-// memory.
+// sessions holds, in memory, the sessions by the value of their cookie, and the single-use links by the last part of
+// their path.
 type sessions struct {
 	now   func() time.Time
 	mu    *sync.Mutex
@@ -133,8 +134,8 @@ func (s *Console) enter(w http.ResponseWriter, r *http.Request, key, page string
 	http.Redirect(w, r, s.Path+page, http.StatusSeeOther)
 }
 
-// Link returns the path of a page with a button. The button signs in the visitor with a management key, and opens the
-// page at a path below Config.Path, such as "/users". The path works once, within an hour, in this process. Link
+// Link returns the path of a page with a button. The button signs in the visitor with the management key, and opens
+// page, a path below Config.Path, such as "/users". The returned path works once, within an hour, in this process. Link
 // returns "" if 100 links are still unused.
 func (s *Console) Link(key, page string) string {
 	s.sessions.mu.Lock()
@@ -153,7 +154,7 @@ func (s *Console) Link(key, page string) string {
 	return s.Path + "/links/" + id
 }
 
-// findLink returns an unused link. If use is true, the link is marked as used.
+// findLink returns an unused link that has not expired. If use is true, the link cannot be used again.
 func (s sessions) findLink(id string, use bool) (link, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

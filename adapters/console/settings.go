@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// setting is a setting of the team with the controls of its form.
+// setting is a setting of the team with the inputs of its form.
 type setting struct {
 	Name, Description string
 	Kind              string // switch, select, number, text, lines, object, rows or history
@@ -51,7 +51,7 @@ func (s *Console) settings(r *http.Request, on *session, c *contract) (list []se
 	return list, nil
 }
 
-// setting returns the form field of a team setting, with kind, choices and description of the contract.
+// setting returns a team setting without its value. Kind, choices and description come from the contract.
 func (c *contract) setting(name string) setting {
 	schema := c.Components.Schemas["TeamSettingsChange"].Properties[name]
 	one := setting{Name: name, Description: schema.Description, Kind: "history"}
@@ -75,7 +75,7 @@ func (c *contract) setting(name string) setting {
 	return one
 }
 
-// fill sets the controls to a value.
+// fill sets the inputs of a setting to value, which is the JSON that the API returned.
 func (o *setting) fill(value json.RawMessage) error {
 	empty := string(value) == "null"
 	switch o.Kind {
@@ -120,7 +120,7 @@ func (o *setting) fill(value json.RawMessage) error {
 	return nil
 }
 
-// fields returns the inputs of an object, required ones first, then by name.
+// fields returns the inputs of an object, required ones first, then by name. key is the prefix of their names.
 func (o *setting) fields(key string, values map[string]json.RawMessage) (list []settingField) {
 	names := slices.Clone(o.schema.Required)
 	for _, name := range slices.Sorted(maps.Keys(o.schema.Properties)) {
@@ -160,7 +160,7 @@ type historyDays struct {
 	Days int `json:"historical_days_to_pull"`
 }
 
-// fillHistory adds a row for each provider, and an empty one.
+// fillHistory adds a row of inputs for each provider with its own history, and an empty row for a new one.
 func (o *setting) fillHistory(value json.RawMessage) error {
 	var by map[string]history
 	if err := json.Unmarshal(value, &by); err != nil {
@@ -184,7 +184,7 @@ func (o *setting) fillHistory(value json.RawMessage) error {
 	return nil
 }
 
-// value returns the value of the setting in a form, as the API expects it; nil to reset it to the default.
+// value returns the value that the form has for the setting, as the API expects it; nil to reset it to the default.
 func (o *setting) value(r *http.Request) (any, error) {
 	text := unixLines(r.PostFormValue("set." + o.Name))
 	switch {
@@ -228,7 +228,7 @@ func wholeNumber(name, text string) (int, error) {
 	return n, nil
 }
 
-// rows returns the keys of the rows of a form, in their order.
+// rows returns the prefixes of the input names of each row of a sent form, in the order of the rows.
 func (o *setting) rows(r *http.Request) (keys []string) {
 	head := "set." + o.Name + "."
 	var numbers []int
@@ -246,7 +246,7 @@ func (o *setting) rows(r *http.Request) (keys []string) {
 	return keys
 }
 
-// object returns the fields below a key; nil if all are empty.
+// object returns the object that the inputs with the prefix key describe; nil if all are empty.
 func (o *setting) object(r *http.Request, key string) (any, error) {
 	out := map[string]any{}
 	filled := false
@@ -283,7 +283,8 @@ func (o *setting) object(r *http.Request, key string) (any, error) {
 	return out, nil
 }
 
-// histories returns the settings in the rows of providers. A removed provider has the value nil.
+// histories returns, by provider, how far back its data is fetched, as the rows of the form say. A provider that the
+// form no longer lists has the value nil.
 func (o *setting) histories(r *http.Request) (any, error) {
 	out := map[string]any{}
 	var was map[string]history
@@ -319,8 +320,8 @@ func (o *setting) histories(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// changeSettings sends the settings that were changed in the form. The form fields "was." and "set." with the name of a
-// setting hold its value before and after.
+// changeSettings sends the settings that were changed in the form. The form field "was.NAME" holds the value of the
+// setting NAME when the page was shown, and "set.NAME" the new one.
 func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *session) error {
 	c, err := s.contract(r)
 	if err != nil {
@@ -366,7 +367,7 @@ func (s *Console) changeSettings(w http.ResponseWriter, r *http.Request, on *ses
 	return nil
 }
 
-// plain returns a value as JSON without null and empty members, for comparison.
+// plain returns a value as JSON without null and empty members, to compare two values of a setting.
 func plain(v any) string {
 	b, _ := json.Marshal(v) // values that always encode
 	var read any

@@ -103,7 +103,7 @@ func (s *Console) heartRate(r *http.Request, from, to time.Time) ([]line, error)
 // stageNames are the levels of a hypnogram.
 var stageNames = []string{"deep", "light", "REM", "awake"}
 
-// stageLevels maps stage codes of the API to chart levels. Manually entered stages have none.
+// stageLevels maps the stage codes of the API to indexes of stageNames. Manually entered stages have none.
 var stageLevels = map[int]float64{1: 0, 2: 1, 3: 2, 4: 3}
 
 // hypnogram returns the stages of a night; nil if the source sends none.

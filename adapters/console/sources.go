@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// historyPage is a page of users with the histories of their sources.
+// historyPage is a page of users with the historical pulls of their sources.
 type historyPage struct {
 	Data []struct {
 		UserID   string `json:"user_id"`
@@ -28,7 +28,7 @@ type historyPage struct {
 	Next string `json:"next_cursor"`
 }
 
-// behindPull is a resource of a source whose pull is late or failed.
+// behindPull is a pull of one resource of a source that failed or is retried.
 type behindPull struct {
 	User, Provider, Resource, Status, Error string
 	Since                                   time.Time
@@ -52,7 +52,7 @@ func (p *historyPage) behind() (list []behindPull) {
 	return list
 }
 
-// failing returns the resources of a page of users whose last read failed.
+// failing returns the resources, on a page of users, whose last pull failed, and the cursor of the next page.
 func (s *Console) failing(r *http.Request, q url.Values) (list []behindPull, next string, err error) {
 	var page resourcePage
 	err = s.optional(s.get(r, "/v2/introspect/resources", q, &page))
@@ -109,7 +109,7 @@ func (s *Console) sourcesBehind(w http.ResponseWriter, r *http.Request, on *sess
 	return s.show(w, r, on, "sources", "Sources", data)
 }
 
-// provider is a connectable source.
+// provider is a source that users can connect, as the API publishes it.
 type provider struct {
 	Name        string   `json:"name"`
 	Slug        string   `json:"slug"`

@@ -30,10 +30,10 @@ type workout struct {
 	} `json:"source"`
 }
 
-// Minutes is the length of a workout.
+// Minutes returns the length of a workout in whole minutes.
 func (w *workout) Minutes() int { return int(w.End.Sub(w.Start).Minutes()) }
 
-// recording is the recording of a workout.
+// recording holds the recorded values of a workout: for each instant in Time, one value of each column or null.
 type recording struct {
 	Time     []int64    `json:"time"`
 	Rate     []*float64 `json:"heartrate"`

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// record is a line of a file of summaries, streams or devices.
+// record is a line of an NDJSON file: a summary, the stream of a workout, or a device of the user.
 type record struct {
 	ID         uuid.UUID             `json:"id"`
 	Provider   string                `json:"provider"`
@@ -30,7 +30,7 @@ type record struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// summaries returns a file for each summary resource.
+// summaries returns one file for each resource that is not a timeseries.
 func (s Services) summaries() (list []file) {
 	for _, r := range healthdata.Resources() {
 		if r.Class == healthdata.ClassTimeseries {
@@ -55,8 +55,8 @@ func (s Services) summaries() (list []file) {
 	return list
 }
 
-// windows calls yield with queries that together return all records of a resource: one per month from 2000 to 2099,
-// and one each for data before and after. They are small, because a recording may have a megabyte.
+// windows returns queries for all records of a resource: one for each month from 2000 to 2099, and one each for the
+// time before and after. The answer to a query is held in memory, and one record may have a megabyte.
 func windows(r *healthdata.Resource) func(yield func(healthdata.RecordQuery) bool) {
 	return func(yield func(healthdata.RecordQuery) bool) {
 		const most = time.Microsecond
@@ -102,18 +102,18 @@ func writeRecords(ctx context.Context, v healthdata.View, q healthdata.RecordQue
 	return nil
 }
 
-// Sample is a line of a file of samples, and a row of the Parquet file of the same name.
+// Sample is one sample: a line of an NDJSON file, and a row of the Parquet file of the same name.
 type Sample struct {
 	Provider   string `json:"provider" parquet:"provider,dict"`
 	SourceType string `json:"source_type" parquet:"source_type,dict"`
-	// Part is the type or the workout of the sample, if these belong to its identity.
+	// Part is the Type or the Workout, for resources whose samples it distinguishes at one time; otherwise empty.
 	Part string    `json:"part,omitempty" parquet:"part,dict,optional"`
 	At   time.Time `json:"at" parquet:"at,timestamp(microsecond)"`
-	// End is the end of an interval.
+	// End is the end of an interval; nil for a sample at an instant.
 	End *time.Time `json:"end,omitempty" parquet:"end,optional,timestamp(microsecond)"`
-	// Value is the number; the systolic value of a blood pressure; zero for a text.
+	// Value is the number, or the systolic value of a blood pressure. It is 0 if the sample has a Text.
 	Value float64 `json:"value" parquet:"value"`
-	// Diastolic is the diastolic value of a blood pressure.
+	// Diastolic is the diastolic value of a blood pressure; 0 for other samples.
 	Diastolic    float64 `json:"diastolic,omitempty" parquet:"diastolic,optional"`
 	Unit         string  `json:"unit" parquet:"unit,dict"`
 	Offset       int32   `json:"utc_offset" parquet:"utc_offset"`
@@ -131,7 +131,8 @@ type Sample struct {
 	Tags         string  `json:"tags,omitempty" parquet:"tags,optional"`
 }
 
-// sampleFiles is the folder of samples, with an NDJSON file and a Parquet file for each resource with samples.
+// sampleFiles is the folder "samples" of an export. It has an NDJSON file and a Parquet file for each resource with
+// samples.
 type sampleFiles struct{ health *healthdata.Service }
 
 // Files implements [personexport.Source].
@@ -201,7 +202,7 @@ func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 // loadChunks is how many chunks of a series are loaded at a time.
 const loadChunks = 64
 
-// writeSeries calls add with the samples of a series, in parts.
+// writeSeries calls add one or more times, with all samples of the series s in time order.
 func writeSeries(ctx context.Context, v healthdata.View, r *healthdata.Resource, s *healthdata.Series, add func([]Sample) error) error {
 	var scan series.Scanner
 	var rows []Sample

@@ -32,7 +32,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personexport"
 )
 
-// Services holds the services from which data is read. Health is required; the folders of nil services are omitted.
+// Services holds the services whose data is exported. Health is required; the export has no folders for nil services.
 // Documents requires Orders.
 type Services struct {
 	Health     *healthdata.Service
@@ -43,7 +43,7 @@ type Services struct {
 	Access     *accesslog.Service
 }
 
-// Sources returns the folders of an export.
+// Sources returns the contents of an export's folders, by the name of the folder.
 func Sources(s Services) map[string]personexport.Source {
 	out := map[string]personexport.Source{
 		"person":    files{s.person()},
@@ -68,7 +68,7 @@ func Sources(s Services) map[string]personexport.Source {
 	return out
 }
 
-// write writes a file about a person.
+// write writes the content of one file of a user's export.
 type write func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error
 
 // file is one file of an export.
@@ -77,7 +77,7 @@ type file struct {
 	write write
 }
 
-// files is a folder whose files do not depend on the person.
+// files is a folder that has the same files for every user.
 type files struct{ list []file }
 
 // Files implements [personexport.Source].
@@ -100,7 +100,7 @@ func (f files) Write(ctx context.Context, team healthlab.TeamID, user healthlab.
 
 func noFile() error { return fmt.Errorf("%w: file", healthlab.NotFound) }
 
-// object returns a file with one JSON value.
+// object returns the writer of a file with one JSON value, which read returns.
 func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID) (T, error)) write {
 	return func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 		v, err := read(ctx, team, user)
@@ -113,7 +113,7 @@ func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID
 	}
 }
 
-// person returns the files about the user.
+// person returns the files with the account, connections, consents, devices and demographics of the user.
 func (s Services) person() []file {
 	list := []file{
 		{"user.json", object(s.Health.User)},
@@ -127,14 +127,14 @@ func (s Services) person() []file {
 	return list
 }
 
-// insuranceLine is an insurance record with its time.
+// insuranceLine is an insurance record with the time for which it was valid; ValidUntil is nil if it still is.
 type insuranceLine struct {
 	Record     any        `json:"record"`
 	ValidFrom  time.Time  `json:"valid_from"`
 	ValidUntil *time.Time `json:"valid_until"`
 }
 
-// insurance writes all insurance records, primary insurances first, newest first.
+// insurance writes all insurance records: the primary ones, then the others, each newest first.
 func (s Services) insurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 	out := lines{w: json.NewEncoder(w)}
 	for _, primary := range []bool{true, false} {
@@ -160,7 +160,7 @@ func (s Services) insurance(ctx context.Context, team healthlab.TeamID, user hea
 	return out.end()
 }
 
-// lines writes values as NDJSON.
+// lines writes values as NDJSON, and counts them.
 type lines struct {
 	w *json.Encoder
 	n int
@@ -198,7 +198,7 @@ func (s Services) accessLog(ctx context.Context, team healthlab.TeamID, user hea
 	}
 }
 
-// queryFiles is the folder of the results of continuous queries. Files are named after the slug of the query.
+// queryFiles is the folder of the results of continuous queries. Files are named after the id of the query.
 type queryFiles struct{ queries *continuous.Service }
 
 // Files implements [personexport.Source].

@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// orderLine is an order with its results, events and appointments.
+// orderLine is an order with all that is stored for it: results, appointments, consents, answers, insurance, physician.
 type orderLine struct {
 	Order           orders.Order                 `json:"order"`
 	Results         *orders.OrderResults         `json:"results"`
@@ -88,16 +88,17 @@ func (s Services) orders(ctx context.Context, team healthlab.TeamID, user health
 	return out.end()
 }
 
-// documentFiles is the folder of order documents: those that the service prints, and every report of the laboratory.
+// documentFiles is the folder of order documents: requisitions, result reports and notices that the service generates,
+// and every report that a laboratory sent.
 type documentFiles Services
 
-// documentEnds maps a kind of document to the suffix of its file name, after the order id. Labels and instructions
-// contain nothing that is not on the requisition, and are omitted.
+// documentEnds maps a kind of document to the end of its file name, which begins with the order id. Labels and
+// instructions are omitted, because they contain only what the requisition contains too.
 var documentEnds = map[documents.DocumentKind]string{
 	documents.RequisitionForm: "_requisition.pdf", documents.ResultsReport: "_result.pdf", documents.BeneficiaryNotice: "_abn.pdf",
 }
 
-// labFile separates the order id and the number of a laboratory report in a file name.
+// labFile is the part of a file name between the order id and the number of the laboratory's report.
 const labFile = "_laboratory_"
 
 // Files implements [personexport.Source].
@@ -163,7 +164,7 @@ func (f documentFiles) Write(ctx context.Context, team healthlab.TeamID, user he
 	return err
 }
 
-// reportFiles is the folder of parsing jobs and their uploaded files.
+// reportFiles is the folder of lab report parsing jobs, with the files that were uploaded for them.
 type reportFiles struct{ reports *labreport.Service }
 
 const jobsFile = "jobs.ndjson"

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/personkey"
 )
 
-// blobs is a labreport.BlobStore.
+// blobs is a labreport.BlobStore in memory.
 type blobs struct {
 	keys *personkey.Keys
 

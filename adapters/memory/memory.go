@@ -32,7 +32,7 @@ type Options struct {
 	// Envelope builds the bodies of webhook messages.
 	Envelope webhook.Envelope
 	// Retention is how long webhook messages and attempts are kept, delivered or not. It should be longer than the
-	// longest downtime of a receiver plus the error of the clock. Default 30 days.
+	// longest downtime of a receiver plus the largest error of the clock Now. Default 30 days.
 	Retention time.Duration
 	// Keys encrypts data about persons, except samples. Nil: nothing is encrypted.
 	Keys *personkey.Keys
@@ -45,8 +45,8 @@ type Options struct {
 }
 
 // Store provides the stores of all domain packages as methods, over one engine. Safe for concurrent use. A function
-// that runs inside an Update must pass on the context that it receives: a write with another context waits forever
-// for the lock that the Update holds.
+// that runs inside an Update must pass the context that it receives to all writes: a write with another context waits
+// forever for the lock that the Update holds.
 type Store struct {
 	*stores.Stores
 	engine *memstore.Engine
@@ -71,13 +71,13 @@ func New(opts *Options) *Store {
 	}
 }
 
-// Kept returns all rows as they are stored, encrypted with [Options].Keys; see memstore.Engine.
+// Kept returns all rows as they are stored: encrypted, if [Options].Keys is set. See memstore.Engine.
 func (s *Store) Kept() []store.Row { return s.engine.Kept() }
 
 // Blobs returns the store of files. Each file is encrypted with the key of its user if [Options].Keys is set.
 func (s *Store) Blobs() labreport.BlobStore { return s.blobs }
 
-// NewPersonKeys returns an empty store of the keys of persons, apart from any [Store].
+// NewPersonKeys returns an empty store of the encryption keys of persons. It shares no rows with any [Store].
 func NewPersonKeys() personkey.Store {
 	return personkey.NewStore(engineOf(personkey.Tables(), &Options{}))
 }

@@ -88,7 +88,8 @@ func distribute(ctx context.Context, tx pgx.Tx, schema string, tables map[string
 	return nil
 }
 
-// clusterTables returns the tables of a schema that Citus distributes, and whether the extension is installed.
+// clusterTables returns the tables of a schema that Citus distributes. citus reports whether the extension is
+// installed.
 func clusterTables(ctx context.Context, tx pgx.Tx, schema string) (known map[string]bool, citus bool, err error) {
 	if err := tx.QueryRow(ctx, "select to_regclass('pg_catalog.pg_dist_partition') is not null").Scan(&citus); err != nil || !citus {
 		return nil, false, err
@@ -106,7 +107,7 @@ func clusterTables(ctx context.Context, tx pgx.Tx, schema string) (known map[str
 	return known, true, err
 }
 
-// findSpread determines which tables Citus distributes, and sets the statements for them.
+// findSpread marks the tables that Citus distributes, and sets the statements that distributed tables require.
 func (e *Store) findSpread(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		known, _, err := clusterTables(ctx, tx, e.opts.Schema)

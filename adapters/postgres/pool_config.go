@@ -16,7 +16,7 @@ const (
 	// dialTime is the longest time to open a TCP connection.
 	dialTime = 2 * time.Second
 	// startupTime is the longest time for the server to begin a session. It is long, because a suspended server answers
-	// waiting clients when it resumes, and each new try would cost it a process.
+	// all waiting clients when it resumes, and would start a process for each try that a client gave up before.
 	startupTime = 2 * time.Minute
 	// aliveAfter is the silence after which TCP keepalives are sent every aliveEvery. The connection is closed after
 	// aliveTries of them, or if sent data is not acknowledged for lostTime.

@@ -15,7 +15,7 @@ const (
 	sendSignal = `select pg_notify('healthlab_routed', $1)`
 	hearSignal = `listen healthlab_routed`
 
-	// listenQuiet is the silence after which a connection is pinged.
+	// listenQuiet is how long a listening connection may receive nothing before it is pinged.
 	listenQuiet = 30 * time.Second
 	// listenPing is the longest time for the answer to a ping.
 	listenPing = 30 * time.Second
@@ -23,11 +23,10 @@ const (
 	closeTime = 2 * time.Second
 )
 
-// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening uses a connection besides
-// those of the pool. The dispatcher does not receive its own signals.
+// Signal returns a [webhook.Signal] for one dispatcher, by LISTEN and NOTIFY. Listening uses one connection in addition
+// to those of the pool. The dispatcher does not receive its own signals.
 //
-// Signals do not pass a connection pooler in transaction mode. Dispatchers then find new messages at their next
-// poll.
+// Signals do not pass a connection pooler in transaction mode. Dispatchers then find new messages at their next poll.
 func (e *Store) Signal() webhook.Signal {
 	return &signal{pool: e.pool, name: rand.Text(), quiet: listenQuiet}
 }
@@ -35,7 +34,7 @@ func (e *Store) Signal() webhook.Signal {
 // signal is the [webhook.Signal] of one dispatcher.
 type signal struct {
 	pool  *pgxpool.Pool
-	name  string // name of the sender
+	name  string // random name by which a dispatcher recognizes its own signals
 	quiet time.Duration
 }
 

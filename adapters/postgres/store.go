@@ -20,9 +20,9 @@ import (
 const (
 	// maxTries is the highest number of runs of a transaction.
 	maxTries = 4
-	// maxTaken is the number of tries if a key or unique value is taken.
+	// maxTaken is the highest number of runs of an Update that writes a key or unique value that another row has.
 	maxTaken = 3
-	// firstPause is the approximate wait before the second try; later waits double.
+	// firstPause is the approximate wait before the second run of a transaction. Each later wait is twice as long.
 	firstPause = 10 * time.Millisecond
 	// clockAge is how long the difference between the database's clock and the process's is used
 	// before it is measured again.
@@ -50,7 +50,7 @@ type Store struct {
 	// commitBoth is a statement that makes a transaction commit on all machines of a cluster or on none.
 	commitBoth string
 
-	absent atomic.Bool // the last Update locked a user without a row, and the next one probably does too
+	absent atomic.Bool // the last lock of a user found no row, and the next one probably will not either
 }
 
 // New returns the store of tables in a database that [Migrate] has prepared. It returns healthlab.Precondition if a
@@ -84,7 +84,7 @@ func (e *Store) Ping(ctx context.Context) error {
 	}))
 }
 
-// hostTx is the context key of a host's transaction.
+// hostTx is the context key of the host's transaction for one Store.
 type hostTx struct{ engine *Store }
 
 // WithTx returns a context with which calls of this Store are part of tx, a transaction of the host: an Update is a
@@ -96,7 +96,8 @@ func (e *Store) WithTx(ctx context.Context, tx pgx.Tx) context.Context {
 	return context.WithValue(ctx, hostTx{e}, tx)
 }
 
-// connect returns the host's transaction that ctx carries (see WithTx), or else a connection of the pool.
+// connect returns the host's transaction that ctx carries (see WithTx), or else a connection of the pool. host reports
+// which; the caller must call release.
 func (e *Store) connect(ctx context.Context) (conn connection, host bool, release func(), err error) {
 	if tx, ok := ctx.Value(hostTx{e}).(pgx.Tx); ok {
 		return tx, true, func() {}, nil
@@ -111,8 +112,8 @@ func (e *Store) connect(ctx context.Context) (conn connection, host bool, releas
 // clockReading holds what the clocks of this process and of the database showed at the same instant.
 type clockReading struct{ local, server time.Time }
 
-// now returns the time of the database. It asks the database at most once in clockAge, and after the local clock was
-// set back, and otherwise adds the time passed since to the last answer.
+// now returns the time of the database's clock. It reads that clock at most once in clockAge, or after the local clock
+// was set back. Otherwise it adds the local time that has passed since.
 func (e *Store) now(ctx context.Context) (time.Time, error) {
 	if e.opts.Now != nil {
 		return e.opts.Now(), nil
@@ -200,8 +201,8 @@ func (e *Store) readOnce(ctx context.Context, q []store.Query) ([][]store.Row, e
 	return rows, err
 }
 
-// repeat calls once until it succeeds or returns again = false, at most [maxTries] times. It waits before the next
-// call, except after a conflict with a transaction that has already ended.
+// repeat calls once until it succeeds or returns again = false, at most [maxTries] times. It waits between two calls,
+// unless the error means that the conflicting transaction has already ended.
 func repeat(ctx context.Context, once func() (again bool, err error)) error {
 	for try := 1; ; try++ {
 		again, err := once()

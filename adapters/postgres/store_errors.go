@@ -83,7 +83,7 @@ func stateKind(err error) healthlab.ErrorKind {
 	return healthlab.Unknown
 }
 
-// lost reports whether an error is about the connection and not about a statement.
+// lost reports whether an error means that the connection is broken.
 func lost(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

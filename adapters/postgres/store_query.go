@@ -16,18 +16,18 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keepPlans makes the server plan each statement once per session, with an index. Otherwise it would keep sequential
-// scans that it planned while a table was small.
+// keepPlans makes the server plan each statement once per session, and use an index. Otherwise the server would go on
+// to use sequential scans that it planned while a table was small.
 const keepPlans = `select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// planEach makes the server plan each statement anew, for its argument values.
+// planEach lets the server plan a statement for its argument values. It reverses the first setting of keepPlans.
 const planEach = `select set_config('plan_cache_mode', 'auto', true)`
 
 // reading says how a batch of queries is executed.
 type reading struct {
 	locked bool // take the locks that the queries name
 	absent bool // also lock users who have no row
-	host   bool // the batch runs in a host's transaction, whose settings must not change
+	host   bool // the batch runs in the host's transaction, whose settings must not change
 }
 
 // queueQueries adds queries to a batch. The returned rows are filled when the batch is sent.
@@ -76,7 +76,8 @@ func (e *Store) queueQueries(b *pgx.Batch, q []store.Query, how reading) [][]sto
 	return out
 }
 
-// rank returns the position of a query in the order of locks: user rows, other single rows, ranges, no lock.
+// rank returns the position of a query in the order in which a batch takes locks: 0 for the row of a user, 1 for
+// another single row, 2 for a range, 3 for a query without a lock.
 func rank(q *store.Query, how reading) int {
 	switch {
 	case q.Lock == store.Plain || !how.locked:
@@ -89,8 +90,9 @@ func rank(q *store.Query, how reading) int {
 	return 0
 }
 
-// answersBoth reports whether one statement can answer two queries: they are for single values of the same column of a
-// table, and lock their rows in the same way. A machine of a cluster is asked for rows of one user, without locks.
+// answersBoth reports whether one statement can answer two queries: both are for single values of the same column of a
+// table, and lock rows in the same way. For a table per user, both must name the same user; if Citus distributes it,
+// neither may lock.
 func (e *Store) answersBoth(x, y *store.Query, how reading) bool {
 	t := e.tables[x.Table]
 	switch {
@@ -116,7 +118,8 @@ func ofOneValue(q *store.Query) bool {
 	}
 }
 
-// queueValues adds a statement that answers queries for single values of one column.
+// queueValues adds one statement that answers the queries q[i] for all i in these. They are for single values of one
+// column. It appends the rows of q[i] to out[i].
 func (t *table) queueValues(b *pgx.Batch, q []store.Query, these []int, how reading, out [][]store.Row) {
 	first := &q[these[0]]
 	column, order, valueIn := "id", "id", func(r *store.Row) string { return r.ID }
@@ -158,8 +161,8 @@ func (t *table) queueValues(b *pgx.Batch, q []store.Query, these []int, how read
 	})
 }
 
-// lockUser maps a lock to the statement that takes an advisory lock for a user, who may have no row. A transaction
-// that inserts the user's row takes the lock of Held first.
+// lockUser maps a lock to the statement that takes an advisory lock for a user, who may have no row. A transaction that
+// inserts the user's row takes the advisory lock of store.Held first.
 var lockUser = map[store.Lock]string{
 	store.Shared: "select pg_advisory_xact_lock_shared($1)",
 	store.Held:   "select pg_advisory_xact_lock($1)",
@@ -186,7 +189,7 @@ func (e *Store) check(q []store.Query) error {
 	return nil
 }
 
-// queueAllTables adds a query for the rows of a user in all tables.
+// queueAllTables adds queries for the rows of a user in all tables. The rows are appended to out.
 func (e *Store) queueAllTables(b *pgx.Batch, q store.Query, how reading, out *[]store.Row) {
 	names := slices.Clone(e.names)
 	if q.Desc {
@@ -199,7 +202,8 @@ func (e *Store) queueAllTables(b *pgx.Batch, q store.Query, how reading, out *[]
 	}
 }
 
-// queue adds a query for rows of the table, which are appended to out, up to the limit.
+// queue adds a query for rows of the table. The rows are appended to out until out has q.Limit rows, if there is a
+// limit.
 func (t *table) queue(b *pgx.Batch, q *store.Query, how reading, out *[]store.Row) {
 	sql, args := t.selectRows(q, how.locked)
 	limit, everywhere := q.Limit, t.spread && q.User.IsZero() && !how.host
@@ -284,7 +288,8 @@ func (t *table) selectRows(q *store.Query, locked bool) (sql string, args []any)
 	return b.String(), args
 }
 
-// columns returns the part "select … from …" of a statement that reads rows.
+// columns returns the start of a statement that reads rows: "select columns from table where". If bare is true, the
+// statement does not read documents.
 func (t *table) columns(bare bool) string {
 	doc := "doc"
 	if bare {
@@ -306,7 +311,7 @@ func lockClause(l store.Lock) string {
 	}
 }
 
-// scan returns the current row of a result.
+// scan returns the current row of rows.
 func (t *table) scan(rows pgx.Rows) (store.Row, error) {
 	r := store.Row{Key: store.Key{Table: t.def.Name}}
 	var user *[16]byte
@@ -336,7 +341,8 @@ func teamOfQuery(q *store.Query) string {
 	return bothTeams("", q.Team)
 }
 
-// teamOfWrites returns the id of the team whose rows are written; "" if only rows without a team are.
+// teamOfWrites returns the id of the team whose rows are written. It is allTeams if several teams have such rows, and
+// "" if only rows without a team are written.
 func teamOfWrites(writes []store.Write) string {
 	of := ""
 	for i := range writes {

@@ -18,7 +18,7 @@ const (
 	schemaVersion = 1
 	// versionTable is the table with the schema version.
 	versionTable = "schema_version"
-	// engineLock is the key of the advisory lock that lets one migration run at a time.
+	// engineLock is the key of the advisory lock that a migration holds, so that only one runs at a time.
 	engineLock = 0x686c6162726f7773
 	// teamSetting is the database setting with the team of a transaction, which row-level security policies
 	// read.
@@ -30,7 +30,7 @@ const (
 	commitTable = "commit_both"
 )
 
-// table is a declared table with its SQL statements.
+// table is a declared table with the SQL statements that write and create it.
 type table struct {
 	def       store.Definition
 	sql       string // quoted name of the table
@@ -204,11 +204,11 @@ func createVersion(ctx context.Context, tx pgx.Tx, schema string) error {
 	return err
 }
 
-// errNoVersion is the error of a schema without a version.
+// errNoVersion is the error of a database in which Migrate has not run.
 var errNoVersion = fmt.Errorf("%w: the database has no tables of the store; call Migrate", healthlab.Precondition)
 
-// missingRelations returns the missing relations, tables before their indexes; with errNoVersion all of them. It
-// returns Precondition if a newer program has made the tables.
+// missingRelations returns the tables and indexes that do not exist, each table before its indexes. With errNoVersion
+// it returns all of them. It returns Precondition if a newer program has made the tables.
 func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[string]*table) ([]relation, error) {
 	rows, err := tx.Query(ctx, `
 		select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relkind in ('r', 'i', 'p', 'I')`, schema)

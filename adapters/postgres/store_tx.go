@@ -24,7 +24,7 @@ type connection interface {
 type transaction struct {
 	engine *Store
 	ctx    context.Context //nolint:containedctx // the context of the Update; methods of store.Tx take none
-	taken  bool            // the previous run failed because a key or a value existed
+	taken  bool            // the previous run failed because another row had a written key or unique value
 	absent bool            // also lock users who have no row
 
 	conn    connection // nil until the first round trip
@@ -32,9 +32,9 @@ type transaction struct {
 	frame   *frame
 	release func()
 
-	done   bool  // committed
+	done   bool  // the transaction was committed
 	failed error // error of the first round trip that failed
-	again  bool  // a further run may succeed, after failed is set
+	again  bool  // set with failed: another run of the Update may succeed
 }
 
 // frame holds the statements that start, configure, end and undo a transaction.
@@ -116,7 +116,7 @@ func (t *transaction) start(b *pgx.Batch) error {
 	return nil
 }
 
-// fetch answers queries in one round trip.
+// fetch runs the queries in one round trip, and takes their locks.
 func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	if t.failed != nil {
 		return nil, t.failed
@@ -149,7 +149,7 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 // user first.
 var errAbsent = fmt.Errorf("%w: a user that the transaction locks must exist", store.ErrStale)
 
-// commit writes the rows and commits in one round trip.
+// commit writes the rows and commits, in one round trip unless rows of distributed tables are updated.
 func (t *transaction) commit(writes []store.Write) error {
 	if len(writes) == 0 && t.conn == nil {
 		return nil
@@ -185,7 +185,7 @@ func (t *transaction) commit(writes []store.Write) error {
 	return nil
 }
 
-// send sends the batch of a commit.
+// send sends a batch of writes, and converts its error.
 func (t *transaction) send(b *pgx.Batch) error {
 	err := t.conn.SendBatch(t.ctx, b).Close()
 	if err == nil {
@@ -212,7 +212,8 @@ func (t *transaction) end() {
 	t.release()
 }
 
-// guardFailed is the SQLSTATE of a division by zero, which the statement update causes for a changed row.
+// guardFailed is the SQLSTATE of a division by zero: the statement update divides by zero if the revision of a row has
+// changed since the transaction read it.
 const guardFailed = "22012"
 
 // uniqueViolation is the SQLSTATE of an existing key or unique value.

@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// togetherBytes is the length of the documents of one statement after which another begins. PostgreSQL limits an
-// array to 1 GB.
+// togetherBytes is the total length of documents from which a further row goes into another statement. PostgreSQL
+// limits an array to 1 GB.
 const togetherBytes = 16 << 20
 
 // statements are the SQL statements that write rows of a table: one row with its columns as arguments, or any number
@@ -77,8 +77,8 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool)
 	})
 }
 
-// queueEach calls queue for each statement that writes rows: consecutive rows of one table share one. A table that is
-// distributed over machines has a statement for each row.
+// queueEach calls queue for each statement that writes rows. Consecutive rows of one table share a statement, unless
+// Citus distributes the table.
 func (e *Store) queueEach(rows []*store.Write, queue func(t *table, s *statements, args []any)) {
 	for len(rows) > 0 {
 		t, n, size := e.tables[rows[0].Table], 1, len(rows[0].Doc)
@@ -102,7 +102,8 @@ func wasChanged(tag pgconn.CommandTag) error {
 	return nil
 }
 
-// wasInserted names the table in the error of a row that exists. The error of a machine of a cluster does not.
+// wasInserted reads the result of an insert into a table that Citus distributes. If the key exists, it returns a
+// store.TakenError with the table's name, which the error of a worker lacks.
 func (t *table) wasInserted(rows pgx.BatchResults) error {
 	_, err := rows.Exec()
 	if isUniqueViolation(err) {
@@ -117,8 +118,8 @@ func columns(w *store.Write) []any {
 	}
 }
 
-// columnsOfMany returns an array for each column of rows, as columns does for one: the last has the revisions that the
-// rows had.
+// columnsOfMany returns the arguments of a statement that writes many rows: one array for each column, and at the end
+// one of the revisions that the rows had when they were read.
 func columnsOfMany(rows []*store.Write) []any {
 	n := len(rows)
 	teams, ids, users, due := make([][16]byte, n), make([][]byte, n), make([]*[16]byte, n), make([]*time.Time, n)

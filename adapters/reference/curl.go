@@ -48,7 +48,7 @@ func (d *document) curl(method, path string, op operation) string {
 	return strings.Join(append([]string{first}, lines...), " \\\n  ")
 }
 
-// curlBody returns the options that send a body: the example of the contract, or a file.
+// curlBody returns the curl options that send a body: the example of the contract, or else a file.
 func (d *document) curlBody(op operation) []string {
 	if op.Body == nil || len(op.Body.Content) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (d *document) curlBody(op operation) []string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// variables returns a path with shell variables in place of its parameters.
+// variables returns a path with shell variables in place of its path parameters.
 func variables(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -94,7 +94,7 @@ func variables(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// variable returns the shell variable for a name: $USER_ID for user_id, $TEAM_KEY for TeamKey.
+// variable returns the use of the shell variable for a name: ${USER_ID} for user_id, ${TEAM_KEY} for TeamKey.
 func variable(name string) string {
 	var b strings.Builder
 	lower := false

@@ -99,12 +99,12 @@ func (s *schema) UnmarshalJSON(b []byte) error {
 
 // Values of the templates.
 type (
-	// tag is a subject with its operations.
+	// tag is an OpenAPI tag with its operations.
 	tag struct {
 		Name, Description string
 		Operations        []call
 	}
-	// call is an operation.
+	// call is an operation or a webhook of the contract.
 	call struct {
 		ID, Method, Path, Summary, Description, Access string
 		// Curl is a curl command that calls the operation; empty for an event.
@@ -122,19 +122,20 @@ type (
 		Shape   shape
 		Example string
 	}
-	// shape is the description of a type for a page: its names and fields.
+	// shape describes a JSON type on a page: its name in words, and the fields of an object.
 	shape struct {
 		Words  []word
 		Fields []field
 	}
-	// word is a piece of text. If Link is not empty, it names the type to which the text links.
+	// word is a piece of the description of a type. If Link is not empty, it is the named type to which the piece
+	// links.
 	word  struct{ Text, Link string }
 	field struct {
 		Name, In, Description string
 		Required              bool
 		Words                 []word
 	}
-	// kind is a named type.
+	// kind is a named schema of the contract.
 	kind struct {
 		Name, Description string
 		Shape             shape
@@ -143,7 +144,7 @@ type (
 
 var methods = []string{"get", "post", "put", "patch", "delete"}
 
-// tags returns the operations by subject.
+// tags returns the operations by tag, sorted by the name of the tag. Operations without a tag have the tag "other".
 func (d *document) tags() []tag {
 	by := map[string]*tag{}
 	var names []string
@@ -213,7 +214,7 @@ func (d *document) securityOf(op operation) []map[string][]string {
 	return d.Security
 }
 
-// access returns the credentials that an operation requires.
+// access returns the names of the credentials that an operation requires, with their scopes.
 func access(security []map[string][]string) string {
 	var out []string
 	for _, one := range security {
@@ -242,7 +243,7 @@ func medias(b body) (out []media) {
 	return out
 }
 
-// events returns the webhooks, by type of event.
+// events returns the webhooks of the contract, sorted by event type.
 func (d *document) events() (out []call) {
 	for _, name := range slices.Sorted(maps.Keys(d.Webhooks)) {
 		for method, op := range d.Webhooks[name] {
@@ -254,7 +255,7 @@ func (d *document) events() (out []call) {
 	return out
 }
 
-// types returns the named types.
+// types returns the named schemas of the contract, sorted by name.
 func (d *document) types() (out []kind) {
 	for _, name := range slices.Sorted(maps.Keys(d.Components.Schemas)) {
 		s := d.Components.Schemas[name]
@@ -274,7 +275,7 @@ func shapeOf(s schema) shape {
 
 func last(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
 
-// words returns the description of a type, with links to named types.
+// words describes the type of a schema in words, with links to named types.
 func words(s schema) []word {
 	if s.Ref != "" {
 		return []word{{Text: last(s.Ref), Link: last(s.Ref)}}
@@ -311,7 +312,7 @@ func words(s schema) []word {
 	return []word{{Text: plain(s)}}
 }
 
-// plain returns the description of a type that contains no other types.
+// plain describes the type of a schema without a reference or element types: its JSON type, format and limits.
 func plain(s schema) string {
 	text := "any"
 	switch t := s.Type.(type) {

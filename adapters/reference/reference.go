@@ -69,7 +69,7 @@ func Handler(api http.Handler) http.Handler {
 // searchPage is the name of the search page.
 const searchPage = "search"
 
-// pageSet holds the pages of a contract by name, and the search index.
+// pageSet holds the rendered pages by name, and the search index.
 type pageSet struct {
 	pages     map[string][]byte
 	templates *template.Template
@@ -78,7 +78,7 @@ type pageSet struct {
 	hits      []hit
 }
 
-// render renders all pages except the search page.
+// render requests the contract from api, and renders all pages except the search page.
 func render(ctx context.Context, api http.Handler) (*pageSet, error) {
 	text, err := fetch(ctx, api)
 	if err != nil {
@@ -114,7 +114,7 @@ func render(ctx context.Context, api http.Handler) (*pageSet, error) {
 	return set, errors.Join(errs...)
 }
 
-// page renders one page.
+// page renders one page with the template kind, an HTML file.
 func (s *pageSet) page(name, kind, title string, data any) ([]byte, error) {
 	var b bytes.Buffer
 	err := s.templates.ExecuteTemplate(&b, kind, map[string]any{
@@ -123,7 +123,7 @@ func (s *pageSet) page(name, kind, title string, data any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// search renders the search page.
+// search renders the page with the results of a search for text.
 func (s *pageSet) search(text string) ([]byte, error) {
 	found := search(s.hits, text)
 	data := struct {

@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// hit is an entry of the search index.
+// hit is an entry of the search index: an operation, an event or a type.
 type hit struct {
 	// Link is the address of the entry. Kind is operation, event or type.
 	Link, Kind, Title, Code string
-	// texts holds the searched texts in lower case: the title, then title and code, then everything.
+	// texts holds the searched texts in lower case: the title; title and code; title, code, description and field
+	// names.
 	texts [3]string
 }
 
-// longestSearch is the number of bytes of a search text that are used, and mostHits the largest number of results.
+// longestSearch is the number of bytes of a search text that are used, and mostHits the largest number of results
+// shown.
 const longestSearch, mostHits = 200, 100
 
 // hits returns the search index: all operations, events and types.
@@ -46,8 +48,8 @@ func hits(tags []tag, events []call, types []kind) (out []hit) {
 	return out
 }
 
-// search returns the entries that contain all words of a text: first those with the words in the title, then those
-// with the words in title or code, then the others. Within each group the order of all is kept.
+// search returns the entries that contain all words of text: first those with all words in the title, then those with
+// all words in title and code, then the others. Within each group the order of all is kept.
 func search(all []hit, text string) (found []hit) {
 	words := strings.Fields(strings.ToLower(text))
 	if len(words) == 0 {

@@ -2,13 +2,13 @@ package reference
 
 import "regexp"
 
-// part is a part of a text: plain, code, strong, or a link.
+// part is a part of a text with one markup. Kind is code, strong, link, or empty for plain text.
 type part struct{ Text, Kind, URL string }
 
 // marks matches the Markdown within a line that contracts use: code, strong text and links.
 var marks = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\((https?://[^)\\s]+)\\)")
 
-// parts splits a text at its markup.
+// parts splits a text at its Markdown markup, for the templates.
 func parts(text string) (out []part) {
 	at := 0
 	for _, m := range marks.FindAllStringSubmatchIndex(text, -1) {

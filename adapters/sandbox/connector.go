@@ -32,7 +32,7 @@ const (
 	BehaviourDown = "down"
 	// BehaviourSlow means that the provider does not answer in time.
 	BehaviourSlow = "slow"
-	// BehaviourNonsense means that the provider's answer cannot be used.
+	// BehaviourNonsense means that the provider's answer to the sign-in is malformed.
 	BehaviourNonsense = "nonsense"
 	// BehaviourRegion means that the provider does not serve the region.
 	BehaviourRegion = "region"
@@ -50,9 +50,9 @@ const (
 
 // Behaviours after a successful sign-in.
 const (
-	// BehaviourEnded means that the provider does not renew the grant, for good.
+	// BehaviourEnded means that the grant has expired, and that the provider refuses to renew it.
 	BehaviourEnded = "ended"
-	// BehaviourStuck means that the provider cannot be reached when the grant is to be renewed.
+	// BehaviourStuck means that the grant has expired, and that the provider cannot be reached to renew it.
 	BehaviourStuck = "stuck"
 	// BehaviourWithdrawn means that the person has withdrawn the consent, so that no data is returned.
 	BehaviourWithdrawn = "withdrawn"
@@ -60,8 +60,8 @@ const (
 	BehaviourFlaky = "flaky"
 	// BehaviourHanging means that every second data request times out.
 	BehaviourHanging = "hanging"
-	// BehaviourLimited means that every second data request exceeds the rate limit until the stated time;
-	// BehaviourCrowded states no time.
+	// BehaviourLimited means that every second data request exceeds the rate limit, and that the answer says when the
+	// next request is allowed; with BehaviourCrowded the answer does not.
 	BehaviourLimited = "limited"
 	BehaviourCrowded = "crowded"
 	// BehaviourGarbled means that every second answer is malformed.
@@ -73,13 +73,14 @@ const (
 	// BehaviourStrange means that some data must be refused: an unknown unit, a future time, data of another person,
 	// two versions of one night.
 	BehaviourStrange = "strange"
-	// BehaviourTravelling means that every day is spent in another time zone.
+	// BehaviourTravelling means that the person is in another time zone every day.
 	BehaviourTravelling = "travelling"
-	// BehaviourHourly means that manual entries have only the hour, with several entries per hour.
+	// BehaviourHourly means that the times of manual entries are rounded down to the hour, with several entries per
+	// hour.
 	BehaviourHourly = "hourly"
 )
 
-// Behaviours returns all behaviours of a sign-in at the provider's own page.
+// Behaviours returns all behaviours that work with a sign-in by OAuth.
 func Behaviours() []string {
 	return []string{
 		BehaviourRefused, BehaviourDown, BehaviourSlow, BehaviourNonsense, BehaviourEnded, BehaviourStuck, BehaviourWithdrawn, BehaviourFlaky, BehaviourHanging,
@@ -88,24 +89,24 @@ func Behaviours() []string {
 	}
 }
 
-// Connector is an invented provider. It has every flow of signing in, grants that expire and are renewed, the data
-// of [Provider], and every failure on demand. The same name is always the same account. Safe for concurrent use;
-// make it with [NewConnector].
+// Connector is an invented provider. It has every flow of signing in, grants that expire and are renewed, the data of
+// [Provider], and every failure on demand: a [Behaviours] text after a plus sign in the name, as in ann+flaky. The same
+// name is always the same account. Safe for concurrent use; make it with [NewConnector].
 //
-// A renewal returns a new grant, as OAuth with rotation does. Of each account, the newest grant and the one before
-// it are valid. A Connector keeps the numbers of these grants in memory. It accepts a grant that is newer than it
-// knows, because another process may have issued it.
+// A renewal returns a new grant, as OAuth with rotation does. Of each account, the newest grant and the one before it
+// are valid; a sign-in invalidates all earlier grants. Each grant has a number, and a Connector keeps the numbers of
+// the valid grants in memory. It accepts a grant with a higher number, because another process may have issued it.
 type Connector struct {
 	provider string
 	page     string
 	life     time.Duration
 	now      func() time.Time
 	pushKey  []byte
-	client   linking.OAuthClient // zero for the client of the deployment
+	client   linking.OAuthClient // zero for the OAuth client of the deployment
 	*books
 }
 
-// books is the state of the provider, which the connectors of all clients share.
+// books is the state of the provider. The connectors of all OAuth clients share it.
 type books struct {
 	mu       sync.Mutex
 	used     map[string]bool // authorization codes that were used
@@ -114,7 +115,7 @@ type books struct {
 	withdrawn map[healthlab.UserID]string
 }
 
-// account is the state of a person's account.
+// account is the state of a person's account at the provider, for one OAuth client.
 type account struct {
 	// last is the number of the newest grant, and before that of the previous one.
 	last, before int64
@@ -190,7 +191,7 @@ func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 
 func (c *Connector) clientID() string { return cmp.Or(c.client.ID, "sandbox") }
 
-// grantee returns the name of the pair of an account and the connector's client.
+// grantee returns the key of the state of an account for the connector's OAuth client.
 func (c *Connector) grantee(account string) string {
 	if c.client.ID == "" {
 		return account
@@ -224,7 +225,8 @@ func Connectors(p *healthdata.Providers, opts *ConnectorOptions) map[string]link
 	return out
 }
 
-// Flows returns all flows of the connector.
+// Flows returns the connector as a [linking.ProviderConnector] with all flows of signing in. It listens to pushed
+// messages only if there is a key that signs them.
 func (c *Connector) Flows() linking.ProviderConnector {
 	all := linking.ProviderConnector{OAuth: c, Password: c, Email: c, Revoker: c, Refresher: c, TokenCodec: c, Puller: c, ForClient: c.ForClient}
 	if len(c.pushKey) > 0 {
@@ -244,7 +246,8 @@ func behaviourOf(name string) string {
 	return ""
 }
 
-// meet applies the behaviour in a name to a sign-in: it returns a grant, or the failure.
+// meet starts a sign-in with a name, and applies the behaviour in the name. It returns an error if the sign-in fails,
+// and a malformed grant for [BehaviourNonsense]; otherwise the grant is empty.
 func meet(ctx context.Context, name string) (g linking.Grant, behaviour string, err error) {
 	behaviour = behaviourOf(name)
 	switch behaviour {
@@ -279,14 +282,15 @@ func (c *Connector) Authorize(_ context.Context, r linking.AuthorizeRequest) (st
 	return c.page + "?" + q.Encode(), nil
 }
 
-// authCode is the content of an authorization code. It needs no store, so any process can exchange the code.
+// authCode is the content of an authorization code. The code itself carries it, so any process can exchange the code.
 type authCode struct {
 	Name, Challenge, RedirectURL, Client string
 	Scopes                               []string
 }
 
-// Approve acts as the person who agrees at the sign-in page. It returns the address to which the browser is redirected.
-// granted limits the granted scopes; without it all requested scopes are granted.
+// Approve acts as the person who agrees at the sign-in page. page is the address that [Connector.Authorize] returned,
+// and name the account. It returns the address to which the browser is redirected. granted limits the granted scopes;
+// without it all requested scopes are granted.
 func (c *Connector) Approve(page, name string, granted ...string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -304,7 +308,8 @@ func (c *Connector) Approve(page, name string, granted ...string) (string, error
 	return back(q, url.Values{"code": {base64.RawURLEncoding.EncodeToString(doc)}}), nil
 }
 
-// Deny acts as the person who refuses at the sign-in page. It returns the address to which the browser is redirected.
+// Deny acts as the person who refuses at the sign-in page, whose address [Connector.Authorize] returned. It returns the
+// address to which the browser is redirected.
 func (c *Connector) Deny(page string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -345,7 +350,7 @@ func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (li
 	return g, nil
 }
 
-// first marks a code as used, and reports whether it was unused.
+// first marks an authorization code as used, and reports whether it was unused.
 func (c *Connector) first(code string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -356,7 +361,8 @@ func (c *Connector) first(code string) bool {
 	return true
 }
 
-// grant returns a new grant of a person, also after a revocation. With a life of zero the grant does not expire.
+// grant returns a new grant after a sign-in. It invalidates all earlier grants of the account, and ends revocations and
+// withdrawals. With a life of zero the grant does not expire.
 func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -398,8 +404,8 @@ func (c *Connector) CompleteMFA(_ context.Context, r linking.MFARequest) (linkin
 	}
 }
 
-// SignInByEmail applies the behaviour in the address. The first part of the address's domain is the practice whose
-// patient the person is: riverside for ann@riverside.example.
+// SignInByEmail applies the behaviour in the address. The first part of the address's domain names the medical practice
+// whose patient the person is: riverside for ann@riverside.example.
 func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (linking.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return linking.Grant{}, err

@@ -68,7 +68,7 @@ func Control(connectors map[string]linking.ProviderConnector, inlet http.Handler
 	return mux
 }
 
-// pushForm sends the message that a form describes.
+// pushForm sends the push message that the fields of a form describe to inlet, as often as the form says.
 func (c *Connector) pushForm(w http.ResponseWriter, r *http.Request, name string, inlet http.Handler) {
 	if len(c.pushKey) == 0 {
 		http.Error(w, "the provider sends nothing by itself", http.StatusNotFound)

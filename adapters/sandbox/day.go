@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// activity is what a person does in a minute.
+// activity is what a person does during one minute.
 type activity uint8
 
 const (
@@ -21,10 +21,10 @@ const (
 // minutesADay is the number of minutes of a day on which the clocks do not change.
 const minutesADay = 24 * 60
 
-// speeds maps sports with a distance to their speed, in m/s.
+// speeds maps each sport that covers a distance to its speed, in m/s.
 var speeds = map[string]float64{running: 2.6, cycling: 6.8, swimming: 0.9, walk: 1.5}
 
-// cadences maps sports with steps to their steps per minute.
+// cadences maps each sport that counts steps to its steps per minute.
 var cadences = map[string]float64{running: 160, walk: 112}
 
 // day is one local day of a person, minute by minute from midnight. All sandbox data is derived from it, so that steps,
@@ -39,7 +39,7 @@ type day struct {
 
 	// One entry per minute: 1440, or as many as the day has when the clocks change.
 	doing     []activity
-	stage     []healthdata.SleepStage // while asleep
+	stage     []healthdata.SleepStage // 0 outside of the nights
 	steps     []float64
 	heartRate []float64
 	glucose   []float64
@@ -50,7 +50,7 @@ type day struct {
 	meals            []meal
 }
 
-// night is the sleep that ends on a day.
+// night is the sleep of one night, which ends on a given day.
 type night struct {
 	from, to time.Time
 	stages   []stretch
@@ -62,7 +62,7 @@ type stretch struct {
 	stage    healthdata.SleepStage
 }
 
-// session is the workout of a day.
+// session is the workout of a day. from is the minute of the day at which it starts.
 type session struct {
 	from, minutes int
 	sport         string
@@ -72,7 +72,7 @@ type session struct {
 type meal struct {
 	minute int
 	name   string
-	carbs  float64 // g
+	carbs  float64 // in grams
 	kcal   float64
 }
 
@@ -146,7 +146,7 @@ func (d *day) sleep() {
 	}
 }
 
-// move distributes walks and the workout over the hours awake.
+// move invents the workout and the walks of the day, and counts the steps of each minute.
 func (d *day) move() {
 	r := dice(d.user, "move", d.date)
 	goal := clamp(d.stepGoal*(0.85+0.3*r.Float64())+900*r.NormFloat64(), 800, 30000)
@@ -182,8 +182,8 @@ func (d *day) move() {
 	}
 }
 
-// eat adds meals and the glucose that follows: after each meal it rises, peaks after some 45 minutes and is back
-// after about three hours.
+// eat invents the meals of the day, and the glucose of each minute. After a meal the glucose rises, peaks after some 45
+// minutes and is back after about three hours.
 func (d *day) eat() {
 	r := dice(d.user, "eat", d.date)
 	for i, name := range []string{"Breakfast", "Lunch", "Dinner"} {
@@ -209,7 +209,7 @@ func (d *day) eat() {
 	}
 }
 
-// beat computes the heart rate from the activity.
+// beat computes the heart rate of each minute from the activity.
 func (d *day) beat() {
 	r := dice(d.user, "beat", d.date)
 	top := 220 - float64(d.age)

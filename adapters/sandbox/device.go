@@ -31,13 +31,13 @@ func (p Provider) Device(user healthlab.UserID, source healthdata.SourceType) *h
 	}
 }
 
-// instrument describes the errors of a person's devices at a provider, which are the same every day. The zero value has
-// no errors.
+// instrument describes the measurement errors of a person's devices at a provider. They are the same every day. The
+// zero value has no errors.
 type instrument struct {
 	provider string
-	// clock is how far the device's clock is ahead.
+	// clock is how far the device's clock is ahead; negative if it is behind.
 	clock time.Duration
-	// steps is the factor of counted steps, and bpm the error of the heart rate.
+	// steps is the factor by which the device counts too many or too few steps, and bpm what it adds to the heart rate.
 	steps, bpm float64
 }
 
@@ -63,8 +63,8 @@ func (i instrument) reads(source healthdata.SourceType, at time.Time) time.Time 
 	return at.Add(i.clock)
 }
 
-// measure applies the errors of the devices. Once or twice a day a device is not worn for 20 to 90 minutes, awake and
-// not training.
+// measure applies the errors of the devices to the day's values. Once or twice a day, for 20 to 90 minutes, the device
+// is not worn, except while the person sleeps or trains.
 func (d *day) measure() {
 	d.off = make([]bool, d.minutes())
 	if d.by.provider == "" {

@@ -13,11 +13,11 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ticket is the content of a grant's secret. It contains all that is needed to check it, so any process can read it.
+// ticket is the content of a grant's secret. It is enough to check the grant, so any process can do so.
 type ticket struct {
 	account, behaviour string
 	serial             int64
-	until              time.Time // zero if it does not end
+	until              time.Time // when the grant expires; zero if it does not
 }
 
 func (t *ticket) secret() []byte {
@@ -51,7 +51,7 @@ func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 	return []byte(t.Refresh), nil
 }
 
-// Decode returns the tokens in the secret of a grant.
+// Decode returns the tokens that [Connector.Encode] encoded. Access and refresh token are the same text.
 func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	if _, ok := openTicket(secret); !ok {
 		return linking.Tokens{}, fmt.Errorf("%w: secret: must be one that the sandbox issued", healthlab.Invalid)
@@ -59,7 +59,8 @@ func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	return linking.Tokens{Access: string(secret), Refresh: string(secret)}, nil
 }
 
-// remember returns the state of an account. c.mu must be locked.
+// remember returns the state of an account, by the key that grantee returns. It creates the state if there is none.
+// c.mu must be locked.
 func (c *Connector) remember(name string) *account {
 	a := c.accounts[name]
 	if a == nil {
@@ -69,7 +70,8 @@ func (c *Connector) remember(name string) *account {
 	return a
 }
 
-// issue makes a ticket the newest of its account.
+// issue gives t the next number and makes it the newest grant of the account a. It returns when the grant expires; zero
+// for a life of zero.
 func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time.Time) {
 	now := c.now()
 	switch {
@@ -83,8 +85,8 @@ func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time
 	return until
 }
 
-// look returns the account of a grant. A grant of another process that is newer than the account's becomes the
-// newest. honoured is false if the grant was replaced twice.
+// look returns the account of a grant. If the grant is newer than the newest one known, because another process issued
+// it, it becomes the newest. honoured is false if newer grants have made it invalid.
 func (c *Connector) look(t ticket) (a *account, honoured bool) {
 	a = c.remember(t.account)
 	if t.serial > a.last {
@@ -93,7 +95,7 @@ func (c *Connector) look(t ticket) (a *account, honoured bool) {
 	return a, t.serial >= a.before
 }
 
-// Refresh returns a new grant for the newest grant, or for the one before.
+// Refresh returns a new grant. secret must be that of the newest grant of the account, or of the one before.
 func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal, error) {
 	t, ok := openTicket(secret)
 	if !ok {
@@ -121,7 +123,8 @@ func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal
 	return linking.Renewal{Secret: t.secret(), ExpiresAt: until}, nil
 }
 
-// Revoke ends a grant.
+// Revoke ends all grants of the account for the connector's OAuth client, until the next sign-in. secret is that of one
+// of these grants.
 func (c *Connector) Revoke(_ context.Context, secret []byte) error {
 	t, ok := openTicket(secret)
 	if !ok {
@@ -139,7 +142,8 @@ func (c *Connector) Revoke(_ context.Context, secret []byte) error {
 	return nil
 }
 
-// Revoked reports whether the grant with this secret was ended.
+// Revoked reports whether the grants of the account for the OAuth client were ended by Revoke or Withdraw. secret is
+// that of one of these grants.
 func (c *Connector) Revoked(secret []byte) bool {
 	t, ok := openTicket(secret)
 	c.mu.Lock()
@@ -147,7 +151,8 @@ func (c *Connector) Revoked(secret []byte) bool {
 	return ok && c.remember(t.account).revoked
 }
 
-// Withdraw acts as the person who withdraws the consent of an account at the provider, for all clients.
+// Withdraw acts as the person who withdraws the consent at the provider. It ends the grants of the account of this name
+// for all OAuth clients.
 func (c *Connector) Withdraw(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,8 +164,8 @@ func (c *Connector) Withdraw(name string) {
 	}
 }
 
-// withdrawFor withdraws the consent of an account for some users, until a person signs in again. Other users of the
-// account are not affected.
+// withdrawFor withdraws the consent of an account for some users, until the next sign-in to the account. Other users of
+// the account are not affected.
 func (c *Connector) withdrawFor(name string, users ...healthlab.UserID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +174,8 @@ func (c *Connector) withdrawFor(name string, users ...healthlab.UserID) {
 	}
 }
 
-// admit reports whether a secret allows data access, and how many requests preceded this one.
+// admit checks that a secret allows a data request of a user. It returns the content of the secret, and how many
+// requests for the resource preceded this one.
 func (c *Connector) admit(secret []byte, user healthlab.UserID, resource string) (t ticket, times int, err error) {
 	t, ok := openTicket(secret)
 	if !ok {

@@ -24,9 +24,9 @@ import (
 type LabOptions struct {
 	// Now is the lab's clock. Default time.Now.
 	Now func() time.Time
-	// Step is the time between two steps of an order. Default 24 h.
+	// Step is the time between two status changes of an order. Default 24 h.
 	Step time.Duration
-	// Catalogue lists the results of the lab's markers. Nil: one result per marker.
+	// Catalogue returns the results that each marker of an order has. Nil: each marker has one result.
 	Catalogue catalogue.Source
 	// Outcome decides the outcome of a new order. Default: [OutcomeFromPassthrough].
 	Outcome func(orders.Order) Outcome
@@ -37,31 +37,31 @@ type LabOptions struct {
 	VisitOutcome func(visits.Booking) VisitOutcome
 }
 
-// Lab is a simulated laboratory with its carrier: it takes orders, sends kits, receives samples and reports results,
-// one step after another by its clock. It implements [exchange.LabBackend], and fails in every way that its options
-// ask for. It is deterministic: the same orders at the same times cause the same messages.
+// Lab is a simulated laboratory with the carrier of its kits. It takes orders, sends kits, receives samples and reports
+// results, one step after another by its clock. It implements [exchange.LabBackend], and fails as its options say. It
+// is deterministic: the same orders at the same times cause the same messages.
 //
 // It keeps its orders in memory. It is safe for concurrent use.
 type Lab struct {
 	opts LabOptions
-	boot string // random id that tells this lab's cursors from those of an earlier process
+	boot string // start time, which distinguishes cursors of this Lab from those of an earlier process
 
 	mu     sync.Mutex
 	orders map[orders.OrderID]*labOrder
 	due    work.Due[source]             // time of the next step of each source
-	early  map[orders.OrderID]*labOrder // orders of which only an appointment has arrived so far
+	early  map[orders.OrderID]*labOrder // states of orders of which so far only an appointment has arrived
 	visits map[uuid.UUID]*labVisit
-	taken  map[string]int // number of booked places of each slot
+	taken  map[string]int // number of bookings of each slot, by its key
 	sent   []exchange.Message
 }
 
 // source is an order or appointment with scheduled steps.
 type source interface {
-	// next returns the time of the next step; false if there is none.
+	// next returns the time of the next step, and whether there is one.
 	next(l *Lab) (time.Time, bool)
-	// message takes the next step and returns its message.
+	// message executes the next step, at the instant at, and returns the message that reports it.
 	message(l *Lab, at time.Time) exchange.Message
-	// again returns how many times a message is repeated.
+	// again returns how many more times each message is sent.
 	again() int
 }
 
@@ -73,12 +73,12 @@ type labOrder struct {
 	sample    string
 	tries     int
 	kit       time.Time // when the kit was requested; zero if it was not
-	request   time.Time // when the test of the sample was requested; zero if not yet
+	request   time.Time // when the lab was asked to test the sample; zero if not yet
 	cancelled bool
 	told      int       // number of steps of the plan that were reported
-	count     int       // number of all messages, by which messages are named
-	visited   bool      // an appointment was booked, which is reported separately
-	drawn     time.Time // end of that appointment; zero before
+	count     int       // number of all messages; it is part of a message's id
+	visited   bool      // an appointment was booked, which reports the steps of the visit
+	drawn     time.Time // end of the booked appointment; zero before
 }
 
 // NewLab returns a laboratory without orders.
@@ -155,7 +155,7 @@ func (l *Lab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accep
 	return exchange.Accepted{SampleID: o.sample, Notice: o.notice()}, nil
 }
 
-// notice returns the notice that the insurance will probably not pay for some tests.
+// notice returns a notice that the insurance will probably not pay for the tests; nil unless the outcome says so.
 func (o *labOrder) notice() *orders.CoverageNotice {
 	if !o.outcome.Uncovered {
 		return nil
@@ -188,7 +188,8 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	}
 }
 
-// Updates implements [exchange.LabBackend]. A cursor of another lab, or of an earlier process, counts as the start.
+// Updates implements [exchange.LabBackend]. A cursor of another Lab, or of an earlier process, starts from the first
+// message.
 func (l *Lab) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return exchange.Batch{}, err
@@ -272,7 +273,7 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	return start.Add(time.Duration(o.told-parcel+1) * step), true
 }
 
-// visit removes the appointment steps from the plan, because a real appointment was booked.
+// visit marks that an appointment was booked, which reports the steps of the visit. It removes them from the plan.
 func (o *labOrder) visit() {
 	if o.visited {
 		return

@@ -10,65 +10,66 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/simulation"
 )
 
-// Outcome is the outcome of an order at the lab. The zero value is success.
+// Outcome is how an order goes at the lab. With the zero value nothing fails.
 type Outcome struct {
 	// Refused means that the lab refuses the order permanently.
 	Refused bool
-	// Down is the number of calls that fail before the lab answers.
+	// Down is the number of first calls that fail before the lab answers.
 	Down int
-	// Silent is the number of following calls that the lab accepts without an answer, so that the caller times out.
+	// Silent is the number of calls, after those of Down, that the lab accepts without an answer, so that the caller
+	// times out.
 	Silent int
 	// Slow means that the lab accepts the order, and sends the requisition number later.
 	Slow bool
 	// TooLateToCancel means that the lab refuses a cancellation.
 	TooLateToCancel bool
-	// Uncovered means that the lab reports that the insurance will probably not pay.
+	// Uncovered means that the lab sends a notice that the insurance will probably not pay.
 	Uncovered bool
 	// Repeats is how many times every message is sent again.
 	Repeats int
-	// Story is the sequence of steps; empty means no incident.
+	// Story is the incident that happens to the order; empty means none.
 	Story Story
 }
 
-// Story is a sequence of incidents of an order.
+// Story names an incident that changes the steps of an order.
 type Story string
 
 // Stories of an order.
 const (
-	// Undeliverable means that the carrier brings the kit back.
+	// Undeliverable means that the carrier cannot deliver the kit and returns it.
 	Undeliverable Story = "undeliverable"
 	// LostOutbound means that the kit is lost on the way to the patient.
 	LostOutbound Story = "lost_outbound"
-	// Delayed means that the carrier has a problem both ways, and solves it.
+	// Delayed means that the carrier delays the kit and the sample, and then delivers them.
 	Delayed Story = "delayed"
 	// ReturnFailed means that the carrier cannot deliver the sample to the lab.
 	ReturnFailed Story = "return_failed"
 	// LostInbound means that the sample is lost on the way to the lab.
 	LostInbound Story = "lost_inbound"
-	// MissingScans means that no step of the kit is reported between requisition and result.
+	// MissingScans means that for a kit the lab reports only the result: no shipping, and no arrival of the sample.
 	MissingScans Story = "missing_scans"
 	// Blocked means that the lab waits for missing documents, receives them and continues.
 	Blocked Story = "blocked"
-	// Expired means that the lab waits for paperwork until the sample is too old.
+	// Expired means that the lab waits for missing documents until the sample is too old.
 	Expired Story = "expired"
 	// Rejected means that the lab cannot use the sample.
 	Rejected Story = "rejected"
-	// Partial means that the lab reports half of the results first.
+	// Partial means that the lab first sends a partial report with half of the results.
 	Partial Story = "partial"
-	// Missing means that one result is missing because of the lab.
+	// Missing means that the report says of one result that the lab could not determine it.
 	Missing Story = "missing"
 	// AbnormalResult and CriticalResult mean that a result is abnormal or critical.
 	AbnormalResult Story = "abnormal"
 	CriticalResult Story = "critical"
-	// CorrectedReport means that the lab replaces its final report.
+	// CorrectedReport means that the lab sends a corrected report after the final one.
 	CorrectedReport Story = "corrected"
 	// Stopped means that the lab cancels the order after it accepted it.
 	Stopped Story = "stopped"
-	// NeverAgain means that the lab accepts the order and never sends a message.
+	// NeverAgain means that the lab accepts the order and then sends no message about it.
 	NeverAgain Story = "never_again"
 )
 
-// Stories returns all stories except the empty one.
+// Stories returns all incidents.
 func Stories() []Story {
 	return []Story{
 		Undeliverable, LostOutbound, Delayed, ReturnFailed, LostInbound, MissingScans, Blocked, Expired, Rejected,
@@ -113,12 +114,12 @@ func OutcomeFromPassthrough(o orders.Order) Outcome {
 	return f
 }
 
-// happening is one planned step of an order.
+// happening is one step of an order that the lab will report.
 type happening struct {
 	on     orders.Trigger
 	detail orders.StatusDetail
 	flags  *orders.SimulationFlags // flags of the results that the step reports; nil without results
-	parcel bool                    // a step of the kit's shipment to the patient
+	parcel bool                    // the step is part of the kit's shipment to the patient
 }
 
 // plan returns all steps of the order after its acceptance.
@@ -154,7 +155,8 @@ func (o *labOrder) plan() []happening {
 	return o.outcome.Story.bend(steps, o.order.Method() == catalogue.Testkit)
 }
 
-// bend changes a plan without incidents according to a story. Stories of shipping change only plans of kits.
+// bend returns a plan without incidents, changed by the incident s. Incidents of shipping change only the plans of
+// kits.
 func (s Story) bend(plan []happening, kit bool) []happening {
 	at := func(on orders.Trigger) int {
 		return slices.IndexFunc(plan, func(h happening) bool { return h.on == on })

@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/visits"
 )
 
-// Area is an area that a phlebotomy provider visits.
+// Area is the area of a ZIP code that a provider of phlebotomies at home visits.
 type Area struct {
 	Zip      string
 	Provider string
@@ -30,8 +30,8 @@ type Area struct {
 	Location appointment.LngLat
 }
 
-// Areas returns the areas of the sandbox's phlebotomy providers: one with bookable visits, and one whose visits are
-// requested.
+// Areas returns the areas of the sandbox's phlebotomy providers: one whose visits have slots that can be booked, and
+// one whose provider sets the time after a request.
 func Areas() []Area {
 	return []Area{
 		{Zip: "85004", Provider: "phleb_ready", Tier: appointment.ReadyTier, Zone: "America/Phoenix",
@@ -41,12 +41,12 @@ func Areas() []Area {
 	}
 }
 
-// VisitOutcome is the outcome of an appointment. The zero value is success.
+// VisitOutcome is how an appointment goes. With the zero value nothing fails.
 type VisitOutcome struct {
 	// Refused means that the provider refuses the appointment permanently. Gone means that the slot is taken.
 	Refused, Gone bool
-	// Down is the number of calls that fail before the provider answers. Silent is the number of following calls that
-	// it accepts without an answer.
+	// Down is the number of first calls that fail before the provider answers. Silent is the number of calls after
+	// those that the provider accepts without an answer.
 	Down, Silent int
 	// Slow means that the appointment is confirmed a minute later. Never means that it is never confirmed.
 	Slow, Never bool
@@ -94,19 +94,19 @@ func VisitOutcomeFromNotes(notes string) VisitOutcome {
 	return f
 }
 
-// labVisit is one appointment at a provider.
+// labVisit is one appointment at a visit provider.
 type labVisit struct {
 	booking   visits.Booking
 	outcome   VisitOutcome
 	tries     int
 	moves     int
 	made      time.Time // when it was booked; zero if it was not
-	start     time.Time // zero while a requested visit has no time
+	start     time.Time // zero for a requested visit whose time is not set yet
 	end       time.Time
 	slot      string // key of the booked slot
-	later     bool   // a later message confirms it
+	later     bool   // the answer does not confirm the booking; a later message does
 	agreed    bool
-	moved     bool // the provider has moved it
+	moved     bool // the provider has moved the appointment
 	cancelled bool
 	told      int
 }
@@ -168,13 +168,13 @@ func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appoint
 	return out, nil
 }
 
-// slotPlace is a place with slots: a center, or an area of home visits.
+// slotPlace is where slots are offered: a center (site is its code), or an area of home visits (zone is its time zone).
 type slotPlace struct {
 	provider, site, zone string
 	loc                  *time.Location
 }
 
-// free returns the free slots of a place that begin in a span of time.
+// free returns the free slots of p that begin at or after from and before to.
 func (l *Lab) free(p slotPlace, from, to time.Time) []appointment.Slot {
 	var out []appointment.Slot
 	for day := healthlab.DateOf(from.In(p.loc)); day.At(p.loc).Before(to); day = day.AddDays(1) {
@@ -187,7 +187,7 @@ func (l *Lab) free(p slotPlace, from, to time.Time) []appointment.Slot {
 	return out
 }
 
-// day returns all slots of a day, including taken ones.
+// day returns the slots of p on a day that have not begun, including booked ones.
 func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	now := l.opts.Now()
 	opens, closes, length, places := 7, 12, centerSlot, 1
@@ -220,7 +220,8 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	return out
 }
 
-// offered returns the slot with the key that a booking names. It fails if the place has no such slot.
+// offered returns the slot whose key is b.Slot.Key. It returns Invalid if there is no such slot, and NotFound if the
+// slot is not free.
 func (l *Lab) offered(b visits.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
 	bad := fmt.Errorf("%w: slot not found", healthlab.Invalid)
@@ -292,7 +293,8 @@ func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 	return v.answer(), nil
 }
 
-// visited changes the lab's order to which an appointment belongs, at once or when the order arrives.
+// visited calls change with the state of an order for which a visit was booked. If the order has not arrived, its state
+// waits in l.early.
 func (l *Lab) visited(id orders.OrderID, change func(*labOrder)) {
 	if o := l.orders[id]; o != nil {
 		change(o)
@@ -394,14 +396,14 @@ func (l *Lab) Appointments(id orders.OrderID) int {
 	return n
 }
 
-// visitNews is a planned step of an appointment.
+// visitNews is one step of an appointment that the provider will report.
 type visitNews struct {
 	at         time.Time
 	on         appointment.Trigger
 	start, end time.Time
 }
 
-// plan returns all steps of the appointment.
+// plan returns all steps of the appointment, in time order.
 func (v *labVisit) plan(l *Lab) []visitNews {
 	if v.made.IsZero() {
 		return nil
@@ -434,7 +436,7 @@ func (v *labVisit) plan(l *Lab) []visitNews {
 	return append(out, visitNews{at: start, on: appointment.VisitStarted}, visitNews{at: end, on: appointment.VisitDone})
 }
 
-// request returns the time of a requested visit: ten o'clock two days later.
+// request returns the time that the provider sets for a requested visit: ten o'clock two days after the day of after.
 func (v *labVisit) request(l *Lab, after time.Time) (start, end time.Time) {
 	loc := time.UTC
 	for _, a := range Areas() {

@@ -20,14 +20,14 @@ type Outbox struct {
 	down int
 }
 
-// Fail makes the next n messages fail.
+// Fail makes the next n calls of Send fail.
 func (o *Outbox) Fail(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.down = n
 }
 
-// Send implements [orders.Messenger]. A repeated message is stored once.
+// Send implements [orders.Messenger]. A message that is sent again is stored once.
 func (o *Outbox) Send(ctx context.Context, m orders.PatientMessage) error {
 	if err := ctx.Err(); err != nil {
 		return err

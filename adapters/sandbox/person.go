@@ -15,7 +15,7 @@ const (
 	cycling  = "cycling"
 	swimming = "swimming"
 	walk     = "walking"
-	strength = "strength_training" // goes no distance
+	strength = "strength_training" // without a distance
 )
 
 // person holds the properties of an invented person that do not change from day to day. The same user always gives
@@ -29,7 +29,7 @@ type person struct {
 	fatPercent  float64
 	restingBPM  float64
 	hrv         float64 // RMSSD, ms
-	wakeMinute  float64 // minute of the local day
+	wakeMinute  float64 // usual wake-up time, in minutes after local midnight
 	sleepHours  float64
 	stepGoal    float64
 	sporty      float64 // probability of a workout on a day
@@ -52,7 +52,7 @@ func dice(user healthlab.UserID, what string, day healthlab.Date) *rand.Rand {
 	return rand.New(rand.NewChaCha8(seedOf(user, what, day)))
 }
 
-// personOf invents the person behind a user.
+// personOf invents the person whom a user id stands for.
 func personOf(user healthlab.UserID) person {
 	r := dice(user, "person", healthlab.Date{})
 	p := person{id: seedOf(user, "person", healthlab.Date{})}

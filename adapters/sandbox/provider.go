@@ -7,16 +7,16 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Provider invents plausible data of people, with steps, heart rate, sleep, meals and workouts that agree. The same
-// user and day give the same data in every process. The zero value is ready to use. Safe for concurrent use.
+// Provider invents plausible data of people. Steps, heart rate, sleep, meals and workouts of a day are consistent. The
+// same user and day give the same data in every process. The zero value is ready to use. Safe for concurrent use.
 type Provider struct {
-	// Slug is the provider whose devices measure. Devices of two providers differ in counted steps, in their clocks
-	// by up to a minute, and in when they are not worn. Default: devices without errors.
+	// Slug is the provider whose devices measure. The devices of two providers differ in counted steps, in their clocks
+	// by up to two minutes, and in when they are not worn. Default: devices without measurement errors.
 	Slug string
 }
 
-// Day invents the local day date of a user in loc. It takes the time of a few thousand random numbers, so a caller
-// that needs several resources of a day should call it once.
+// Day invents the local day date of a user in loc. It costs as much as a few thousand random numbers, so a caller that
+// needs several resources of a day should call it once.
 func (p Provider) Day(user healthlab.UserID, date healthlab.Date, loc *time.Location) *Day {
 	return &Day{dayOf(user, date, loc, p.Slug)}
 }

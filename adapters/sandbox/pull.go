@@ -12,14 +12,14 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Demo pulls invented data of [Provider] up to now. It never fails. The zero value is ready to use. Safe for concurrent
-// use.
+// Demo is a [linking.Puller] that returns invented data of [Provider] up to now. It fails only if ctx has ended, or if
+// the resource or the cursor is unknown. The zero value is ready to use. Safe for concurrent use.
 type Demo struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// Pull returns some days of a resource.
+// Pull returns the data of up to ten days of a resource.
 func (d Demo) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	now := d.Now
 	if now == nil {
@@ -31,7 +31,7 @@ func (d Demo) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage
 	return invent(Provider{}, r, now(), sameZone)
 }
 
-// streamSlug is the resource of the recordings of workouts.
+// streamSlug is the resource of workouts with their recorded streams.
 const streamSlug = "workout_stream"
 
 func summaryOf(resource string) string {
@@ -41,10 +41,10 @@ func summaryOf(resource string) string {
 	return resource
 }
 
-// Pulls reports whether a resource is the stream of workouts.
+// Pulls reports whether resource is workout_stream. See [linking.ExtendedPuller].
 func (*Connector) Pulls(resource string) bool { return resource == streamSlug }
 
-// Pull returns some days of a resource, or the failure that the person's behaviour causes.
+// Pull returns the data of up to ten days of a resource, or the failure that the behaviour in the person's name causes.
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	if ctx.Err() != nil {
 		return linking.PullPage{}, ctx.Err()
@@ -135,7 +135,7 @@ func hourly(page *linking.PullPage, resource string) {
 	}
 }
 
-// payload returns a summary in the form in which the provider would send it.
+// payload returns what is stored as the provider's payload of a summary.
 func payload(resource string, s healthdata.Summary) json.RawMessage {
 	record := map[string]any{}
 	doc, err := json.Marshal(s)
@@ -155,12 +155,12 @@ func payload(resource string, s healthdata.Summary) json.RawMessage {
 // lateness is the delay of data of people with [BehaviourLate].
 const lateness = 36 * time.Hour
 
-// pullDays is the number of days of a page.
+// pullDays is the number of days of data in one page of a pull.
 const pullDays = 10
 
 func sameZone(home *time.Location, _ healthlab.Date) *time.Location { return home }
 
-// otherZones returns the time zone of a travelling person on a day.
+// otherZones returns the time zone of a person with [BehaviourTravelling] on a day; home if it cannot be loaded.
 func otherZones(home *time.Location, day healthlab.Date) *time.Location {
 	names := []string{"Asia/Tokyo", "Europe/Berlin", "America/New_York", "Pacific/Auckland"}
 	loc, err := time.LoadLocation(names[day.At(time.UTC).YearDay()%len(names)])
@@ -170,7 +170,7 @@ func otherZones(home *time.Location, day healthlab.Date) *time.Location {
 	return loc
 }
 
-// invent returns a page of the data recorded before now.
+// invent returns a page of data recorded up to now. zones returns the person's time zone on a day.
 func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.Location, healthlab.Date) *time.Location) (linking.PullPage, error) {
 	var page linking.PullPage
 	at := 0
@@ -225,7 +225,7 @@ func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.L
 	return page, nil
 }
 
-// within returns the samples of a range that were recorded before now.
+// within returns the samples at or after from and before to, without those after now.
 func within(samples []healthdata.Sample, from, to, now time.Time) (out []healthdata.Sample) {
 	for _, s := range samples {
 		if s.Timestamp.Before(from) || !s.Timestamp.Before(to) || s.Timestamp.After(now) {
@@ -236,7 +236,7 @@ func within(samples []healthdata.Sample, from, to, now time.Time) (out []healthd
 	return out
 }
 
-// over reports whether the period of a summary has ended.
+// over reports whether the period of a summary has ended. day is the day to which the summary belongs.
 func over(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time.Time) bool {
 	end := day.AddDays(1).At(loc)
 	switch s := s.(type) {
@@ -252,7 +252,7 @@ func over(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time
 	return !end.After(now)
 }
 
-// halve halves the values recorded after an instant, as if the data were incomplete.
+// halve halves the values of samples after since, as if the day's data were incomplete.
 func halve(page *linking.PullPage, since time.Time) {
 	for i := range page.Items {
 		samples := page.Items[i].Samples
@@ -264,7 +264,7 @@ func halve(page *linking.PullPage, since time.Time) {
 	}
 }
 
-// twice returns a night in two versions.
+// twice returns an item with two versions of the item's first sleep session; nil if it has none.
 func twice(sound *linking.PullItem) []linking.PullItem {
 	for _, s := range sound.Summaries {
 		night, ok := s.(*healthdata.Sleep)
@@ -279,7 +279,8 @@ func twice(sound *linking.PullItem) []linking.PullItem {
 	return nil
 }
 
-// strange returns invalid data in place of a valid item.
+// strange returns items that must be refused, made from a valid item: another owner, an unknown unit, a future time; or
+// two versions of one sleep session if it has no samples.
 func strange(sound *linking.PullItem, now time.Time) []linking.PullItem {
 	if len(sound.Samples) == 0 {
 		return twice(sound)

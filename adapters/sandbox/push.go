@@ -21,10 +21,10 @@ const (
 	PushSignature = "Sandbox-Signature"
 )
 
-// pushAge is the age after which a message is no longer accepted.
+// pushAge is the age from which a push message is refused.
 const pushAge = 5 * time.Minute
 
-// pushed is the body of a message.
+// pushed is the body of a push message.
 type pushed struct {
 	ID        string         `json:"id"`
 	Account   string         `json:"account"`
@@ -32,8 +32,9 @@ type pushed struct {
 	Since     healthlab.Time `json:"since,omitzero"`
 }
 
-// Push returns a message, as headers and body, that the account of a name has new data. Equal arguments give an
-// equal message. resources are slugs; without any, the message does not name resources. since may be zero.
+// Push returns a signed push message, as headers and body. It says that the account of name has new data. Equal
+// arguments give an equal body. resources are slugs; without any, the message does not name resources. since is from
+// when the data has changed; it may be zero.
 func (c *Connector) Push(id, name string, since time.Time, resources ...string) (http.Header, []byte) {
 	p := pushed{ID: id, Account: c.account(name), Resources: resources}
 	if !since.IsZero() {
@@ -49,8 +50,8 @@ func (c *Connector) Push(id, name string, since time.Time, resources ...string) 
 	}, body
 }
 
-// Verify returns the query of the request with which the provider checks a message address.
-// The answer must be the challenge.
+// Verify returns the query of the GET request with which the provider checks the address for push messages. The body of
+// the answer must be the challenge.
 func (c *Connector) Verify(challenge string) string {
 	return "challenge=" + challenge + "&token=" + c.pushSum("verify")
 }
@@ -63,8 +64,8 @@ func (c *Connector) pushSum(text string) string {
 
 var plainChallenge = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// Listen reads the messages of [Connector.Push] and [Connector.Verify]. It refuses a message older than five
-// minutes.
+// Listen reads the messages of [Connector.Push] and [Connector.Verify]. It refuses a message that is more than five
+// minutes old.
 func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	one := func(values map[string][]string, name string) string {
 		if all := values[name]; len(all) == 1 {

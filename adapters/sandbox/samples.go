@@ -18,13 +18,14 @@ func workoutID(user healthlab.UserID, date healthlab.Date) uuid.UUID {
 	return uuid.NewSHA1(workoutSpace, append(user.UUID[:], date.String()...))
 }
 
-// rare describes an occasional measurement: how often per day, around which hour, and its typical value.
+// rare describes an occasional measurement: how often per day, around which hour of the day, and the mean and standard
+// deviation of its value.
 type rare struct {
 	perDay   float64
 	hour     float64
 	mean, sd float64
 	decimals int
-	minutes  int // length of an interval sample
+	minutes  int // length of the interval that a sample covers
 }
 
 // rarities lists the timeseries that are measured only occasionally.
@@ -133,7 +134,7 @@ func (d *day) metres(m int) float64 {
 	return d.steps[m] * d.heightCM * 0.00414
 }
 
-// kcalActive returns the active energy of a minute.
+// kcalActive returns the active energy of minute m of the day, in kcal.
 func (d *day) kcalActive(m int) float64 {
 	switch d.doing[m] {
 	case walking:
@@ -153,7 +154,7 @@ func (d *day) kcalBasal() float64 {
 	return k / minutesADay
 }
 
-// sample makes a sample of a resource at an instant.
+// sample returns a sample of a resource at an instant, with the error of the device's clock.
 func (d *day) sample(r *healthdata.Resource, at time.Time, v float64) healthdata.Sample {
 	at = d.by.reads(sourceTypeOf(r), at)
 	_, offset := at.In(d.loc).Zone()
@@ -169,7 +170,7 @@ func (d *day) interval(r *healthdata.Resource, at time.Time, length time.Duratio
 	return s
 }
 
-// course returns a sample every so many minutes, unless value has none for that minute.
+// course returns a sample for every so many minutes of the day. It omits minutes for which value returns false.
 func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (float64, bool)) []healthdata.Sample {
 	var out []healthdata.Sample
 	for m := 0; m < d.minutes(); m += every {
@@ -180,7 +181,8 @@ func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (
 	return out
 }
 
-// sums returns the sum of every so many minutes, unless it is zero.
+// sums returns a sample for each interval of so many minutes: the sum of value over its minutes, rounded to decimals.
+// It omits intervals with the sum 0.
 func (d *day) sums(r *healthdata.Resource, every, decimals int, value func(minute int) float64) []healthdata.Sample {
 	var out []healthdata.Sample
 	for from := 0; from < d.minutes(); from += every {
@@ -218,7 +220,7 @@ func (d *day) standHours(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// scale returns the weighings of the morning; none on about one of three days.
+// scale returns what the bathroom scale measured on the morning. There is nothing on about one of three days.
 func (d *day) scale(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "scale", d.date)
 	if g.IntN(3) == 0 {
@@ -260,7 +262,7 @@ func (d *day) pressure(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// cholesterol returns the four values of a blood draw, on few days.
+// cholesterol returns the four values of a blood draw. There is one on about one of 60 days.
 func (d *day) cholesterol(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "cholesterol", d.date)
 	if g.IntN(60) != 0 {
@@ -299,7 +301,7 @@ func (d *day) notes(r *healthdata.Resource) []healthdata.Sample {
 	return []healthdata.Sample{s}
 }
 
-// voltage returns half a minute of one ECG lead at 128 Hz, on some days.
+// voltage returns half a minute of one ECG lead, in mV at 128 Hz. There is one on about one of ten days.
 func (d *day) voltage(r *healthdata.Resource) []healthdata.Sample {
 	g := dice(d.user, "ecg", d.date)
 	if g.IntN(10) != 0 {
@@ -352,7 +354,7 @@ func (d *day) hypnogram(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// rare returns the samples of an occasional measurement.
+// rare returns the samples of a resource in rarities.
 func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	what := rarities[r.Slug]
 	g := dice(d.user, r.Slug, d.date)
@@ -386,7 +388,7 @@ func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 	return out
 }
 
-// dress sets the fields of a sample that its resource requires besides time and value.
+// dress sets the fields that samples of some resources require, such as the type or the sensor location.
 func (d *day) dress(r *healthdata.Resource, g *rand.Rand, s *healthdata.Sample) {
 	pick := func(of ...string) *string { return &of[g.IntN(len(of))] }
 	switch r.Slug {

@@ -71,7 +71,8 @@ func (d *day) activity() *healthdata.Activity {
 	return a
 }
 
-// readings returns the values of the samples that course makes between two instants.
+// readings returns the values of every so many minutes of the day that lie in the time range from (inclusive) to to
+// (exclusive). It omits minutes for which value returns false.
 func (d *day) readings(every int, value func(*day, int) (float64, bool), from, to time.Time) []float64 {
 	var out []float64
 	for m := 0; m < d.minutes(); m += every {
@@ -85,7 +86,8 @@ func (d *day) readings(every int, value func(*day, int) (float64, bool), from, t
 	return out
 }
 
-// The lowest heart rate of a night is a mean over five minutes, and the resting heart rate a mean over thirty.
+// The lowest heart rate of a night is the lowest mean over five minutes, and the resting heart rate the lowest mean
+// over thirty.
 const lowestMinutes, restingMinutes = 5, 30
 
 func mean(values []float64) float64 {
@@ -143,7 +145,7 @@ func (d *day) sleepCycle() *healthdata.SleepCycle {
 	return c
 }
 
-// body returns the body measurement of days on which the person uses the scale.
+// body returns the body measurement of the day; nothing if the person does not use the scale.
 func (d *day) body() []healthdata.Summary {
 	samples := d.scale(healthdata.ResourceBySlug("weight"))
 	if len(samples) == 0 {
@@ -188,7 +190,7 @@ func (d *day) workout() []healthdata.Summary {
 	return []healthdata.Summary{w}
 }
 
-// stream returns the recording of the workout, with a value every five seconds.
+// stream returns the recorded stream of the day's workout, with a value every five seconds; nil without a workout.
 func (d *day) stream() *healthdata.WorkoutStream {
 	t := d.training
 	if t == nil {
@@ -250,7 +252,7 @@ func (d *day) mealSummaries() []healthdata.Summary {
 	return out
 }
 
-// cycle returns the menstrual cycle, which starts every 28 days, for people who have one.
+// cycle returns the menstrual cycle that starts on the day, if the person has one. A cycle starts every 28 days.
 func (d *day) cycle() []healthdata.Summary {
 	if !d.female || d.age > 50 || (int(d.date.At(time.UTC).Unix()/86400)+int(d.id[2]))%28 != 0 {
 		return nil

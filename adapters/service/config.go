@@ -28,23 +28,22 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Config says what the service is made of. Environment, URL, Stores, Secret, Files and Providers are
-// required.
+// Config configures a [Service]. Environment, URL, Stores, Secret, Files and Providers are required.
 //
-// Fields of type Options hold the host's choices for one package. [New] overwrites the option fields that
-// a comment lists as set.
+// Fields of type Options hold the host's choices for one package. [New] overwrites the option fields that a comment
+// says it sets.
 type Config struct {
-	// Environment is sandbox or production. It holds for all packages.
+	// Environment is sandbox or production. It applies to all packages.
 	Environment healthlab.Environment
 	// Region is the region in which data is stored. Default [httpapi.US].
 	Region httpapi.Region
 	// URL is the address of [Service.Handler] for callers and browsers, without a trailing slash.
 	URL string
-	// Stores keeps everything but files, and encrypts with its Keys. Two methods of its engine are
-	// optional: Ping(context.Context) error, which [Service.Ready] calls, returns nil if the engine can be
-	// used. Signal() webhook.Signal carries messages between the processes that share the store.
+	// Stores stores everything but files, and encrypts with its Keys. Two methods of its engine are optional:
+	// Ping(context.Context) error, which [Service.Ready] calls, returns nil if the engine can be used. Signal()
+	// webhook.Signal tells the dispatchers of other processes on the store about new events.
 	Stores *stores.Stores
-	// Files stores uploaded reports and printed documents, encrypted.
+	// Files stores uploaded reports and generated documents, encrypted.
 	Files labreport.BlobStore
 	// Secret is at least 32 random bytes. Signing keys are derived from it, and the encryption key of stored secrets
 	// unless Sealer is set. All processes on one store must use the same.
@@ -66,8 +65,8 @@ type Config struct {
 	// Guard refuses private addresses for requests to addresses that teams choose, such as webhooks. Default: all
 	// private addresses are refused.
 	Guard *webhook.Guard
-	// Lease is how long a process holds a delivery or pull before another process may take it. A call to a provider may
-	// take half of it. Default 1 min.
+	// Lease is how long a process holds a delivery or pull before another process may claim it. A call to a provider
+	// may last half of it. Default 1 min.
 	Lease time.Duration
 
 	// TeamDefaults holds the value of each setting that a team has not chosen itself.
@@ -75,55 +74,54 @@ type Config struct {
 	// Brand returns the branding of a team that has chosen none. Default: the team's name alone.
 	Brand func(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error)
 
-	// Health holds options of package healthdata. Environment, Settings, BeforeUpload, Preference and
-	// Uploaded are set. Functions are added to BeforeDelete and Forget.
+	// Health holds options of package healthdata. [New] sets Environment, Settings, BeforeUpload, Preference and
+	// Uploaded, and adds functions to BeforeDelete and Forget.
 	Health healthdata.Options
-	// Linking holds options of package linking. Environment, SigningKeys, Region, BaseURL and Clients are
-	// set, and Settings unless the host sets it.
+	// Linking holds options of package linking. [New] sets Environment, SigningKeys, Region, BaseURL and Clients, and
+	// Settings unless the host sets it.
 	Linking linking.Options
-	// Access holds options of the access log, which is always written. Log is set. The key that signs the
-	// log is derived from Secret.
+	// Access holds options of the access log, which is always written. [New] sets Log. The key that signs the log is
+	// derived from Secret.
 	Access accesslog.Options
-	// Pulls holds options of package linking/pull. Accessed, Lease and Timeout are set, and Settings
-	// unless the host sets it.
+	// Pulls holds options of package linking/pull. [New] sets Accessed, Lease and Timeout, and Settings unless the host
+	// sets it.
 	Pulls pull.Options
 
-	// Pipelines holds options of package ehr, which pushes data to the FHIR servers of teams. The service
-	// has pipelines only if stores.Options.Pipelines is true, and they push only if Loops runs a
-	// push.Pusher of adapters/fhir. Resources is required: fhir.Resources(). CheckURL is set to Guard.
+	// Pipelines holds options of package ehr, which pushes data to the FHIR servers of teams. The service has pipelines
+	// only if stores.Options.Pipelines is true, and they push only if Loops runs a push.Pusher of adapters/fhir.
+	// Resources is required: fhir.Resources(). [New] sets CheckURL to that of Guard.
 	Pipelines ehr.Options
 
 	// Catalogue lists the orderable tests, and Laboratory executes orders. Without Laboratory there are no lab orders.
 	// With Laboratory, Catalogue is required.
 	Catalogue  catalogue.Source
 	Laboratory exchange.LabBackend
-	// Orders holds options of package orders. Environment, LabTests, People, Files and BeforePlan are set,
-	// and Settings unless the host sets it.
+	// Orders holds options of package orders. [New] sets Environment, LabTests, People, Files and BeforePlan, and
+	// Settings unless the host sets it.
 	Orders orders.Options
-	// Exchange holds options for how orders go to the Laboratory and results come back. RequisitionURL and Accessed are
-	// set, and Simulator unless the host sets it.
+	// Exchange holds options of package exchange, which sends orders to the Laboratory and receives results. [New] sets
+	// RequisitionURL and Accessed, and Simulator unless the host sets it.
 	Exchange exchange.Options
-	// Visits holds options for the appointments of orders. BookingKeys and SlotCache are set, and Slots and Bookings
-	// to the Laboratory if it offers them, unless the host sets them.
+	// Visits holds options for the appointments of orders. [New] sets BookingKeys and SlotCache. If the Laboratory
+	// offers appointments, [New] also sets Slots and Bookings to it, unless the host sets them.
 	Visits visits.Options
-	// Idempotency holds options for the idempotency keys of orders: leases, how long answers are kept, and
-	// ids.
+	// Idempotency holds options for the idempotency keys of orders: leases, how long answers are stored, and ids.
 	Idempotency idempotency.Options
-	// Printer prints documents of orders. Default: no documents.
+	// Printer renders documents of orders as PDF. Default: no documents.
 	Printer documents.Printer
 
-	// Extractors read report files by type. Without them no reports are read.
+	// Extractors read the text of report files, by media type. Without them no reports are parsed.
 	Extractors labreport.Extractors
-	// Reports holds options of package labreport. Environment and Accessed are set.
+	// Reports holds options of package labreport. [New] sets Environment and Accessed.
 	Reports labreport.Options
 
-	// Exports holds options for exports of persons. Accessed is set.
+	// Exports holds options for exports of persons. [New] sets Accessed.
 	Exports personexport.Options
 
 	// Notifier sends events. Default: over HTTP, within Guard.
 	Notifier webhook.Notifier
-	// Webhooks holds options of the delivery of events. Lease, Timeout, StartMargin, Bodies and Settings are set,
-	// and Signal if the engine of Stores has that method.
+	// Webhooks holds options of the delivery of events. [New] sets Lease, Timeout, StartMargin, Bodies and Settings,
+	// and Signal if the engine of Stores has a method Signal.
 	Webhooks webhook.Options
 
 	// Loops returns additional background work for Run, such as exports to a lake. New calls it once with the assembled
@@ -134,10 +132,9 @@ type Config struct {
 	// stores and manual sources, and demo data in a sandbox.
 	LinkPages *httpapi.LinkPages
 
-	// HTTP holds the configuration of the API. Environment and Region are set. Authenticate is set, unless
-	// the host sets it, to check the API keys of the teams of Service.Organisations. The operations of
-	// HTTP.Parts are added after those of the service. The operations that manage teams are served only if
-	// AuthenticateManagement is set.
+	// HTTP holds the configuration of the API. [New] sets Environment and Region. Unless the host sets Authenticate,
+	// [New] sets it to check the API keys of the teams of Service.Organisations. The operations of HTTP.Parts are added
+	// after those of the service. The operations that manage teams are served only if AuthenticateManagement is set.
 	HTTP httpapi.Config
 }
 
@@ -150,7 +147,7 @@ type Loop struct {
 // secretBytes is the least length of Config.Secret.
 const secretBytes = 32
 
-// check returns missing and invalid fields, and sets defaults.
+// check sets defaults, and returns one Invalid error that lists all missing and invalid fields.
 func (c *Config) check() error {
 	var wrong []string
 	missing := func(is bool, what string) {

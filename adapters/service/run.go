@@ -89,7 +89,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	return nil
 }
 
-// background is nil while Run runs.
+// background returns nil while Run runs, and otherwise an error that says why the background work does not run.
 func (s *Service) background() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -113,7 +113,7 @@ type Service struct {
 
 	mu      sync.Mutex
 	work    workState
-	failure error // error with which the background work ended
+	failure error // error with which Run ended
 	warn    sync.Once
 }
 
@@ -377,7 +377,7 @@ func (s *Service) buildReports(context.Context) (err error) {
 	return err
 }
 
-// buildLabHistory builds the history of the results of orders and reports.
+// buildLabHistory sets LabHistory, which has the results of orders and of parsed reports.
 func (s *Service) buildLabHistory(context.Context) (err error) {
 	var o labhistory.Orders
 	opts := &labhistory.Options{Facts: s.factsOfProfile}
@@ -394,7 +394,7 @@ func (s *Service) buildLabHistory(context.Context) (err error) {
 	return err
 }
 
-// factsOfProfile returns sex and age from a user's profile, for the reference ranges of results.
+// factsOfProfile returns the sex and age in a user's profile, which select the reference ranges of results.
 func (s *Service) factsOfProfile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, _ healthlab.Date) (labhistory.Facts, error) {
 	p, err := s.Health.Profile(ctx, team, user, "")
 	if errors.Is(err, healthlab.NotFound) {
@@ -507,7 +507,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 	return nil
 }
 
-// linkPages returns the host's or the default link pages, with a function that reports the progress of
+// linkPages returns the link pages of the host, or the default ones. It adds a function that reports the progress of
 // first imports.
 func (s *Service) linkPages() *httpapi.LinkPages {
 	pages := httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
@@ -526,7 +526,7 @@ type requestKey struct{ of *Service }
 // request is a request that runs in one transaction.
 type request struct {
 	tx        store.Tx
-	holdsUser bool // the first read takes an exclusive lock on the user
+	holdsUser bool // the first read of the transaction takes an exclusive lock on the user
 }
 
 // errHoldUser ends a run that would upgrade a shared lock of the user to an exclusive one, because two such runs would

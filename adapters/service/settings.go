@@ -31,7 +31,7 @@ func (s *Service) OrderSettings(ctx context.Context, team healthlab.TeamID) (ord
 	}, nil
 }
 
-// criticalLadder returns a team's escalation steps for critical results; nil for the default.
+// criticalLadder returns a team's escalation steps for critical results; nil means the default steps.
 func (s *Service) criticalLadder(ctx context.Context, team healthlab.TeamID) ([]critical.Step, error) {
 	c, err := s.Teams.Of(ctx, team)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Service) LinkSettings(ctx context.Context, team healthlab.TeamID) (link
 	}, nil
 }
 
-// brandOf returns Config.Brand of a team that has chosen no branding, or the team's name by default.
+// brandOf returns the branding of a team that has chosen none: that of Config.Brand, or by default the team's name.
 func (s *Service) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if s.config.Brand != nil {
 		return s.config.Brand(ctx, team)

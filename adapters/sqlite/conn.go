@@ -41,7 +41,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// kindOf returns an error of SQLite with its kind. Errors of the disk and of locks are temporary, so their kind is
+// kindOf wraps an error of SQLite with its error kind. Errors of the disk and of locks are temporary, so their kind is
 // healthlab.Unavailable.
 func kindOf(err error) error {
 	var code sqlite3.ErrorCode
@@ -95,7 +95,7 @@ func (c *conn) exec(sql string, args ...any) error {
 	return c.query(sql, args, func(*sqlite3.Stmt) {})
 }
 
-// fetch answers queries in the transaction of the connection.
+// fetch runs the queries in the open transaction of the connection.
 func (c *conn) fetch(qs []store.Query) ([][]store.Row, error) {
 	out := make([][]store.Row, len(qs))
 	for i := range qs {
@@ -108,7 +108,7 @@ func (c *conn) fetch(qs []store.Query) ([][]store.Row, error) {
 	return out, nil
 }
 
-// statement returns the statement of a query.
+// statement returns the SQL and the arguments of a query.
 func statement(q *store.Query) (sql string, args []any) {
 	var b strings.Builder
 	b.WriteString("select tbl, team, id, usr, due, idx0, idx1, rev, ")
@@ -184,7 +184,7 @@ func rowOf(s *sqlite3.Stmt) store.Row {
 	return r
 }
 
-// write stores the writes of an update. After an error the caller must roll back.
+// write stores the writes of an update. After an error the caller must roll back, because some rows may be written.
 func (c *conn) write(defs map[string]store.Definition, writes []store.Write) error {
 	for i := range writes {
 		w := &writes[i]

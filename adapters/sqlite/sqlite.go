@@ -45,17 +45,17 @@ type Options struct {
 	Now func() time.Time
 	// Readers is the number of connections for reads. Default 4.
 	Readers int
-	// Wait is how long an update or statement waits for a file that another program has locked. The time that an
-	// update has waited for other updates counts. Default 5 s.
+	// Wait is how long an update or statement waits for a file that another program has locked. For an update it
+	// includes the wait for other updates of this Store. Default 5 s.
 	Wait time.Duration
 }
 
-// Store is a [store.Store] in a file. Safe for concurrent use.
+// Store is a [store.Store] in an SQLite file. Safe for concurrent use.
 type Store struct {
 	defs    map[string]store.Definition
 	now     func() time.Time
 	wait    time.Duration // longest wait for a file that another program has locked
-	guard   *sqlite3.Conn // keeps other processes out
+	guard   *sqlite3.Conn // connection whose lock keeps other processes from opening the file
 	readers chan *conn
 
 	turn    chan struct{} // holds one token while an update uses the fields that follow
@@ -68,8 +68,8 @@ type Store struct {
 // mostInGroup is the largest number of updates that share a commit.
 const mostInGroup = 128
 
-// Open opens or creates a file. It returns healthlab.Unavailable if the folder cannot be written or another process has
-// the file open, and healthlab.Precondition if a newer program made the file.
+// Open opens or creates a database file. It returns healthlab.Unavailable if the folder cannot be written or another
+// process has the file open, and healthlab.Precondition if a newer program made the file.
 func Open(ctx context.Context, path string, tables []store.Definition, opts *Options) (*Store, error) {
 	o := Options{}
 	if opts != nil {
@@ -131,7 +131,8 @@ func makeOwn(file string) error {
 	return f.Close()
 }
 
-// keepOut locks a file for this process. The lock ends with the process, however it ends.
+// keepOut locks the file at path, so that no other process can open the store. The lock ends with the process, even if
+// it crashes.
 func keepOut(path string) (*sqlite3.Conn, error) {
 	c, err := sqlite3.Open(path)
 	if err != nil {
@@ -178,7 +179,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ping returns nil if the store answers.
+// Ping returns nil if the database can be read.
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.Read(ctx)
 	return err
@@ -231,7 +232,7 @@ func (s *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row,
 	return rows, err
 }
 
-// reading calls do with a connection for reads. The end of ctx interrupts the read.
+// reading calls do with one of the connections for reads. If ctx ends, the read is interrupted.
 func (s *Store) reading(ctx context.Context, do func(*conn) error) error {
 	select {
 	case <-ctx.Done():
@@ -275,9 +276,9 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	return err
 }
 
-// take runs an update in the open transaction, and commits unless another update waits that can join the
-// transaction. It releases turn, also if run panics. The wait for a locked file is measured from began, so that
-// updates that follow each other do not each wait for its full length.
+// take runs an update in the open transaction. It commits unless another update waits that can join the transaction;
+// committed receives the result of the commit. It releases turn, also if run panics. The wait for a locked file is
+// measured from began, so that updates that follow each other do not each wait for its full length.
 func (s *Store) take(ctx context.Context, began time.Time, run func(context.Context, store.Tx) error) (b *store.Buffer, committed chan error, err error) {
 	committed = make(chan error, 1)
 	defer func() {

@@ -62,7 +62,7 @@ type Options struct {
 	// is true.
 	Envelope webhook.Envelope
 	// Retention is how long webhook messages and attempts are kept, delivered or not. It should be longer than the
-	// longest downtime of a receiver plus the error of the clock. Default 30 days.
+	// longest downtime of a receiver plus the largest error of the engine's clock. Default 30 days.
 	Retention time.Duration
 	// Erasing is called repeatedly with the number of deleted rows while a user with many rows is erased;
 	// see healthdata.UserOptions. Default: none.
@@ -176,7 +176,7 @@ func (v *Stores) changes() healthdata.Changes {
 	return several{v.queries, v.ehr}
 }
 
-// several calls several [healthdata.Changes] one after another.
+// several is a list of [healthdata.Changes] that acts as one.
 type several []healthdata.Changes
 
 // Queries returns the queries of all elements.
@@ -228,8 +228,8 @@ func (v *Stores) AccessLog() accesslog.Store { return accesslog.NewStore(v.s, ni
 // Bulk returns the store of bulk operations.
 func (v *Stores) Bulk() bulk.Store { return bulk.NewStore(v.s, v.links) }
 
-// ChangeQueries returns the queries about a team, besides those for the data, that a change of health data
-// needs. A transaction that reads everything in one call includes them.
+// ChangeQueries returns the queries, besides those for health data itself, that a transaction that changes health data
+// of a team runs. A transaction that reads all its rows in one call includes them.
 func (v *Stores) ChangeQueries(team healthlab.TeamID) []store.Query { return v.changes().Queries(team) }
 
 // Continuous returns the store of continuous queries.
@@ -241,7 +241,7 @@ func (v *Stores) ContinuousWork() continuous.Work { return v.queries }
 // Pipelines returns the store of the FHIR servers of teams; nil unless [Options].Pipelines is true.
 func (v *Stores) Pipelines() *ehr.Rows { return v.ehr }
 
-// Priorities returns the store of the preferences of teams between providers.
+// Priorities returns the store of the order in which teams prefer providers.
 func (v *Stores) Priorities() aggregate.PriorityStore {
 	return aggregate.NewPriorityStore(v.s, &aggregate.PriorityStoreOptions{Changed: v.restart})
 }
@@ -300,7 +300,7 @@ func (v *Stores) orderOptions() *orders.StoreOptions {
 	return &orders.StoreOptions{Events: v.outbox, UsersElsewhere: v.opts.UsersElsewhere}
 }
 
-// CriticalResults returns the store of critical results: who was told of each, and who has confirmed it.
+// CriticalResults returns the store of critical results: who was notified of each, and who has acknowledged it.
 func (v *Stores) CriticalResults() critical.Store {
 	return critical.NewStore(v.s, &critical.StoreOptions{Events: v.outbox})
 }
@@ -324,7 +324,7 @@ func (v *Stores) Persons() people.Store {
 	return people.NewStore(v.s, &people.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
 }
 
-// LabJournal returns the store of the journals of laboratories.
+// LabJournal returns the store of the journals of package labjournal.
 func (v *Stores) LabJournal() labjournal.Store {
 	return labjournal.NewStore(v.s, &labjournal.StoreOptions{UsersElsewhere: v.opts.UsersElsewhere})
 }

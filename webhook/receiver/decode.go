@@ -49,7 +49,7 @@ func newTypes(lists ...[]healthlab.EventType) types {
 	return out
 }
 
-// payloadType returns the type of v, or the type to which v points.
+// payloadType returns the type of v or, if v is a pointer, the type to which it points.
 func payloadType(v any) reflect.Type {
 	t := reflect.TypeOf(v)
 	for t != nil && t.Kind() == reflect.Pointer {
@@ -77,7 +77,7 @@ func Decode(body []byte) (Event, error) {
 	return e, nil
 }
 
-// envelope reads all fields of a message but the payload's Go value. Unknown keys are ignored.
+// envelope reads all fields of a message's body except Value. Unknown keys are ignored.
 func envelope(body []byte) (Event, error) {
 	var in struct {
 		EventType    string           `json:"event_type"`
@@ -110,7 +110,7 @@ func envelope(body []byte) (Event, error) {
 	}, nil
 }
 
-// decode sets the event's Value, if the type is known.
+// decode sets e.Value to the decoded payload, if the event type is known.
 func (t types) decode(e *Event) error {
 	g, ok := t[e.Type]
 	if !ok {
@@ -126,7 +126,7 @@ func (t types) decode(e *Event) error {
 	return nil
 }
 
-// tidy converts older forms of a payload to the current one.
+// tidy converts a payload that an earlier version of the service sent to the current form.
 func tidy(value any) {
 	switch v := value.(type) {
 	case *healthdata.Batch:
@@ -151,7 +151,7 @@ const (
 	oldWheelchair = "wheelchair_push"
 )
 
-// tidySource sets the provider from either of its two keys, and replaces empty texts by null.
+// tidySource sets Provider and Slug, of which earlier versions sent only one, and replaces empty texts by null.
 func tidySource(s *healthdata.Source) {
 	if s.Provider == "" {
 		s.Provider = s.Slug

@@ -76,7 +76,7 @@ func status(err error) int {
 	}
 }
 
-// retryAfter returns the delay that an error with a method RetryAfter asks for.
+// retryAfter returns the delay of an error that has a method RetryAfter; 0 for other errors.
 func retryAfter(err error) time.Duration {
 	var later interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &later) {

@@ -21,8 +21,8 @@ const (
 	defaultWait        = 3 * time.Second
 	defaultKeep        = 96 * time.Hour
 	defaultKeepVersion = 31 * 24 * time.Hour
-	leaseMargin        = 15 * time.Second // extra lease of a claim, beyond the timeout of the host's function
-	afterTimeout       = 5 * time.Second  // time to mark or release a claim after the request has ended
+	leaseMargin        = 15 * time.Second // how much longer than the host's function a claim is leased
+	afterTimeout       = 5 * time.Second  // time to call Done or Release after the request has ended
 	maxIDLen           = 255
 )
 
@@ -34,8 +34,8 @@ type Options struct {
 	NewID func() uuid.UUID
 	// Verifier checks signatures. The zero value is the default.
 	Verifier webhook.Verifier
-	// Types are further event types beside [EventTypes], of the host or of another package. They replace types
-	// with the same name.
+	// Types are event types in addition to [EventTypes], of the host or of another package. They replace types with the
+	// same name.
 	Types []healthlab.EventType
 	// MaxBody is the largest body that is read, in bytes. Default [webhook.MaxBody].
 	MaxBody int64
@@ -242,7 +242,8 @@ func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	return r.once(ctx, *e, do)
 }
 
-// function returns the host's function for an event, or the outcome if there is none.
+// function returns the host's function for an event; nil if there is none. Outcome is what to report in that case:
+// Tested or Ignored.
 func (r *Receiver) function(e *Event) (function, Outcome) {
 	if e.IsTest() {
 		return r.test, Tested
@@ -253,7 +254,8 @@ func (r *Receiver) function(e *Event) (function, Outcome) {
 	return r.other, Ignored
 }
 
-// once calls a host's function unless the event, or a newer version of its object, was applied before.
+// once calls the host's function do, unless the event or a newer version of its object was applied before. It claims
+// the event in the Seen first.
 func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, err error) {
 	c := Claim{
 		Token: r.opts.NewID(), ID: e.ID, Lease: r.opts.Timeout + leaseMargin,
@@ -296,7 +298,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 	return Applied, nil
 }
 
-// claim repeats a claim until the verdict is not Busy, or the wait is over.
+// claim repeats a claim until the verdict is not Busy or Options.Wait has passed.
 func (r *Receiver) claim(ctx context.Context, c Claim) (Verdict, error) {
 	const longest = 250 * time.Millisecond
 	var waited time.Duration

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// forgetBatch is the number of outdated rows that a call removes.
+// forgetBatch is the largest number of outdated rows that one call of a method removes.
 const forgetBatch = 16
 
 // NewSeen returns a [Seen] on a store with the tables of [Tables]. Several processes may share it. Outdated rows
@@ -24,7 +24,7 @@ func NewSeen(s store.Store) Seen { return seenRows{s} }
 // Tables declares the tables of [NewSeen].
 func Tables() []store.Definition { return []store.Definition{sightings.Definition()} }
 
-// sighting is the stored state of one message id or key.
+// sighting is the stored state of one message id or one object key.
 type sighting struct {
 	ID        string    `json:"-"`
 	Holder    uuid.UUID `json:",omitzero"`
@@ -33,8 +33,8 @@ type sighting struct {
 	Version   Version   `json:",omitzero"`
 }
 
-// sightings has a row per message id and key. A row is due when it is outdated. The row ids are digests,
-// because a key may identify a person.
+// sightings has a row for each message id and each object key. A row is due when neither a claim nor a remembered
+// version needs it. The row ids are digests, because a key may identify a person.
 var sightings = store.Table[sighting]{
 	Name: "webhook_seen", Clear: true,
 	Row: func(s *sighting) store.Row {
@@ -68,14 +68,14 @@ func sightingID(kind, name string) string {
 
 type seenRows struct{ s store.Store }
 
-// sight is the state of the message id and key of a call.
+// sight has the rows of a claim's message id and object key.
 type sight struct {
 	now time.Time
 	id  *store.Entry[sighting]
 	key *store.Entry[sighting] // nil without a key
 }
 
-// update calls run with the state of the id and key of a claim, and writes it if run returns true.
+// update calls run with the rows of a claim, and writes them if run returns true. what names the operation in errors.
 func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*sight) (change bool)) error {
 	if c.ID == "" || strings.ContainsRune(c.ID, 0) || strings.ContainsRune(c.Key, 0) {
 		return fmt.Errorf("%s: %w: message id: must not be empty, and must not contain NUL", what, healthlab.Invalid)
@@ -104,7 +104,7 @@ func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*si
 	return nil
 }
 
-// readSightings reads the sightings of a claim, and some outdated ones.
+// readSightings reads and locks the rows of a claim, and returns some outdated rows of others.
 func readSightings(tx store.Tx, c Claim) (*sight, []store.Row, error) {
 	s := &sight{now: tx.Now(), id: &store.Entry[sighting]{Value: sighting{ID: sightingID("id", c.ID)}}}
 	old := store.Query{Key: sightings.Key(store.Key{}), By: store.ByDue, Until: s.now, Limit: forgetBatch, Lock: store.Skip, Bare: true}
@@ -131,7 +131,8 @@ func readSightings(tx store.Tx, c Claim) (*sight, []store.Row, error) {
 	return s, got[0], nil
 }
 
-// put writes the row of a message id or key, or deletes it if it is outdated.
+// put writes the row of a message id or key. If the row has neither a claim nor something to remember, it deletes the
+// row.
 func put(tx store.Tx, e *store.Entry[sighting]) error {
 	switch v := &e.Value; {
 	case !v.HeldUntil.IsZero() || !v.Until.IsZero():
@@ -162,7 +163,7 @@ func (r seenRows) Claim(ctx context.Context, c Claim) (Verdict, error) {
 	return verdict, nil
 }
 
-// verdict returns the verdict of a claim.
+// verdict returns the verdict of a claim, by the rules of [Seen].
 func (s *sight) verdict(c Claim) Verdict {
 	switch id := &s.id.Value; {
 	case id.remembered(s.now):

@@ -15,7 +15,8 @@ import (
 // it. If ctx has ended before a call, the error is the context's and nothing changes.
 // Any other error means that the outcome is unknown; every method may be called again.
 type Seen interface {
-	// Claim asks for a message before it is handled. The verdict is
+	// Claim tries to lease a message, and the object that it is about, to c.Token before the message is handled. The
+	// verdict is
 	//
 	//   - Repeated if the id was marked by Done less than Keep ago;
 	//   - Busy if another claim holds the id, and its lease has not ended;
@@ -24,7 +25,8 @@ type Seen interface {
 	//   - Busy if another claim holds the key, and its lease has not ended;
 	//   - else Fresh: c.Token now holds the id and the key for c.Lease.
 	//
-	// The first condition that is true decides. Every verdict but Fresh changes nothing. Without a key only the id counts.
+	// The first condition that is true decides. Every verdict but Fresh changes nothing. Without a key only the id
+	// counts.
 	Claim(ctx context.Context, c Claim) (Verdict, error)
 
 	// Done records that the message was applied. It remembers the id for c.Keep, and c.Version as the key's

@@ -9,8 +9,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// subject returns the key and version of an event's object. An event without a key replaces nothing, or has no
-// version, and is always applied.
+// subject returns the key and version of an event's object. Without a key or a version both are empty, and the event is
+// always applied.
 func subject(e *Event) (key string, v Version) {
 	v.Seq = e.Sequence
 	switch d := e.Value.(type) {
@@ -49,7 +49,7 @@ func subject(e *Event) (key string, v Version) {
 	return e.Team.String() + "/" + key, v
 }
 
-// jobStep orders the statuses of a parsing job.
+// jobStep returns a number that increases with the progress of a parsing job.
 func jobStep(s labreport.Status) int64 {
 	switch s {
 	case labreport.Started:

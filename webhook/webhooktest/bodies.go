@@ -27,7 +27,7 @@ func (b *bench) empty(ended time.Time, n int) int {
 	return emptied
 }
 
-// hasBody reports whether a message has its body.
+// hasBody reports whether the body of a message is still stored.
 func (b *bench) hasBody(event uuid.UUID) bool {
 	b.t.Helper()
 	m, err := b.s.Log.Message(b.t.Context(), b.team, event)

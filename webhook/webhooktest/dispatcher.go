@@ -38,13 +38,13 @@ type serviceStore struct {
 	webhook.Log
 }
 
-// dispatchBench is a store with dispatchers and a receiver.
+// dispatchBench is a store with a service, dispatchers and a receiver that records messages.
 type dispatchBench struct {
 	*bench
 	types   *webhook.Catalogue
 	seal    healthlab.Sealer
 	service *webhook.Service
-	answer  func(from int, n webhook.Notification) webhook.Result // the receiver's answer; default: every message is accepted
+	answer  func(from int, n webhook.Notification) webhook.Result // to the dispatcher from; nil accepts all
 
 	mu  sync.Mutex
 	got []delivery
@@ -82,7 +82,7 @@ func (f notifier) Notify(ctx context.Context, n webhook.Notification) webhook.Re
 	return f(ctx, n)
 }
 
-// notifier returns the receiver for one of the dispatchers.
+// notifier returns the Notifier of the dispatcher with the number from. It passes messages to the receiver.
 func (d *dispatchBench) notifier(from int) webhook.Notifier {
 	return notifier(func(_ context.Context, n webhook.Notification) webhook.Result {
 		d.mu.Lock()
@@ -111,7 +111,7 @@ func (d *dispatchBench) await(n int) []delivery {
 	return d.all()
 }
 
-// until waits until holds returns true, and checks after each message.
+// until waits until holds returns true, and fails the test after a minute. It calls holds after each message.
 func (d *dispatchBench) until(holds func() bool) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
@@ -141,7 +141,8 @@ func (d *dispatchBench) succeeded(event uuid.UUID) bool {
 
 const dispatchLease = time.Minute
 
-// run runs a dispatcher; the returned function stops it.
+// run runs a dispatcher with the number from; stop ends it. change, which may be nil, changes its options and its
+// store.
 func (d *dispatchBench) run(from int, change func(*webhook.Options, *Harness)) (stop func()) {
 	d.t.Helper()
 	s := d.s
@@ -177,7 +178,7 @@ func (forgetful) RecordOutcomes(context.Context, []webhook.Outcome) (webhook.Rec
 	return webhook.RecordedOutcomes{}, nil
 }
 
-// single is a store that lets deliveries be claimed once, and then no more.
+// single is a store whose Claim returns deliveries only until it has returned some.
 type single struct {
 	webhook.Deliveries
 	has atomic.Bool
@@ -194,7 +195,7 @@ func (s *single) Claim(ctx context.Context, c webhook.Claim) (webhook.Claimed, e
 	return got, err
 }
 
-// stuck is a store that blocks in Get until it is released.
+// stuck is a store whose Get sends on in, and then blocks until out receives or is closed.
 type stuck struct {
 	webhook.Endpoints
 	in, out chan struct{}

@@ -23,7 +23,7 @@ func RunEndpoints(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// fullEndpoint returns an endpoint without a zero field, except those that Disabled excludes.
+// fullEndpoint returns a disabled endpoint whose other fields all have values, to test that a store keeps them.
 func fullEndpoint(team healthlab.TeamID) webhook.Endpoint {
 	at := func(h int) time.Time { return longAgo.Add(time.Duration(h) * time.Hour) }
 	return webhook.Endpoint{

@@ -41,10 +41,10 @@ var modes = map[string]healthlab.Mode{
 
 const (
 	lease = time.Minute
-	most  = 1000 // a number that is larger than any subtest needs
+	most  = 1000 // a limit that no subtest reaches
 )
 
-// bench is a team with one endpoint on a store, with test helpers.
+// bench is a store under test, with a team and one endpoint of the team, and helpers for tests.
 type bench struct {
 	t    testing.TB
 	s    Harness
@@ -61,7 +61,7 @@ func newBench(t testing.TB, s Harness, change ...func(*webhook.Endpoint)) *bench
 
 func id() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// longAgo is before any time of a store's clock.
+// longAgo is earlier than any time of a store's clock.
 var longAgo = time.Date(2020, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
 // endpoint registers one more endpoint of the team.
@@ -93,7 +93,7 @@ func (b *bench) write(eventType, key string) uuid.UUID {
 	return e.ID
 }
 
-// route routes all written events.
+// route calls Route until all written events are routed.
 func (b *bench) route() {
 	b.t.Helper()
 	for {
@@ -175,7 +175,8 @@ func cancelled(d webhook.Delivery, why webhook.Reason) webhook.Outcome {
 	return webhook.Outcome{Delivery: d, State: webhook.Cancelled, Reason: why}
 }
 
-// ended returns the state of an event's delivery to the endpoint in the log.
+// ended returns the latest log entry of an event at the endpoint b.to: attempt number, state and reason, such as "1
+// succeeded "; "nothing" if there is none.
 func (b *bench) ended(event uuid.UUID) string {
 	b.t.Helper()
 	page, err := b.s.Log.Attempts(b.t.Context(), webhook.AttemptQuery{Team: b.team, Endpoint: b.to, Event: event})

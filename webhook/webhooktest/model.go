@@ -34,7 +34,7 @@ func RunDeliveriesModel(t *testing.T, newStore func(t *testing.T) Harness) {
 	})
 }
 
-// modelRun is one random sequence.
+// modelRun is one random sequence of calls of a store and its model.
 type modelRun struct {
 	t     *rapid.T
 	bench *bench
@@ -42,10 +42,10 @@ type modelRun struct {
 	want  *lanes
 	held  []webhook.Delivery // claimed deliveries whose outcome is not recorded
 	old   []webhook.Delivery // deliveries that were recorded, released or lost
-	sent  map[string]int64   // newest claimed version by key
+	sent  map[string]int64   // newest version of each key that was claimed
 }
 
-const modelLease = 30 * time.Minute // far from every other time, so that a running clock does not matter
+const modelLease = 30 * time.Minute // differs from all other durations by more than a test takes
 
 func (m *modelRun) write(t *rapid.T) {
 	eventType := rapid.SampledFrom([]string{typeLatest, typeLatest, typeOrdered, typeIndependent}).Draw(t, "type")
@@ -78,7 +78,7 @@ func (m *modelRun) claim(t *rapid.T) {
 	}
 }
 
-// lose removes the earlier claim of a delivery that was claimed again.
+// lose moves an earlier claim of the event from m.held to m.old, because its delivery was claimed again.
 func (m *modelRun) lose(event uuid.UUID) {
 	for i, h := range m.held {
 		if h.Event == event {
@@ -97,7 +97,7 @@ func (b *bench) claimModel() []webhook.Delivery {
 	return c.Deliveries
 }
 
-// take removes one of the claimed deliveries.
+// take moves a random delivery from m.held to m.old and returns it; false if there is none.
 func (m *modelRun) take(t *rapid.T) (webhook.Delivery, bool) {
 	if len(m.held) == 0 {
 		return webhook.Delivery{}, false
@@ -154,7 +154,7 @@ func (m *modelRun) advance(t *rapid.T) {
 	m.want.now += d
 }
 
-// finish accepts all remaining deliveries, and fails if one of them is blocked.
+// finish accepts all remaining deliveries, and fails if one of them never becomes due.
 func (m *modelRun) finish() {
 	for round := 0; m.want.size() > 0; round++ {
 		require.Less(m.t, round, 1000, "something is stuck")
@@ -172,7 +172,7 @@ func (m *modelRun) finish() {
 	require.Empty(m.t, m.bench.claimModel())
 }
 
-// lanes is the model: one endpoint's lanes as slices, with the rule of Place.
+// lanes is the model: the lanes of one endpoint as slices of deliveries, to which events are added by [webhook.Place].
 type lanes struct {
 	to   webhook.Endpoint
 	now  time.Duration
@@ -255,7 +255,7 @@ func (l *lanes) claim() []modelClaim {
 	return out
 }
 
-// find returns the lane whose first delivery is this event and leased.
+// find returns the lane whose first delivery is that of the event and is leased; false if there is none.
 func (l *lanes) find(event uuid.UUID) (webhook.Lane, bool) {
 	for name, rows := range l.rows {
 		if rows[0].event == event && rows[0].leased {

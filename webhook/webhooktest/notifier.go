@@ -44,7 +44,7 @@ type Message struct {
 // noon is the signing time of the messages.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// notification is a new message with two active secrets, as during a rotation.
+// notification returns a new message with two active secrets, as an endpoint has during a rotation.
 func notification(t testing.TB, url, body string) webhook.Notification {
 	t.Helper()
 	var secrets []webhook.Secret

@@ -45,7 +45,7 @@ func RunOrderUnderFailures(t *testing.T, newStore func(t *testing.T) Harness) {
 	}
 }
 
-// fire is one run of the test: a store, writers, dispatchers and a receiver.
+// fire is one run of RunOrderUnderFailures: a store, writers, dispatchers and a receiver.
 type fire struct {
 	t     *testing.T
 	s     Harness
@@ -57,7 +57,7 @@ type fire struct {
 	to    *fireReceiver
 }
 
-// fireKey is one event key whose versions the test writes. Its lock orders the writes.
+// fireKey is one event key. versions counts the events that the test has written for it; the lock orders the writes.
 type fireKey struct {
 	mu       sync.Mutex
 	name     string
@@ -87,8 +87,8 @@ func newFire(t *testing.T, s Harness, scope webhook.OrderScope, keys int) *fire 
 	return f
 }
 
-// burn commits a number of writes, waits until the receiver has all newest versions, and stops everything. The
-// limit of a quarter of an hour only ends a hanging test.
+// burn makes commits writes, waits until the receiver has the newest version of each key, stops everything and checks
+// the receiver. The limit of a quarter of an hour only ends a hanging test.
 func (f *fire) burn(commits int) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 15*time.Minute)
 	defer cancel()
@@ -119,7 +119,7 @@ func (f *fire) burn(commits int) {
 	}
 }
 
-// write commits random changes of keys. Some of them roll back.
+// write makes commits writes of a new version of a random key. Some of them fail, so that no event is written.
 func (f *fire) write(ctx context.Context, commits int) {
 	for range commits {
 		n := rand.IntN(len(f.keys))
@@ -143,8 +143,8 @@ func (f *fire) write(ctx context.Context, commits int) {
 	}
 }
 
-// dispatch runs dispatchers one after another, each for a short while. Unfinished requests of a stopped one are
-// retried after their lease, as after a crash.
+// dispatch runs one dispatcher after another, each for less than a second. Unfinished requests of a stopped dispatcher
+// are retried after their lease, as after a crash.
 func (f *fire) dispatch(ctx context.Context) {
 	for ctx.Err() == nil {
 		d, err := webhook.NewDispatcher(f.types, dispatcherStore{f.s.Deliveries, f.s.Endpoints}, f.to, f.seal, &webhook.Options{
@@ -170,7 +170,7 @@ func (f *fire) dispatch(ctx context.Context) {
 	}
 }
 
-// fireReceiver is a receiver that keeps the latest version of each key, and records violations of the order.
+// fireReceiver is a receiver that stores the latest version of each key, and records messages in a wrong order.
 type fireReceiver struct {
 	lost      float64 // share of requests that fail and are not received
 	forgotten float64 // share of requests that are received and answered with a failure
@@ -266,7 +266,7 @@ func (r *fireReceiver) receive(key string, version int, ordered bool) {
 	r.seen[key][version] = true
 }
 
-// until waits until the receiver has these versions, has recorded a violation, or ctx ends.
+// until waits until the receiver has the newest version of each key, has recorded an error, or ctx ends.
 func (r *fireReceiver) until(ctx context.Context, newest map[string]int) {
 	for ctx.Err() == nil {
 		r.mu.Lock()

@@ -31,7 +31,7 @@ func (b *bench) delivered(eventType, key string) uuid.UUID {
 	return e
 }
 
-// drain accepts all deliveries and returns their order.
+// drain accepts all claimable deliveries of the endpoint one by one, and returns their events in that order.
 func (b *bench) drain() []uuid.UUID {
 	b.t.Helper()
 	var out []uuid.UUID
@@ -139,7 +139,7 @@ var replayCases = []webhookCase{
 	}},
 }
 
-// recovered resends all messages, page by page.
+// recovered recovers all lost messages, with page messages per call, and returns the number of queued deliveries.
 func (b *bench) recovered(page int) int {
 	b.t.Helper()
 	n := 0

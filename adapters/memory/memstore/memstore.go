@@ -23,8 +23,8 @@ type Engine struct {
 	last atomic.Pointer[ordered]
 }
 
-// ordered is one state of an Engine: its rows, and the marks that index them, in ordered maps. A published state is
-// immutable.
+// ordered is one state of an Engine, in two ordered maps: rows by key, and marks, the index entries that point to the
+// keys of rows. A state that readers can see is immutable.
 type ordered struct {
 	rows  *btree.Map[string, store.Row]
 	marks *btree.Map[string, string]
@@ -73,7 +73,7 @@ func (e *Engine) Update(ctx context.Context, run func(context.Context, store.Tx)
 	return nil
 }
 
-// commit runs an update and publishes its writes. It releases the lock of updates.
+// commit runs an update whose lock the caller holds, publishes its writes, and releases the lock.
 func (e *Engine) commit(ctx context.Context, b *store.Buffer, run func(context.Context, store.Tx) error) error {
 	defer func() { <-e.turn }()
 	if err := b.Run(ctx, e, run); err != nil {
@@ -132,13 +132,15 @@ func (o *ordered) Mark(mark, key string) error { o.marks.Set(mark, key); return 
 // Unmark removes an index entry.
 func (o *ordered) Unmark(mark string) error { o.marks.Delete(mark); return nil }
 
-// Walk calls each with the rows of keys in a range, until each returns false.
+// Walk calls each with the rows whose keys are at or after from and before to, until each returns false. An empty to
+// means no end; desc reverses the order.
 func (o *ordered) Walk(from, to string, desc bool, each func(store.Row) bool) error {
 	walk(o.rows, from, to, desc, func(_ string, r store.Row) bool { return each(r) })
 	return nil
 }
 
-// WalkMarks calls each with the index entries in a range, until each returns false.
+// WalkMarks calls each with the index entries whose marks are at or after from and before to, until each returns false.
+// An empty to means no end; desc reverses the order.
 func (o *ordered) WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error {
 	walk(o.marks, from, to, desc, each)
 	return nil

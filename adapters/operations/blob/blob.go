@@ -46,7 +46,7 @@ type Place interface {
 	List(ctx context.Context, name func(string) error) error
 }
 
-// Store stores encrypted files in a place. Safe for concurrent use.
+// Store stores encrypted files in a [Place]. Safe for concurrent use.
 type Store struct {
 	place Place
 	seal  healthlab.Sealer
@@ -100,9 +100,9 @@ func (s *Store) Put(ctx context.Context, team healthlab.TeamID, user healthlab.U
 }
 
 // Get returns the content; the caller must close it. It returns NotFound if there is none or the user's key was
-// deleted, Invalid if the file belongs to another user, is damaged or was moved from another key, and Unavailable if
-// the sealer lacks the file's sealing key. Damage further inside a file becomes an error of Read at that place. A
-// reader that reaches io.EOF has read exactly what was stored.
+// deleted, Invalid if the file belongs to another user, is damaged or was stored under another key, and Unavailable if
+// the sealer lacks the file's sealing key. If a later part of the file is damaged, Read returns an error when it
+// reaches that part. A reader that reaches io.EOF has read exactly what was stored.
 func (s *Store) Get(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string) (io.ReadCloser, error) {
 	if err := checkKey(key); err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
@@ -143,14 +143,14 @@ func checkKey(key string) error {
 	return nil
 }
 
-// envelope encrypts and decrypts the key of one file.
+// envelope encrypts and decrypts the random key with which one file is encrypted.
 type envelope struct {
 	ctx    context.Context //nolint:containedctx // age's interfaces have no context; the envelope lives as long as one call
 	seal   healthlab.Sealer
-	keys   *personkey.Keys // nil for none
+	keys   *personkey.Keys // Options.Keys; may be nil
 	owner  personkey.Ref
 	key    string
-	broken error // error of the sealer, the keys or the place
+	broken error // error that the sealer, the keys or the [Place] returned
 }
 
 // Types of this package's entry in the header of a file. A sealedStanza holds the file's key encrypted with a key of
@@ -201,8 +201,8 @@ func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return key, nil
 }
 
-// fault returns the error of a file that cannot be opened. An error that neither the sealer nor the place returned
-// means damage.
+// fault returns the error of a file that cannot be opened. If neither the sealer, the keys nor the [Place] returned an
+// error, the file is damaged.
 func (e *envelope) fault(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -213,14 +213,14 @@ func (e *envelope) fault(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the file is damaged: %v", healthlab.Invalid, err)
 }
 
-// head is this package's entry in the header of a file.
+// head is the stanza of this package in the age header of a file: the encrypted file key.
 type head struct {
 	personal bool   // encrypted with the key of a person
 	keyID    string // id of the host's key, if personal is false
 	body     []byte
 }
 
-// ours finds this package's entry in the header of a file.
+// ours returns the stanza of this package, which must be the only one in the header of a file.
 func ours(stanzas []*age.Stanza) (h head, ok bool) {
 	if len(stanzas) != 1 {
 		return head{}, false
@@ -235,7 +235,7 @@ func ours(stanzas []*age.Stanza) (h head, ok bool) {
 	return head{}, false
 }
 
-// whole is a reader that fails when its context ends.
+// whole is a reader that returns the error of its context when the context ends.
 type whole struct {
 	ctx context.Context //nolint:containedctx // it lives as long as one call
 	r   io.Reader
@@ -248,7 +248,7 @@ func (w *whole) Read(b []byte) (int, error) {
 	return w.r.Read(b)
 }
 
-// noted keeps the error of a place, because package age would report it as damage of the file.
+// noted is a reader that also stores an error of r in err, because package age would report it as damage of the file.
 type noted struct {
 	r   io.Reader
 	err *error
@@ -262,7 +262,7 @@ func (n *noted) Read(b []byte) (int, error) {
 	return k, err
 }
 
-// opened is a file that is being read.
+// opened is the decrypted content of a file, as Store.Get returns it.
 type opened struct {
 	plain  io.Reader
 	sealed io.Closer

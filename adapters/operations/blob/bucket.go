@@ -13,12 +13,12 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Bucket is a bucket of a service with the S3 protocol. The host provides the client, with its credentials and
-// region. The client needs to get, put and delete objects, and to list them for [Bucket.List], which a Store does
+// Bucket is a [Place] in a bucket of a service with the S3 protocol. The host provides the client, with its credentials
+// and region. The client needs to get, put and delete objects, and to list them for [Bucket.List], which a Store does
 // not call. It is safe for concurrent use.
 //
-// An upload that a crash interrupted cannot be read, but may be charged for: the bucket should have a rule that ends
-// unfinished uploads after a day. Versioning should be off, because otherwise deleted files stay.
+// An upload that a crash interrupted cannot be read, but may be charged for: the bucket should have a lifecycle rule
+// that aborts incomplete multipart uploads after a day. Versioning should be off, because otherwise deleted files stay.
 type Bucket struct {
 	client *minio.Client
 	name   string
@@ -36,10 +36,11 @@ func NewBucket(client *minio.Client, name, prefix string) (*Bucket, error) {
 	return &Bucket{client: client, name: name, prefix: prefix}, nil
 }
 
-// part is the largest part of a file in memory while it is sent. A smaller file is sent as one object.
+// part is the largest number of bytes of a file that are in memory during an upload. A larger file is sent as several
+// parts, a smaller one as one object.
 const part = 8 << 20
 
-// Write implements [Place].
+// Write implements [Place]. It returns an error of content unchanged.
 func (b *Bucket) Write(ctx context.Context, name string, content io.Reader) error {
 	source := &noted{r: content, err: new(error)}
 	var first bytes.Buffer
@@ -72,7 +73,7 @@ func (b *Bucket) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return &object{body: body, ctx: ctx}, nil
 }
 
-// object is a file of the bucket that is being read.
+// object is the content of an object of the bucket. Its Read converts errors of the service.
 type object struct {
 	body io.ReadCloser
 	ctx  context.Context //nolint:containedctx // it lives as long as one reading
@@ -112,7 +113,8 @@ func (b *Bucket) List(ctx context.Context, name func(string) error) error {
 	return ctx.Err()
 }
 
-// service converts an error of the service. It keeps only the code, because the message may name the object.
+// service converts an error of the S3 service; verb names the failed operation. It keeps only the error code, because
+// the message may contain the name of the object.
 func service(ctx context.Context, verb string, err error) error {
 	if err == nil {
 		return nil

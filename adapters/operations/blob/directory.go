@@ -17,16 +17,16 @@ import (
 
 // DirectoryOptions adjusts a Directory. The zero value, and nil, mean the defaults.
 type DirectoryOptions struct {
-	// Now is the clock that distinguishes a running write from one that a crash left. Default time.Now.
+	// Now is the clock that tells an unfinished file that is being written from one that a crash left. Default
+	// time.Now.
 	Now func() time.Time
-	// Plain stores files under their names without a suffix, for unencrypted content. A name then cannot be the folder
-	// of another. Default: names end in .age.
+	// Plain stores files under their names without a suffix, for unencrypted content. Then "a" and "a/b" cannot both
+	// exist. Default: the names of files end in .age.
 	Plain bool
 }
 
-// Directory is a folder of files, for one machine or for several that share a file
-// system whose renames are atomic. Only the user that runs the program can read it. It
-// is safe for concurrent use.
+// Directory is a [Place] in a folder, for one machine or for several that share a file system whose renames are atomic.
+// Only the user that runs the program can read the files. It is safe for concurrent use.
 type Directory struct {
 	root   *os.Root
 	suffix string
@@ -37,7 +37,7 @@ var _ Place = (*Directory)(nil)
 const (
 	// sealedSuffix is the suffix of each file name, so that "a" and "a/b" can both exist.
 	sealedSuffix = ".age"
-	// unfinished is the folder of files that are being written. Keys have no dot.
+	// unfinished is the folder of files that are being written. The dot in its name distinguishes it from all keys.
 	unfinished = ".unfinished"
 	// abandoned is the age from which an unfinished file counts as left by a crash.
 	abandoned = 24 * time.Hour
@@ -207,7 +207,7 @@ func (d *Directory) List(ctx context.Context, name func(string) error) error {
 	return place("list files", err)
 }
 
-// place converts a file system error to one without the path.
+// place converts a file system error to one without the path; verb names the failed operation.
 func place(verb string, err error) error {
 	kind := healthlab.Unavailable
 	if errors.Is(err, fs.ErrNotExist) {

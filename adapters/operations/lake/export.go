@@ -28,7 +28,7 @@ type export struct {
 	manifest Manifest
 	files    map[partition]File // files in the manifest
 	present  []string           // paths that exist below the team's folder at the beginning
-	verify   bool               // compare the content of all samples, not only headers
+	verify   bool               // also compare the stored samples, not only the headers of their chunks
 
 	mu       sync.Mutex
 	found    map[partition]*data
@@ -36,7 +36,7 @@ type export struct {
 	shown    time.Time                 // when the progress was last logged
 }
 
-// data is the content found in a partition.
+// data is what a scan found in a partition: the fingerprint, and the users with rows.
 type data struct {
 	print Fingerprint
 	users []healthlab.UserID // in the order of creation; nil for orders
@@ -92,8 +92,8 @@ func (x *export) export(ctx context.Context) error {
 	return nil
 }
 
-// changed returns the partitions that must be written again: their data has changed or disappeared since the
-// manifest.
+// changed returns the partitions that must be written again, because their data differs from that in the manifest or no
+// longer exists.
 func (x *export) changed() []partition {
 	var out []partition
 	for p, d := range x.found {
@@ -117,10 +117,11 @@ func (x *export) changed() []partition {
 	return out
 }
 
-// manifestEvery is the longest time that finished parts are not yet in the manifest.
+// manifestEvery is the interval at which a running export writes the manifest.
 const manifestEvery = time.Minute
 
-// write writes the partitions concurrently. It writes the manifest every minute, so that a crash loses little.
+// write writes the changed partitions concurrently. It writes the manifest every minute, so that after a crash only the
+// last minute of work is repeated.
 func (x *export) write(ctx context.Context, changed []partition) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(x.opts.Workers)
@@ -161,8 +162,8 @@ func (x *export) progress(ctx context.Context, step string, done, of int) {
 // errNoRows means that a file would have no rows.
 var errNoRows = errors.New("no rows")
 
-// writePart writes a month of a resource as a new file; nil if it has no rows. The fingerprint is that of the written
-// rows, which may be newer than the scanned ones.
+// writePart writes a partition as a new file. The file is nil if the partition has no rows. The fingerprint is that of
+// the written rows, which may be newer than those that scan found.
 func (x *export) writePart(ctx context.Context, p partition) (*File, Fingerprint, error) {
 	found := x.found[p]
 	if found == nil {
@@ -225,7 +226,7 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 	return nil
 }
 
-// access records that a user's data is read, once per export, before the user's first part.
+// access calls Options.Accessed once per export for each user, before the first data of the user is written.
 func (x *export) access(ctx context.Context, user healthlab.UserID) error {
 	x.mu.Lock()
 	known := x.accessed[user]
@@ -253,7 +254,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// scan returns the partitions with data and their fingerprints.
+// scan sets x.found: the partitions with data, and their fingerprints.
 func (x *export) scan(ctx context.Context) error {
 	users, err := x.users(ctx)
 	if err != nil {
@@ -334,8 +335,8 @@ func (x *export) users(ctx context.Context) ([]healthlab.UserID, error) {
 	}
 }
 
-// pseudonym returns the pseudonym of an id of a kind. It is a keyed hash that differs between teams. With
-// [Options.Identified] it is the id itself.
+// pseudonym returns the pseudonym of an id, such as that of a user. kind keeps equal ids of different kinds apart. It
+// is a keyed hash that differs between teams. With [Options.Identified] it is the id itself.
 func (x *export) pseudonym(kind, id string) string {
 	if x.opts.Identified || id == "" {
 		return id

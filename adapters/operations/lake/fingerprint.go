@@ -15,9 +15,10 @@ import (
 // Fingerprint identifies the data of a month of a resource. Different data has different fingerprints, except as
 // described at [Options.Verify].
 type Fingerprint struct {
-	// Headers covers the headers of stored samples, and the full content of everything else.
+	// Headers covers the headers of chunks of samples, not the samples in them, and the full content of everything
+	// else.
 	Headers print `json:"headers"`
-	// Content covers the samples too.
+	// Content covers the full content of everything, including all samples.
 	Content print `json:"content"`
 }
 
@@ -52,7 +53,7 @@ func (f *Fingerprint) add(g Fingerprint) {
 	f.Content.add(g.Content)
 }
 
-// hash returns the fingerprint of one item. It hashes each part with its length.
+// hash returns the fingerprint of one item, which consists of the parts.
 func hash(parts ...[]byte) print {
 	h := sha256.New()
 	var n [8]byte
@@ -65,8 +66,8 @@ func hash(parts ...[]byte) print {
 	return print{binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// chunkPrint returns the fingerprint of a chunk. position is the position of a pending segment, from 1, or 0 for the
-// main data of a chunk. Content is zero for main data that was not read.
+// chunkPrint returns the fingerprint of a chunk. position is 0 for the chunk's stored data, and counts pending segments
+// from 1. Content is zero if the data was not loaded.
 func chunkPrint(user healthlab.UserID, key healthdata.SeriesKey, c *series.Chunk, position int) Fingerprint {
 	name := []byte(key.Resource + "\x00" + key.Provider + "\x00" + string(key.SourceType) + "\x00" + key.Part +
 		"\x00" + key.Origin.App + "\x00" + string(key.Origin.Device[:]))
@@ -101,8 +102,8 @@ func monthRange(month string) (from, to time.Time, err error) {
 	return from, from.AddDate(0, 1, 0), err
 }
 
-// chunkMonths calls add with the months in which a chunk can have samples. Segments may span
-// any time, so their samples are read.
+// chunkMonths calls add with the months in which a chunk may have samples. If pending is true, c is a pending segment:
+// it may span any time, so its samples are decoded to find their months.
 func chunkMonths(c *series.Chunk, pending bool, add func(month string)) error {
 	if !pending {
 		for at := c.Start; at <= c.Stop; {

@@ -64,17 +64,17 @@ type Options struct {
 	Identified bool
 	// Every is the time from the start of one export to the next. Default 1 hour.
 	Every time.Duration
-	// Grace is how long a part stays after the manifest no longer names it, for readers that
-	// have the previous manifest. Default 1 hour; below zero none.
+	// Grace is how long a file stays after the manifest no longer names it, for readers that have the previous
+	// manifest. Default 1 hour. If negative, files are removed at once.
 	Grace time.Duration
-	// Verify is the interval after which an export compares the content of all data. Exports between compare the
-	// headers of stored samples, which miss only a change that keeps count, sum, extremes and ends of a chunk. Default
-	// 20 hours.
+	// Verify is the interval after which an export reads all stored samples to find changes. Other exports compare the
+	// headers of chunks, which do not change if a change keeps the count, sum, extremes and ends of a chunk. Default 20
+	// hours.
 	Verify time.Duration
 	// Workers is the number of months that are written concurrently. Default: the number of processors.
 	Workers int
-	// Accessed is called before a user's data is written to the lake, at least once for each
-	// export. An error ends the export; the next one continues. Nil records nothing.
+	// Accessed is called before a user's data is written to the lake, at least once for each export. If it returns an
+	// error, the export ends with it. Nil: nothing is called.
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -85,7 +85,7 @@ type Options struct {
 // keyBytes is the least length of the key of pseudonyms.
 const keyBytes = 32
 
-// orphanAge is the age at which a part that no manifest names is removed. It is longer than any export.
+// orphanAge is the age at which a file that no manifest names is removed. It is longer than any export.
 const orphanAge = 6 * time.Hour
 
 // Exporter exports teams. Only one process at a time should export a team. If two do, no data is lost, but one

@@ -16,11 +16,12 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// Manifest lists the files of a team. It is the file manifest.json in the folder of the team.
+// Manifest lists the files of a team. It is stored as manifest.json in the team's folder of the lake.
 type Manifest struct {
 	Version int              `json:"version"`
 	Team    healthlab.TeamID `json:"team"`
-	// WrittenAt is the time of the manifest, and VerifiedAt when the content of all data was last compared.
+	// WrittenAt is when the manifest was written, and VerifiedAt when an export last read all stored samples: see
+	// [Options.Verify].
 	WrittenAt  time.Time `json:"written_at"`
 	VerifiedAt time.Time `json:"verified_at"`
 	// Files lists one file for each month of a resource with rows, by resource and month.
@@ -29,13 +30,15 @@ type Manifest struct {
 	Schemas map[string][]Column `json:"schemas"`
 	// Retired lists files of earlier manifests with the time of their replacement. They must not be read.
 	Retired []RetiredFile `json:"retired"`
-	// Settings is a fingerprint of the options and the key. If it changes, everything is exported again.
+	// Settings is a fingerprint of Options.Identified and the key of pseudonyms. If it changes, everything is exported
+	// again.
 	Settings print `json:"settings"`
 	// Fingerprints maps each month of a resource to the fingerprint of its data.
 	Fingerprints map[string]Fingerprint `json:"fingerprints"`
 }
 
-// manifestVersion is the version of the manifest and the columns. A new version exports everything again.
+// manifestVersion is the version of the manifest's format and of the columns. If it increases, everything is exported
+// again.
 const manifestVersion = 1
 
 // File is one Parquet file.
@@ -66,7 +69,7 @@ type Column struct {
 	Doc  string            `json:"doc,omitempty"`
 }
 
-// partition is a month of a resource.
+// partition is the data of one month (YYYY-MM, UTC) of a resource. It becomes one file.
 type partition struct{ resource, month string }
 
 func (p partition) String() string { return p.resource + "/" + p.month }
@@ -137,7 +140,7 @@ func (x *export) replace(p partition, f *File, print Fingerprint) {
 	}
 }
 
-// removeRetired removes retired files after their grace period, and parts that no manifest names. The manifest keeps a
+// removeRetired removes retired files after [Options.Grace], and old files that no manifest names. The manifest lists a
 // retired file until it is removed.
 func (x *export) removeRetired(ctx context.Context) error {
 	now := x.opts.Now()

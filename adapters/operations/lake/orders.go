@@ -57,8 +57,8 @@ var resultColumns = []Column{
 	{Name: "corrected_at", Type: tables.TypeInstant},
 }
 
-// eachOrder visits the orders created from from to before, each once, oldest first. Every page begins at the creation
-// time of the last visited order, so that deletions between pages skip nothing.
+// eachOrder calls visit once with each order that was created at or after from, but earlier than before, oldest first.
+// Every page begins at the creation time of the last visited order, so that deletions between pages skip nothing.
 func (x *export) eachOrder(ctx context.Context, from, before time.Time, visit func(*orders.Order) error) error {
 	q := orders.Query{
 		Team: x.team, CreatedFrom: from, CreatedBefore: before, Sort: orders.SortCreatedAt,
@@ -107,8 +107,8 @@ func (x *export) results(ctx context.Context, o *orders.Order) (*orders.OrderRes
 	return &r, err
 }
 
-// resultPrint returns the fingerprint of the results of an order. Headers hashes only the order, because every
-// report of the laboratory changes the order too. Content hashes the results.
+// resultPrint returns the fingerprint of the results r of an order; r may be nil. Headers is the hash of the order,
+// which changes with every report of the laboratory. Content is the hash of the results.
 func (x *export) resultPrint(o *orders.Order, r *orders.OrderResults) (Fingerprint, error) {
 	var f Fingerprint
 	var err error
@@ -120,7 +120,7 @@ func (x *export) resultPrint(o *orders.Order, r *orders.OrderResults) (Fingerpri
 	return f, err
 }
 
-// scanOrders adds the fingerprints of the months that have orders or results.
+// scanOrders adds the fingerprints of all orders and results to x.found.
 func (x *export) scanOrders(ctx context.Context) error {
 	if x.opts.Orders == nil {
 		return nil
@@ -151,7 +151,8 @@ func (x *export) addOrder(p partition, f Fingerprint) {
 	x.found[p].print.add(f)
 }
 
-// fillOrders writes the orders of a month, or their results.
+// fillOrders writes to t the orders of a month, or their results, as p.resource says, and adds their fingerprints to
+// print.
 func (x *export) fillOrders(ctx context.Context, t *table, p partition, from, to time.Time, print *Fingerprint) error {
 	return x.eachOrder(ctx, from, to, func(o *orders.Order) error {
 		if err := x.access(ctx, o.UserID); err != nil {

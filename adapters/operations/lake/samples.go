@@ -36,7 +36,7 @@ func (e *Exporter) sampleColumns(r *healthdata.Resource) []Column {
 	return out
 }
 
-// scanSamples adds the fingerprints of a user's samples.
+// scanSamples adds the fingerprints of a user's samples to prints.
 func (x *export) scanSamples(ctx context.Context, v healthdata.View, user healthlab.UserID, prints map[partition]Fingerprint) error {
 	var slugs []string
 	for _, r := range tables.SampleTimeseries() {
@@ -75,7 +75,8 @@ func load(ctx context.Context, v healthdata.View, s *healthdata.Series) ([]serie
 	return v.Load(ctx, s.Key, starts)
 }
 
-// eachChunk calls add with the fingerprint of each chunk and segment, for each month that may have samples of it.
+// eachChunk calls add with each chunk and each pending segment of a series: its fingerprint, and a month in which it
+// may have samples. With several such months it calls add for each.
 func eachChunk(user healthlab.UserID, s *healthdata.Series, add func(month string, f Fingerprint)) error {
 	for k := range s.Chunks {
 		f := chunkPrint(user, s.Key, &s.Chunks[k], 0)
@@ -95,7 +96,8 @@ func eachChunk(user healthlab.UserID, s *healthdata.Series, add func(month strin
 	return nil
 }
 
-// fillSamples writes the samples of a user in a month, ordered by series and time.
+// fillSamples writes to t the samples of a user in a partition, ordered by series and time, and adds their fingerprints
+// to print. from and to are Unix times in microseconds.
 func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, user healthlab.UserID, p partition, from, to int64, print *Fingerprint) error {
 	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{p.resource}, From: from, To: to})
 	if err != nil {
@@ -125,8 +127,8 @@ func (x *export) fillSamples(ctx context.Context, t *table, v healthdata.View, u
 	return nil
 }
 
-// writeOrigins writes the samples of all origins of a series. Of samples with the same time, the one received last is
-// written.
+// writeOrigins writes the samples of one source from all its apps and devices (origins). If several have a sample at
+// the same time, it writes the one that was received last.
 func (w *sampleWriter) writeOrigins(origins []healthdata.Series, r series.Range) error {
 	blocks := make([]*series.Block, len(origins))
 	for i := range origins {
@@ -217,7 +219,7 @@ func (w *sampleWriter) duration(column int, b *series.Block) {
 	}
 }
 
-// attribute returns the value of a column that is equal for all samples with the same attributes.
+// attribute returns the cell of the column name, for samples that share a series and attributes.
 func (w *sampleWriter) attribute(name string, key healthdata.SeriesKey, a *series.Attrs) tables.Cell {
 	switch name {
 	case "source_provider":

@@ -15,16 +15,16 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/tables"
 )
 
-// indexColumn is the column by which rows of a summary are found and sorted.
+// indexColumn is the name of the column by which rows of summaries are sorted: the start, or the day.
 const indexColumn = "index"
 
 // identifying lists the columns of summaries that are not exported: free text, dates of birth, places and external ids.
 var identifying = []string{"birth_date", "title", "name", "map_polyline", "map_summary_polyline", "external_id"}
 
-// idColumns maps the columns of summaries that are exported as pseudonyms to the kind of id.
+// idColumns maps the columns of summaries that hold an id to the kind of the id, for Exporter.pseudonym.
 var idColumns = map[string]string{"id": "summary", "source_device_id": "device"}
 
-// cycleMargin is the longest time between the record of a sleep cycle and its sleep session.
+// cycleMargin is the longest time between the index of a sleep cycle's record and that of its sleep session.
 const cycleMargin = 24 * time.Hour
 
 const sleepCycleSlug = "sleep_cycle"
@@ -38,7 +38,7 @@ func summaryTable(resource string) *tables.Table {
 	return nil
 }
 
-// exported returns the exported columns of a table.
+// exported returns the columns of a table that are exported: with [Options.Identified] all of them.
 func (e *Exporter) exported(t *tables.Table) []*tables.Column {
 	var out []*tables.Column
 	for i := range t.Columns {
@@ -61,7 +61,7 @@ func (e *Exporter) summaryColumns(t *tables.Table) []Column {
 	return out
 }
 
-// scanSummaries adds the fingerprints of a user's summaries.
+// scanSummaries adds the fingerprints of a user's summaries to prints.
 func (x *export) scanSummaries(ctx context.Context, v healthdata.View, user healthlab.UserID, prints map[partition]Fingerprint) error {
 	for _, t := range tables.All() {
 		records, err := v.Records(ctx, healthdata.RecordQuery{Resource: t.Resource})
@@ -93,7 +93,7 @@ func (x *export) scanSummaries(ctx context.Context, v healthdata.View, user heal
 	return nil
 }
 
-// cycleMonths returns the months in which the session of a sleep cycle can be.
+// cycleMonths returns the months in which the sleep session of a sleep cycle may have its index.
 func cycleMonths(r *healthdata.Record) []string {
 	out := []string{monthOf(r.Index.Add(-cycleMargin).UnixMicro())}
 	if next := monthOf(r.Index.Add(cycleMargin).UnixMicro()); next != out[0] {
@@ -102,7 +102,7 @@ func cycleMonths(r *healthdata.Record) []string {
 	return out
 }
 
-// fillSummaries writes the summaries of a user in a month.
+// fillSummaries writes to t the summaries of a user in a month, and adds their fingerprints to print.
 func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View, s *tables.Table, user healthlab.UserID, from, to time.Time, print *Fingerprint) error {
 	records, err := v.Records(ctx, healthdata.RecordQuery{Resource: s.Resource, From: from, To: to.Add(-time.Microsecond)})
 	if err != nil || len(records) == 0 {
@@ -156,8 +156,8 @@ func (x *export) summaryCell(c *tables.Column, v tables.Cell) tables.Cell {
 	return v
 }
 
-// cyclesOf returns the sleep cycles of a month by session. Of several cycles of a session it returns the one changed
-// last.
+// cyclesOf returns the sleep cycles of a month by the id of their sleep session, and adds their fingerprints to print.
+// Of several cycles of a session it returns the one changed last.
 func cyclesOf(ctx context.Context, v healthdata.View, user healthlab.UserID, from, to time.Time, print *Fingerprint) (map[uuid.UUID]*healthdata.SleepCycle, error) {
 	records, err := v.Records(ctx, healthdata.RecordQuery{Resource: sleepCycleSlug, From: from.Add(-2 * cycleMargin), To: to.Add(2 * cycleMargin)})
 	if err != nil {

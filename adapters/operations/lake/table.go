@@ -15,7 +15,7 @@ const (
 	batchRows = 4096
 	// groupRows is the number of rows of a row group.
 	groupRows = 1 << 20
-	// writeBuffer is the size of the writes to the place.
+	// writeBuffer is the number of bytes that are written to the [Place] at a time.
 	writeBuffer = 1 << 20
 )
 
@@ -28,7 +28,7 @@ type table struct {
 	rows    int64
 }
 
-// columnWriter is a Parquet writer of columns.
+// columnWriter is a Parquet writer that writes the values of one column after another.
 type columnWriter interface {
 	ColumnWriters() []*pq.ColumnWriter
 	Flush() error

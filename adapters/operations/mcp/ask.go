@@ -46,14 +46,14 @@ type Question struct {
 	LabAge   int    `json:"last_lab_days,omitempty" jsonschema:"how many days old that result may be, 1 to 3650; 365 if left out"`
 }
 
-// Window is the range of days of an answer, including both.
+// Window is the range of days of an answer, from the first to the last.
 type Window struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Clock string `json:"clock" jsonschema:"whose days these are"`
 }
 
-// Source is the source of measurements.
+// Source identifies a source of measurements by provider and source type.
 type Source struct {
 	Provider string `json:"provider"`
 	Type     string `json:"type"`
@@ -88,7 +88,7 @@ type Answer struct {
 	NoData   bool     `json:"no_data" jsonschema:"nothing was measured in the window; this is not 0"`
 	Sources  []Source `json:"sources" jsonschema:"those that had data, the preferred first"`
 	Rule     string   `json:"rule" jsonschema:"how sources were put together"`
-	// LeftOut lists sources that are not used because the person has withdrawn the consent.
+	// LeftOut lists providers whose data is not used because the person has withdrawn the consent.
 	LeftOut []string `json:"left_out,omitempty" jsonschema:"sources that are not used: the person withdrew the consent"`
 }
 
@@ -178,7 +178,7 @@ func lastLab(c []aggregate.Column, i int) *LastLab {
 	return &LastLab{Value: pointOf(&c[0], i).Value, Unit: c[1].Text(i), Day: c[2].Date(i).String()}
 }
 
-// pointOf returns the value of a row as a Point.
+// pointOf returns the value in row i of a column as a Point without a start.
 func pointOf(c *aggregate.Column, i int) Point {
 	if c.Null(i) {
 		return Point{NoData: true}
@@ -219,7 +219,7 @@ func (in *Question) days() (from, to healthlab.Date, err error) {
 	return from, to, nil
 }
 
-// query converts a question to an aggregate query, and returns its column.
+// query converts a question to an aggregate query, and returns the schema of the column that the question names.
 func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, error) {
 	var none aggregate.ColumnSchema
 	f := aggregate.Func(in.Function)
@@ -248,7 +248,7 @@ func (v *Server) query(in *Question) (aggregate.Query, aggregate.ColumnSchema, e
 	return q, m.column, nil
 }
 
-// lastLab returns the join with the last laboratory result; nil without last_lab.
+// lastLab returns the join that adds the last laboratory result to each bucket; nil if the question has no last_lab.
 func (in *Question) lastLab() ([]aggregate.Join, error) {
 	const usualAge, mostAge = 365, 3650
 	switch {
@@ -316,7 +316,7 @@ type Explained struct {
 	Parts []Part `json:"parts"`
 }
 
-// Part is the contribution of one source to an answer.
+// Part is how much one source contributed to an answer.
 type Part struct {
 	Provider string `json:"provider"`
 	Type     string `json:"type"`

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// Person identifies the person of a call.
+// Person is the input of a tool about one person.
 type Person struct {
 	User string `json:"user,omitempty" jsonschema:"user_id of the person, or the team's own id for them; may be left out where the key is of one person"`
 }
@@ -75,7 +75,7 @@ func timeseries() (slugs []string) {
 	return slugs
 }
 
-// add adds the range of a series. It is merged with the range of the same measure and source.
+// add adds the range of data of a series. It extends the range of an entry with the same measure and source.
 func (c *Coverage) add(m Covered) {
 	for i := range c.Measures {
 		if old := &c.Measures[i]; old.Measure == m.Measure && old.Provider == m.Provider && old.Type == m.Type {
@@ -86,7 +86,7 @@ func (c *Coverage) add(m Covered) {
 	c.Measures = append(c.Measures, m)
 }
 
-// coveredBy returns the range of a stored series, which has at least one chunk or segment.
+// coveredBy returns the first and last day of a stored series, which must have at least one chunk or pending segment.
 func coveredBy(s *healthdata.Series) Covered {
 	out := Covered{Measure: s.Key.Resource, Provider: s.Key.Provider, Type: string(s.Key.SourceType)}
 	if r := healthdata.ResourceBySlug(s.Key.Resource); r != nil {
@@ -104,7 +104,7 @@ func coveredBy(s *healthdata.Series) Covered {
 
 func day(micro int64) string { return time.UnixMicro(micro).UTC().Format(time.DateOnly) }
 
-// Page is the input of tools that list things of a person, newest first.
+// Page is the input of tools that list orders or laboratory results of a person, newest first.
 type Page struct {
 	Person
 	Limit int `json:"limit,omitempty" jsonschema:"how many at most, 1 to 50; 10 if left out"`
@@ -126,7 +126,7 @@ type Order struct {
 	Steps  []Step `json:"steps"`
 }
 
-// Step is one status of an order.
+// Step is one status of an order and when the order reached it.
 type Step struct {
 	At     string `json:"at" jsonschema:"instant in UTC"`
 	Status string `json:"status"`

@@ -22,7 +22,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-// Caller is the authenticated caller.
+// Caller identifies the authenticated caller of the tools, and limits what it may read.
 type Caller struct {
 	// Team is the team whose users the caller may ask about. Required.
 	Team healthlab.TeamID
@@ -63,7 +63,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Server serves the tools to assistants.
+// Server is a server of the Model Context Protocol (MCP). Its tools let assistants read health data.
 type Server struct {
 	s        Services
 	opts     Options
@@ -174,7 +174,8 @@ func (v *Server) Run(ctx context.Context, caller Caller, t sdk.Transport) error 
 	return v.mcp.Run(context.WithValue(ctx, httpCaller{}, caller), t)
 }
 
-// callerOf returns the caller of a tool call.
+// callerOf returns the caller of a tool call, and the client's address for the access log; empty if unknown. ok is
+// false if the caller is not authenticated.
 func callerOf(ctx context.Context, r *sdk.CallToolRequest) (c Caller, address string, ok bool) {
 	if r.Extra != nil && r.Extra.TokenInfo != nil {
 		c, ok = r.Extra.TokenInfo.Extra[callerKey].(Caller)
@@ -185,7 +186,7 @@ func callerOf(ctx context.Context, r *sdk.CallToolRequest) (c Caller, address st
 	return c, "", ok
 }
 
-// clientOf returns the name of the client, cleaned for the access log.
+// clientOf returns the name of the MCP client. Characters that the access log does not allow are replaced by hyphens.
 func clientOf(r *sdk.CallToolRequest) string {
 	p := r.Session.InitializeParams()
 	if p == nil || p.ClientInfo == nil {
@@ -217,8 +218,9 @@ type call struct {
 	user healthlab.UserID
 }
 
-// about runs a tool about a person: it checks the scopes, finds the user, calls run, and records the access before
-// the answer is sent. If the access cannot be recorded, it returns an error instead of the answer.
+// about runs a tool about a person. who is the person's user_id or client_user_id. about checks that the caller has the
+// scopes in needs, finds the user, calls run, and records the access before the answer is sent. If the access cannot be
+// recorded, it returns an error instead of the answer.
 func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool string, needs organisation.Scopes, who string, run func(context.Context, call) (Out, error)) (Out, error) {
 	var none Out
 	caller, address, ok := callerOf(ctx, r)
@@ -250,7 +252,7 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 	return out, nil
 }
 
-// findUser finds a user by user_id or client_user_id.
+// findUser finds a user by user_id or client_user_id. If the caller may read only one user, who may be empty.
 func (v *Server) findUser(ctx context.Context, caller Caller, who string) (healthlab.UserID, error) {
 	if who == "" && !caller.User.IsZero() {
 		return caller.User, nil
@@ -310,7 +312,7 @@ func statusOf(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// worded returns the error for the assistant. It explains a wrong call, and hides the details of internal failures.
+// worded returns the error that the assistant sees. It explains a wrong call, and logs and hides internal failures.
 func (v *Server) worded(ctx context.Context, tool string, err error) error {
 	var invalid *healthlab.InvalidError
 	switch {

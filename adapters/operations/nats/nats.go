@@ -40,7 +40,7 @@ type Options struct {
 	Subject func(n webhook.Notification) string
 	// Timeout is the longest wait for the stream's acknowledgement. Default 15 s.
 	Timeout time.Duration
-	// Now is the clock that measures publications. Default time.Now.
+	// Now is the clock that measures how long a publication takes. Default time.Now.
 	Now func() time.Time
 }
 
@@ -117,7 +117,7 @@ func (n *Notifier) message(m webhook.Notification) (*natsgo.Msg, error) {
 	return &natsgo.Msg{Subject: n.opts.Subject(m), Header: natsgo.Header(h), Data: body}, nil
 }
 
-// classOf returns the class of a publication's result.
+// classOf returns the class of the error of a publication; ClassOK for nil.
 func classOf(err error) webhook.Class {
 	var api *jetstream.APIError
 	switch {

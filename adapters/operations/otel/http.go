@@ -13,7 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Observe measures the answers of the API. It is for httpapi.Config.Observe.
+// Observe starts to measure a request of an API operation. The caller must call answered with the status of the answer.
+// It is for httpapi.Config.Observe.
 func (t *Telemetry) Observe(operation string) (answered func(status int)) {
 	began := t.now()
 	return func(status int) {

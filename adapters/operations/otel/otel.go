@@ -59,7 +59,8 @@ import (
 // scope is the instrumentation scope.
 const scope = "github.com/healthlab-dev/healthlab/adapters/operations/otel"
 
-// Telemetry measures deliveries. Safe for concurrent use.
+// Telemetry reports metrics and spans of webhook deliveries, API requests, pulls and database statements to
+// OpenTelemetry. Safe for concurrent use.
 type Telemetry struct {
 	tracer trace.Tracer
 	now    func() time.Time
@@ -104,8 +105,8 @@ func New(meters metric.MeterProvider, traces trace.TracerProvider) (*Telemetry, 
 	return t, errors.Join(append(errs, err)...)
 }
 
-// Backlog reports the number of waiting deliveries whenever metrics are read. count is the method Backlog of a
-// store. If it fails, these metrics are omitted.
+// Backlog registers gauges of undelivered events and deliveries, and of the age of the oldest. count is the method
+// Backlog of a store; it is called whenever metrics are read. If it fails, the gauges have no value.
 func (t *Telemetry) Backlog(count func(ctx context.Context) (webhook.Backlog, error)) error {
 	_, err := t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		b, err := count(ctx)
@@ -120,7 +121,7 @@ func (t *Telemetry) Backlog(count func(ctx context.Context) (webhook.Backlog, er
 	return err
 }
 
-// Hooks returns the hooks for a Dispatcher.
+// Hooks returns the hooks with which a webhook.Dispatcher reports metrics.
 func (t *Telemetry) Hooks() webhook.Hooks {
 	step := func(name string) func(int, time.Duration) {
 		of := metric.WithAttributeSet(attribute.NewSet(attribute.String("step", name)))

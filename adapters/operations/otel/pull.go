@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Puller returns a puller that measures each request of next and adds a span. The spans of a run belong to one
-// trace, whose id the introspection of historical pulls shows as trace_id. The trace is marked as sampled, so
+// Puller returns a puller that measures each request of next and adds a span. The spans of a historical pull belong to
+// one trace, whose id the introspection of historical pulls shows as trace_id. The trace is marked as sampled, so
 // sampling must be done by a processor, or by WithRemoteParentSampled of the SDK's ParentBased.
 func (t *Telemetry) Puller(provider string, next linking.Puller) linking.Puller {
 	return tracedPuller{t, provider, next}
@@ -54,7 +54,7 @@ func (p tracedPuller) Pull(ctx context.Context, r linking.PullRequest) (linking.
 	return page, nil
 }
 
-// inTrace returns a context in the trace with an id; ctx if id is not a trace id.
+// inTrace returns a context whose spans belong to the trace id; ctx if id is not a trace id.
 func inTrace(ctx context.Context, id string) context.Context {
 	of, err := trace.TraceIDFromHex(id)
 	if err != nil {

@@ -53,7 +53,7 @@ func (storeTracer) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, d pgx.TraceBa
 	end(ctx, d.Err)
 }
 
-// storeSpan is the context key of the span.
+// storeSpan is the context key of the span of a round trip.
 type storeSpan struct{}
 
 func (s storeTracer) start(ctx context.Context, statements func() []string) context.Context {
@@ -88,7 +88,7 @@ var (
 	table = regexp.MustCompile(`\b(?:into|update|from|join) "?healthlab"?\."?([a-z_]+)`)
 )
 
-// summary returns the verb and the first table of a statement.
+// summary returns the verb and the first table of an SQL statement, without any values.
 func summary(sql string) string {
 	out := strings.TrimSpace(verb.FindString(sql))
 	if m := table.FindStringSubmatch(sql); m != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // EnvCitus is the environment variable that, if not empty, makes tests run on a Citus cluster instead of one server.
-// The extension must be installed beside the server programs.
+// The extension must be installed for the PostgreSQL server that runs the tests.
 const EnvCitus = "TEST_CITUS"
 
 // Spread reports whether tests run on a cluster, so that a migration must distribute its tables.
@@ -60,7 +60,7 @@ func (c *Cluster) Grow(ctx context.Context) error {
 // URL is the address of the coordinator's database.
 func (c *Cluster) URL() string { return c.Coordinator.URL("postgres") }
 
-// Remove stops all servers and deletes everything.
+// Remove stops all servers and deletes their data.
 func (c *Cluster) Remove() {
 	c.Coordinator.Remove()
 	for _, w := range c.Workers {
@@ -68,7 +68,7 @@ func (c *Cluster) Remove() {
 	}
 }
 
-// nodes are the addresses of the maintenance databases, the coordinator's first.
+// nodes returns the URLs of the database postgres on each server, the coordinator's first.
 func (c *Cluster) nodes() []string {
 	all := []string{c.URL()}
 	for _, w := range c.Workers {
@@ -77,7 +77,7 @@ func (c *Cluster) nodes() []string {
 	return all
 }
 
-// startNode starts a server with the extension in its database.
+// startNode starts a server whose database postgres has the extension citus.
 func startNode(ctx context.Context, durability Durability) (*Server, error) {
 	s, err := start(ctx, durability, map[string]string{
 		"shared_preload_libraries": "citus", "max_prepared_transactions": "200", "max_worker_processes": "250",
@@ -104,7 +104,7 @@ func startNode(ctx context.Context, durability Durability) (*Server, error) {
 	return s, nil
 }
 
-// build creates a database with a name on all nodes, from a template or empty.
+// build creates a database on all nodes from a template, which must exist on all of them.
 func (c *Cluster) build(ctx context.Context, name, template string) error {
 	for _, node := range c.nodes() {
 		if err := execute(ctx, node, "create database "+name+" template "+template); err != nil {
@@ -114,7 +114,7 @@ func (c *Cluster) build(ctx context.Context, name, template string) error {
 	return nil
 }
 
-// join makes a cluster of the databases with a name on all nodes.
+// join makes one cluster of the databases with this name on all nodes, which must be empty.
 func (c *Cluster) join(ctx context.Context, name string) error {
 	var first string
 	for i, node := range c.nodes() {
@@ -136,7 +136,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	return execute(ctx, first, join)
 }
 
-// freeze ends the sessions of a database on all nodes, so that it can be a template.
+// freeze ends the sessions of a database on all nodes and allows no new ones, so that it can be a template.
 func (c *Cluster) freeze(ctx context.Context, name string) error {
 	for _, node := range c.nodes() {
 		conn, err := pgx.Connect(ctx, node)

@@ -38,7 +38,7 @@ import (
 // Env is the environment variable with the URL of the server to use.
 const Env = "TEST_POSTGRES_URL"
 
-// Migrate migrates an empty database.
+// Migrate creates the tables in the empty database to which conn is connected.
 type Migrate func(ctx context.Context, conn *pgx.Conn) error
 
 var errNoServer = errors.New("no PostgreSQL: install the server package (on Debian: postgresql), or set " + Env)
@@ -56,8 +56,8 @@ var run struct {
 	used     *reuse
 }
 
-// Main runs the tests of a package and returns the exit status. The first test that needs the server starts it, and
-// Main removes it.
+// Main runs the tests of a package and returns the exit status. Databases of the tests are created with migrate. The
+// first test that needs the server starts it, and Main removes it.
 func Main(m *testing.M, migrate Migrate) int {
 	run.migrate = migrate
 	defer stop()
@@ -76,17 +76,17 @@ func setParallel() {
 	}
 }
 
-// URL returns the URL of a migrated database without rows of other tests. When the test
-// ends, its sessions are terminated, the database is emptied for reuse and functions that the
-// test replaced are put back. A database whose tables or rights the test changed is dropped.
+// URL returns the URL of a migrated database without rows of other tests. When the test ends, its sessions are
+// terminated, the database is emptied for reuse, and functions that the test replaced are restored. A database whose
+// tables or rights the test changed is dropped.
 func URL(t testing.TB) string {
 	t.Helper()
 	base, template := ready(t)
 	return run.used.take(t, base, template)
 }
 
-// Fresh returns the URL of a migrated database that no test has used, for tests that
-// depend on the fill of pages. The database is dropped when the test ends.
+// Fresh returns the URL of a migrated database that no test has used, for tests that depend on how full the pages of
+// tables are. The database is dropped when the test ends.
 func Fresh(t testing.TB) string {
 	t.Helper()
 	base, template := ready(t)
@@ -113,13 +113,13 @@ func Copy(t testing.TB, address string) string {
 	return create(t, base, "create database "+newName()+" template "+strings.TrimPrefix(u.Path, "/"))
 }
 
-// Pool returns a pool for a database of [URL]. It is closed when the test ends.
+// Pool returns a pool for a database of [URL]. The pool is closed when the test ends.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return Connect(t, URL(t))
 }
 
-// Connect returns a pool for the database at address. It is closed when the test ends.
+// Connect returns a pool for the database at address. The pool is closed when the test ends.
 func Connect(t testing.TB, address string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(context.Background(), address)
@@ -142,7 +142,8 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 	return pool
 }
 
-// ready starts the server and creates the template database, once.
+// ready starts the server and creates the template database, once. It returns the URL of the database postgres, and the
+// name of the template. It skips the test if there is no server.
 func ready(t testing.TB) (base, template string) {
 	t.Helper()
 	run.Lock()
@@ -202,7 +203,7 @@ func prepare() error {
 	return errors.Join(conn.Close(ctx), run.cluster.freeze(ctx, run.template))
 }
 
-// createOn runs a "create database" statement, on all nodes of a cluster.
+// createOn runs a "create database" statement on the server at the URL base, or on all nodes of the cluster.
 func createOn(ctx context.Context, base, statement string) error {
 	if run.cluster == nil {
 		return execute(ctx, base, statement)
@@ -215,7 +216,7 @@ func createOn(ctx context.Context, base, statement string) error {
 	return err
 }
 
-// stop removes the server, or the databases on a server of the environment.
+// stop removes the server that this package started. On a server that TEST_POSTGRES_URL names, it drops the databases.
 func stop() {
 	run.Lock()
 	defer run.Unlock()
@@ -232,7 +233,7 @@ func stop() {
 	}
 }
 
-// create runs a "create database" statement and returns the URL of the database, which is
+// create runs a "create database" statement on the server at the URL base. It returns the URL of the database, which is
 // dropped when the test ends.
 func create(t testing.TB, base, statement string) string {
 	t.Helper()
@@ -285,7 +286,7 @@ func execute(ctx context.Context, address, sql string) error {
 	return err
 }
 
-// database returns the URL of another database on the same server.
+// database returns the URL of the database name on the server of the URL address.
 func database(address, name string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostUses is the highest number of uses of a database, because deleted rows take space until a vacuum.
+// mostUses is the number of tests after which a database is dropped, because deleted rows take space until a vacuum.
 const mostUses = 50
 
 // reuse holds the emptied databases of finished tests, because creating a database costs
@@ -31,11 +31,11 @@ type idle struct {
 	uses    int
 }
 
-// ourTables selects the tables that do not belong to PostgreSQL.
+// ourTables is the end of a select statement: it selects all tables except those of PostgreSQL.
 const ourTables = ` pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast') `
 
-// newReuse reads the schema and the filled tables of the template.
+// newReuse reads the schema of the template, and which of its tables have rows.
 func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 	rows, err := template.Query(ctx, `select format('%I.%I', n.nspname, c.relname) from`+ourTables+`order by 1`)
 	if err != nil {
@@ -66,8 +66,8 @@ func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 	return r, err
 }
 
-// fingerprint returns a hash of the versions of all catalog rows of the schema, except the contents of
-// functions, and of the rows of the kept tables. It is equal for databases with the template's schema.
+// fingerprint returns a hash of a database's schema, without the bodies of functions, and of the rows of the kept
+// tables. Two databases that were made from one template have the same hash.
 func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	parts := []string{`
 		select string_agg(c.oid || ':' || c.xmin, ',' order by c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -91,8 +91,8 @@ func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error)
 	return shape, err
 }
 
-// take returns the URL of an empty database with the template's schema and returns the
-// database to the pool when the test ends.
+// take returns the URL of an empty database with the template's schema. When the test ends, take empties the database
+// for the next test. base is the URL of the server.
 func (r *reuse) take(t testing.TB, base, template string) string {
 	t.Helper()
 	r.mu.Lock()
@@ -125,7 +125,8 @@ func (r *reuse) take(t testing.TB, base, template string) string {
 	return g.address
 }
 
-// clear deletes all rows of a database with the template's schema, and restores replaced functions.
+// clear deletes all rows of a database, and restores replaced functions. It returns an error if the schema differs from
+// the template's.
 func (r *reuse) clear(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -172,7 +173,7 @@ func (r *reuse) empty(ctx context.Context, db interface {
 	return err
 }
 
-// drop removes the unused databases.
+// drop drops the databases that no test uses. base is the URL of the server.
 func (r *reuse) drop(base string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/postgres/pgtest/embedded"
 )
 
-// Durability is the fsync setting of a private server.
+// Durability says whether a private server waits until commits are on the disk (fsync).
 type Durability bool
 
 const (
@@ -62,7 +62,7 @@ func folder(durability Durability) (string, error) {
 	return fastDir()
 }
 
-// Remove stops the server and deletes everything.
+// Remove stops the server and deletes its data.
 func (s *Server) Remove() {
 	s.Crash()
 	_ = os.RemoveAll(s.dir)

@@ -110,8 +110,8 @@ type sinkError struct{ error }
 
 func (e sinkError) Unwrap() error { return e.error }
 
-// failure returns what an error means to the caller: the end of ctx, an error of the sink, a file
-// of another kind, or a damaged database.
+// failure converts an error of Read for the caller: to the error of ctx, the error of the sink, fileimport.ErrFormat
+// for a file of another format, or the error of a damaged database.
 func failure(ctx context.Context, err error) error {
 	var ofSink sinkError
 	switch {
@@ -134,7 +134,7 @@ type importer struct {
 	out     *fileimport.Output
 	opts    *fileimport.Options
 	rep     *fileimport.Report
-	columns map[string]map[string]bool // by table
+	columns map[string]map[string]bool // names of the columns of each table
 	apps    map[int64]string
 	devices map[int64]healthdata.SourceType
 	waiting map[bucket][]healthdata.Sample
@@ -170,7 +170,7 @@ func (i *importer) schema() error {
 	return nil
 }
 
-// sources reads the apps and devices of records.
+// sources reads the names of apps and the types of devices, to which records refer by id.
 func (i *importer) sources() error {
 	i.apps, i.devices = map[int64]string{}, map[int64]healthdata.SourceType{}
 	err := i.each(appTable, "", []string{"row_id", "package_name"}, func(r row) error {
@@ -221,7 +221,7 @@ func (i *importer) summaries(resource string, items ...healthdata.Summary) error
 	return nil
 }
 
-// orphans counts heart rates and sleep stages whose record is missing.
+// orphans counts, in the report, heart rates and sleep stages without the record to which they belong.
 func (i *importer) orphans() error {
 	for part, parent := range map[string]string{heartSeriesTable: heartRateTable, stagesTable: sleepTable} {
 		if i.columns[parent] == nil {
@@ -239,7 +239,7 @@ func (i *importer) orphans() error {
 	return nil
 }
 
-// leftOver counts the records of tables that are not imported.
+// leftOver counts, in the report, the records of tables that are not imported.
 func (i *importer) leftOver() error {
 	known := map[string]bool{heartRateTable: true, pressureTable: true, mindfulTable: true, sleepTable: true, exerciseTable: true, heightTable: true}
 	for _, t := range tables {
@@ -264,10 +264,10 @@ func (i *importer) leftOver() error {
 	return nil
 }
 
-// mostNames is the largest number of names of the file in a report.
+// mostNames is the largest number of the database's table names in a report.
 const mostNames = 200
 
-// printable shortens and cleans a name of the file for a report.
+// printable shortens a table name of the database and replaces its special characters, for a report.
 func printable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f {

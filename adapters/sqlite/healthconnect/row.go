@@ -30,8 +30,9 @@ type row struct {
 	at   map[string]int // positions of columns; a column that the table lacks has no entry
 }
 
-// each calls do with the rows of a table in the order of their ids, or joined with more. A column that
-// the table lacks is null. A table that is not there has no rows.
+// each calls do with the columns of the rows of a table, in the order of their ids. join is an SQL join clause, or
+// empty; with it, the rows have the order that it gives. A column that the table lacks is null. A missing table has no
+// rows.
 func (i *importer) each(table, join string, columns []string, do func(row) error) error {
 	have := i.columns[table]
 	if have == nil {
@@ -98,8 +99,8 @@ func (r row) number(column string) (float64, bool) {
 	return 0, false
 }
 
-// integer returns a column that is an integer, or text of one: the store keeps some numbers as
-// text, and programs that copy a database as fractions.
+// integer returns a column that is an integer, or text of one: Health Connect stores some numbers as text, and programs
+// that copy a database may store them as fractions.
 func (r row) integer(column string) (int64, bool) {
 	at, ok := r.at[column]
 	if !ok {
@@ -127,7 +128,7 @@ func (r row) text(column string) (string, bool) {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), ""), s != ""
 }
 
-// instant returns a column of milliseconds as a time, from 1900 to 2200.
+// instant returns a column with Unix milliseconds as a time. It returns false for a time before 1900 or after 2200.
 func (r row) instant(column string) (healthlab.Time, bool) {
 	ms, ok := r.integer(column)
 	if !ok || ms < -2_208_988_800_000 || ms >= 7_258_118_400_000 {
@@ -136,7 +137,7 @@ func (r row) instant(column string) (healthlab.Time, bool) {
 	return healthlab.At(time.UnixMilli(ms)), true
 }
 
-// offset returns an offset column; nil if it is null. It returns false for an impossible offset.
+// offset returns a column with a UTC offset, in seconds; nil if it is null. It returns false for an impossible offset.
 func (r row) offset(column string) (*int, bool) {
 	if r.null(column) {
 		return nil, true
@@ -173,7 +174,7 @@ func (r row) session() (start, end healthlab.Time, offsets healthdata.SessionOff
 // idSpace is the UUID namespace of the ids that are derived for records without an id.
 var idSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:healthconnect"))
 
-// external returns the id of a record, or one derived from its table and start.
+// external returns the id of a record. Without one, it derives an id from table and start.
 func (r row) external(table string, start healthlab.Time) string {
 	if at, ok := r.at["uuid"]; ok {
 		switch r.stmt.ColumnType(at) {

@@ -9,14 +9,14 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// bucket groups the samples of one call of the sink.
+// bucket identifies samples that can be passed to the sink in one call: they have the same resource and source.
 type bucket struct {
 	resource string
 	kind     healthdata.SourceType
 	app      string
 }
 
-// samples reads the tables whose records are samples.
+// samples imports the records of all tables in tables.
 func (i *importer) samples() error {
 	for _, t := range tables {
 		columns := slices.Concat(common, instantColumns)
@@ -86,7 +86,7 @@ func sampleOf(slug string, start, end healthlab.Time, offset *int) healthdata.Sa
 	return s
 }
 
-// heartRates reads the series of heart rates: each value is a sample.
+// heartRates imports the heart rate series: each value becomes a sample.
 func (i *importer) heartRates() error {
 	if i.columns[heartRateTable] == nil || i.columns[heartSeriesTable] == nil {
 		return nil
@@ -110,7 +110,7 @@ func (i *importer) heartRates() error {
 	})
 }
 
-// pressures reads blood pressures.
+// pressures imports blood pressures.
 func (i *importer) pressures() error {
 	columns := slices.Concat(common, instantColumns, []string{"systolic", "diastolic"})
 	return i.each(pressureTable, "", columns, func(r row) error {
@@ -131,7 +131,7 @@ func (i *importer) pressures() error {
 	})
 }
 
-// sessions reads sessions of mindfulness: their value is their length in minutes.
+// sessions imports mindfulness sessions: the value of a sample is the length in minutes.
 func (i *importer) sessions() error {
 	return i.each(mindfulTable, "", slices.Concat(common, intervalColumns), func(r row) error {
 		start, end, offset, ok := r.span(true)
@@ -145,7 +145,7 @@ func (i *importer) sessions() error {
 	})
 }
 
-// put collects a sample. When there are enough of one kind, it sends them to the sink.
+// put collects a sample. When a bucket has a full batch, put passes the batch to the sink.
 func (i *importer) put(resource string, source healthdata.Source, s healthdata.Sample) error {
 	b := bucket{resource: resource, kind: source.Type}
 	if source.AppID != nil {
@@ -161,7 +161,7 @@ func (i *importer) put(resource string, source healthdata.Source, s healthdata.S
 	return nil
 }
 
-// flush sends the collected samples to the sink.
+// flush passes all collected samples to the sink.
 func (i *importer) flush() error {
 	for _, b := range slices.SortedFunc(maps.Keys(i.waiting), func(a, b bucket) int {
 		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.kind, b.kind), cmp.Compare(a.app, b.app))

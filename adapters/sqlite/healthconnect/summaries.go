@@ -16,7 +16,7 @@ type night struct {
 	cycle *healthdata.SleepCycle
 }
 
-// nights reads sessions of sleep with their stages.
+// nights imports sleep sessions with their stages.
 func (i *importer) nights() error {
 	columns, join := slices.Concat(common, sessionColumns), " order by r.row_id"
 	if i.columns[stagesTable] != nil {
@@ -80,7 +80,7 @@ func (n *night) stage(r row) bool {
 	return true
 }
 
-// handOverNight stores a night, if there is one.
+// handOverNight passes a sleep session and its stages to the sink, unless n is empty.
 func (i *importer) handOverNight(n night) error {
 	if n.sleep == nil {
 		return nil
@@ -94,7 +94,7 @@ func (i *importer) handOverNight(n night) error {
 	return i.summaries("sleep_cycle", n.cycle)
 }
 
-// workouts reads sessions of exercise.
+// workouts imports exercise sessions.
 func (i *importer) workouts() error {
 	columns := slices.Concat(common, sessionColumns, []string{"exercise_type", "title"})
 	return i.each(exerciseTable, "", columns, func(r row) error {
@@ -116,7 +116,7 @@ func (i *importer) workouts() error {
 	})
 }
 
-// height reads the newest height.
+// height imports the newest height, as part of the profile.
 func (i *importer) height() error {
 	var newest healthlab.Time
 	var profile *healthdata.Profile

@@ -60,7 +60,7 @@ const (
 var deviceTypes = map[int64]healthdata.SourceType{1: healthdata.SourceWatch, 2: healthdata.SourcePhone, 3: healthdata.SourceScale, 4: healthdata.SourceRing,
 	6: healthdata.SourceWatch, 7: healthdata.SourceChestStrap}
 
-// typedByHand is the recording method of values that a person typed.
+// typedByHand is the value of the column recording_method for values that a person typed.
 const typedByHand = 3
 
 // specimenSources maps the numbers of BloodGlucoseRecord.SpecimenSource to source types: interstitial fluid is

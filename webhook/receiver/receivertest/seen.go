@@ -21,7 +21,7 @@ type SeenHarness struct {
 	Advance func(d time.Duration)
 }
 
-// sight is a fresh store with test helpers.
+// sight is a [receiver.Seen] under test with helpers.
 type sight struct {
 	SeenHarness
 	t testing.TB
@@ -40,7 +40,7 @@ func seenTry(id, key string, v receiver.Version) receiver.Claim {
 	}
 }
 
-// claim makes the claim c and requires a verdict.
+// claim makes the claim c, fails the test unless the verdict is want, and returns c.
 func (s sight) claim(want receiver.Verdict, c receiver.Claim) receiver.Claim {
 	s.t.Helper()
 	got, err := s.Seen.Claim(s.t.Context(), c)

@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// RunSeenModel compares a [receiver.Seen] with a plain model under random calls. One
-// store serves all sequences; each has ids and keys of its own.
+// RunSeenModel makes random calls of a [receiver.Seen] and compares the verdicts with those of a simple model. One
+// store serves all sequences of calls; each sequence has its own ids and keys.
 func RunSeenModel(t *testing.T, newStore func(t *testing.T) SeenHarness) {
 	store := newStore(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -37,8 +37,8 @@ type seenEntry struct {
 	version           receiver.Version
 }
 
-// seenModel is a simple model. Its clock counts minutes. The store's clock runs less than a minute during the
-// test, so nothing may end within a minute of a call.
+// seenModel is a simple model of a [receiver.Seen]. Its clock counts minutes. The store's clock runs less than a minute
+// during the test, so nothing may end within a minute of a call.
 type seenModel struct {
 	sight
 	prefix    string
@@ -112,7 +112,7 @@ func (m *seenModel) verdict(c receiver.Claim) receiver.Verdict {
 	}
 }
 
-// end ends one of the granted claims, before or after the end of its lease.
+// end ends one of the granted claims, whose lease may have ended: by Done if done is true, otherwise by Release.
 func (m *seenModel) end(rt *rapid.T, done bool) {
 	if len(m.claims) == 0 {
 		rt.Skip("nothing was claimed")

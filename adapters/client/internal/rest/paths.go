@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// At returns a path of escaped segments.
+// At returns the path /part/part/…, with each part escaped.
 func At(parts ...string) string {
 	path := ""
 	for _, part := range parts {
@@ -28,8 +28,8 @@ func checkPath(path string) error {
 	return nil
 }
 
-// Pages returns the items of all pages. fetch returns the items of a page and the next cursor. A nil cursor requests
-// the first page, and marks the last one. An error is the last element.
+// Pages returns the items of all pages. fetch is called with a nil cursor for the first page, and returns a nil cursor
+// with the last one. If fetch fails, the last element of the sequence has the error.
 func Pages[T any](fetch func(cursor *string) (items []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor, more := (*string)(nil), true; more; more = cursor != nil {
@@ -59,7 +59,7 @@ func PageQuery(q url.Values, name string, cursor *string) url.Values {
 	return out
 }
 
-// Following returns the number of the next page or offset as a cursor; nil if more is false.
+// Following returns number, which is that of the next page or the next offset, as a cursor; nil if more is false.
 func Following(number int, more bool) *string {
 	if !more {
 		return nil

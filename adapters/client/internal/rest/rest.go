@@ -20,11 +20,11 @@ import (
 // firstWait is the longest wait before the first repeat. The limit doubles with each repeat.
 const firstWait = 250 * time.Millisecond
 
-// errAnswer is the error of an undecodable answer. It omits the cause, because the cause may contain values of a
-// person.
+// errAnswer is the error of an answer that cannot be decoded. It omits the cause, because the cause may contain values
+// of a person.
 var errAnswer = errors.New("answer: must be JSON as in the contract")
 
-// List decodes a list in an answer.
+// List decodes text, a JSON array.
 func List[T any](text []byte) (list []T, err error) {
 	if json.Unmarshal(text, &list) != nil {
 		return nil, errAnswer
@@ -32,7 +32,7 @@ func List[T any](text []byte) (list []T, err error) {
 	return list, nil
 }
 
-// Options are the options of the client.
+// Options are the options of a [Sender]: see those of package client.
 type Options struct {
 	HTTP                           *http.Client
 	ManagementKey                  string
@@ -49,7 +49,7 @@ type Request struct {
 	Body, Answer   any
 }
 
-// Fault is an answer of 300 or above.
+// Fault is an answer with status 300 or above.
 type Fault struct {
 	Status        int
 	Type, Message string
@@ -58,7 +58,7 @@ type Fault struct {
 	RetryAfter    time.Duration
 }
 
-// Problem is a problem of one field: its place, a message and the stable name of the rule.
+// Problem is a problem of one field: the path of the field, a message and the stable name of the rule.
 type Problem struct{ Field, Message, Type string }
 
 // Sender sends requests to one service. Safe for concurrent use.
@@ -108,8 +108,8 @@ func (s *Sender) Send(ctx context.Context, r Request) (*Fault, error) {
 	return nil, nil
 }
 
-// attempts sends a request and retries a safe one if no answer arrives or the answer says that a later attempt can
-// succeed. It returns the result of the last attempt, or the context's error if ctx ends during a wait.
+// attempts sends a request, and repeats it as described at Client.Do. It returns the result of the last attempt, or the
+// context's error if ctx ends during a wait.
 func (s *Sender) attempts(ctx context.Context, r Request, body []byte) (*Fault, []byte, error) {
 	for attempt := 0; ; attempt++ {
 		fault, answer, err := s.attempt(ctx, r, body)
@@ -134,7 +134,7 @@ func (s *Sender) attempts(ctx context.Context, r Request, body []byte) (*Fault, 
 	}
 }
 
-// repeatable reports whether a request can be sent twice.
+// repeatable reports whether sending a request twice has the same effect as sending it once.
 func repeatable(r Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete:
@@ -181,7 +181,7 @@ func (s *Sender) attempt(ctx context.Context, r Request, body []byte) (*Fault, [
 	return nil, text, nil
 }
 
-// passing reports whether a later attempt can succeed.
+// passing reports whether a repeat of the request can succeed. f may be nil.
 func (f *Fault) passing() bool {
 	if f == nil {
 		return false

@@ -43,12 +43,12 @@ import (
 
 // Options adjusts a Server. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Programs is the folder of initdb and postgres. Default: those of the search path, else the newest installed
-	// version; for a folder with data, the version that made it.
+	// Programs is the folder with the programs initdb and postgres. Default: those of the search path, else the newest
+	// installed version. If the data folder has data, the default is the version that made the data.
 	Programs string
 	// Settings are additional settings of the server, such as shared_buffers.
 	Settings map[string]string
-	// Temporary removes the folder when the server stops, and creates the data without waiting until the disk has it.
+	// Temporary removes the folder when the server stops, and creates the data without fsync.
 	Temporary bool
 }
 
@@ -58,15 +58,16 @@ type Server struct {
 	opts Options
 
 	mu    sync.Mutex
-	leash io.WriteCloser // the pipe that the guard process reads; its end stops the server
-	done  chan struct{}  // closed when the guard has ended
+	leash io.WriteCloser // pipe to the guard process, which stops the server when the pipe is closed
+	done  chan struct{}  // closed when the guard process has ended
 }
 
 const (
 	oldest = 15 // the oldest supported major version
-	// maxPath is the longest folder name that leaves room for the name of a socket.
+	// maxPath is the largest number of bytes of the folder's name. The path of a socket in the folder has a limit of
+	// about 100 bytes.
 	maxPath = 90
-	// lockTime is how long an ending server may still hold the lock of the folder.
+	// lockTime is how long a start waits for the lock of the folder, which a server that is ending may still hold.
 	lockTime = 6 * time.Second
 	// startTime is how long a server may take to answer, recovery included.
 	startTime = 2 * time.Minute
@@ -74,9 +75,9 @@ const (
 
 // Start starts a server in a folder, creates the folder if it is missing, and waits until the server answers.
 //
-// Errors: healthlab.Unimplemented if the programs are missing or too old, or the system is not Unix; Invalid if the
-// folder has foreign files or a too long name; Precondition if another program uses the folder, or if a version made
-// the folder that is not installed; Unavailable if the server does not start.
+// Errors: healthlab.Unimplemented if PostgreSQL is not installed or too old, or the system is not Unix; Invalid if the
+// folder has files that no server made, or its name is too long; Precondition if another program uses the folder, or if
+// the PostgreSQL version that made the folder is not installed; Unavailable if the server does not start.
 func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
 	s := &Server{}
 	if opts != nil {
@@ -95,7 +96,7 @@ func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare finds the programs and makes the folder.
+// prepare finds the server's programs and creates the folder.
 func (s *Server) prepare(ctx context.Context) error {
 	if len(s.dir) > maxPath {
 		return fmt.Errorf("%w: the name of the folder is longer than %d bytes", healthlab.Invalid, maxPath)
@@ -122,7 +123,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	return handOver(s.dir)
 }
 
-// vacant refuses a folder with foreign files. It accepts the remains of an interrupted start.
+// vacant returns an error if the folder has files that no start of a server creates.
 func (s *Server) vacant() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -153,9 +154,9 @@ func (s *Server) URL(database string) string {
 }
 
 // script is the guard, a shell process that stops the server when this process ends. If there is no data, the guard
-// creates it in a folder that gets its final name when it is complete. It starts the server with the given
-// arguments, and then sends it the signals that it reads from a pipe. When the pipe ends, because this process
-// closed it or died, the guard stops the server at once.
+// creates the data in a temporary folder, which it renames when it is complete. The guard starts the server with the
+// arguments of the script, and then sends the server the signals whose names it reads from a pipe. When the pipe ends,
+// because this process closed it or died, the guard stops the server at once.
 const script = `trap '' INT TERM HUP
 initdb=$1 remove=$2; shift 2
 exec >log 2>&1 4<&0
@@ -204,7 +205,7 @@ func (s *Server) Up(ctx context.Context) error {
 	return nil
 }
 
-// up starts the guard process, which starts the server.
+// up locks the folder and starts the guard process, which starts the server.
 func (s *Server) up(ctx context.Context) error {
 	lock, err := s.lock(ctx)
 	if err != nil {
@@ -279,7 +280,7 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
-// lastWords returns the end of the log, which contains no statements.
+// lastWords returns the last line of the server's log. The log contains no statements.
 func (s *Server) lastWords() string {
 	f, err := os.Open(filepath.Join(s.dir, logName))
 	if err != nil {
@@ -322,7 +323,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Crash kills the server like a power cut. The folder stays, even a temporary one. For tests.
+// Crash kills the server as a power cut would. It keeps the folder, even a temporary one. For tests.
 func (s *Server) Crash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,13 +12,14 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// places lists the folders in which packages install the server's programs, by version.
+// places lists the folders in which packages of operating systems install the server's programs. A * stands for the
+// version.
 var places = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib*/postgresql*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
 }
 
-// find returns the folder of the programs: named, if it is not empty, else a folder with programs of the version, or
-// of the newest one if version is 0.
+// find returns the folder of the server's programs: named, if it is not empty, else a folder with programs of the major
+// version, or of the newest one if version is 0.
 func find(ctx context.Context, named string, version int) (string, error) {
 	candidates := []string{named}
 	if named == "" {
@@ -50,7 +51,8 @@ func find(ctx context.Context, named string, version int) (string, error) {
 	}
 }
 
-// installed returns the folders of the programs: that of the search path first, then by descending version.
+// installed returns the folders with the server's programs: that of the search path first, then the others by
+// descending version.
 func installed() []string {
 	var found []string
 	for _, place := range places {
@@ -80,8 +82,8 @@ func versionOf(ctx context.Context, dir string) int {
 	return number(string(out))
 }
 
-// number returns the first number in a text: "/usr/lib/postgresql/15/bin", "postgres
-// (PostgreSQL) 15.1".
+// number returns the first number in a text, such as 15 in "/usr/lib/postgresql/15/bin" and in "postgres (PostgreSQL)
+// 15.1"; 0 without one.
 func number(s string) int {
 	digits := strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {

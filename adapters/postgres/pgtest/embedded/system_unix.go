@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// servant returns the user that runs the server, because PostgreSQL refuses to run as root.
+// servant returns the user and group that run the server if this process runs as root, because PostgreSQL refuses to
+// run as root. Otherwise ok is false, and the server runs as the user of this process.
 func servant() (uid, gid int, ok bool) {
 	if os.Getuid() != 0 {
 		return 0, 0, false
@@ -33,7 +34,7 @@ func servant() (uid, gid int, ok bool) {
 	return 65534, 65534, true
 }
 
-// handOver changes the owner of a folder to the user that runs the server.
+// handOver makes the user that runs the server the owner of a folder.
 func handOver(dir string) error {
 	uid, gid, ok := servant()
 	if !ok {
