@@ -67,8 +67,8 @@ type Provider struct {
 	OwnSite bool `json:"own_site,omitempty"`
 	// Demo reports whether demo connections with generated data are allowed.
 	Demo bool `json:"demo,omitempty"`
-	// Throttle is the rate at which bulk backfills from the provider start, such as 8_per_minute; package bulk has the
-	// list. Empty means 8_per_minute.
+	// Throttle is the rate at which bulk backfills from the provider start, such as 8_per_minute. Package bulk lists
+	// the allowed rates. Empty means 8_per_minute.
 	Throttle string `json:"throttle,omitempty"`
 	// RateLimits are the provider's limits on requests.
 	RateLimits RateLimits `json:"rate_limits,omitzero"`
@@ -76,7 +76,7 @@ type Provider struct {
 
 // RateLimits are the limits that a provider sets on requests.
 type RateLimits struct {
-	// App is the limit of all users together, User that of each user.
+	// App limits the requests for all users together, User the requests for each user.
 	App  []RateLimit `json:"app,omitempty"`
 	User []RateLimit `json:"user,omitempty"`
 }
@@ -226,7 +226,7 @@ var reservedSlugs = []string{"info", "insurance", "device", "sign_in_token", "cr
 // classCloud is the class of providers whose API the service calls, or which send data to the service.
 const classCloud = "cloud"
 
-// classStore is the class of the stores on people's phones.
+// classStore is the class of on-device health data stores, which send data through the mobile SDK.
 const classStore = "sdk_store"
 
 // classManual is the class of a team's own data.
@@ -390,7 +390,7 @@ const (
 
 // Availability says whether data of one resource will arrive through a connection.
 type Availability struct {
-	// Status is [Available] or [Unavailable] (open).
+	// Status is [Available] or [Unavailable]. Later versions may add values.
 	Status string `json:"status"`
 	// ScopeRequirements is null for a provider without scopes.
 	ScopeRequirements *ScopeRequirements `json:"scope_requirements"`
@@ -424,7 +424,7 @@ func (p *Provider) Availability(granted []string) map[string]Availability {
 	return out
 }
 
-// split divides scopes into those that were granted and the others. Neither is nil.
+// split returns the scopes that are in granted (in), and the others (out). Neither is nil.
 func split(scopes, granted []string) (in, out []string) {
 	in, out = []string{}, []string{}
 	for _, s := range scopes {

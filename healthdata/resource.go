@@ -36,7 +36,7 @@ const (
 	MaybeInterval
 )
 
-// KeyPart is the part of a sample's identity beside provider, source type and timestamp.
+// KeyPart is the part of a sample's identity besides provider, source type and timestamp.
 type KeyPart uint8
 
 const (
@@ -93,15 +93,15 @@ type Resource struct {
 	Unit string
 	// Value is the shape of a sample's value.
 	Value ValueShape
-	// Key is the identity of a sample beside provider, source type and timestamp.
+	// Key is the identity of a sample besides provider, source type and timestamp.
 	Key KeyPart
 	// Types lists the known sample types. The list is open; empty means that
 	// samples of this resource have none.
 	Types []string
 	// TypeRequired reports whether a sample must have a type.
 	TypeRequired bool
-	// Fields are the further JSON keys of samples of this resource. They are always written: null if not known,
-	// tags as a list.
+	// Fields are the JSON keys that samples of this resource have besides the common ones. They are always written:
+	// null if not known, tags as a list.
 	Fields []string
 	// Legacy reports whether the API also has the deprecated operation that reads samples without grouping them by
 	// source.

@@ -49,7 +49,7 @@ type Workout struct {
 	// AverageSpeed and MaxSpeed are in m/s.
 	AverageSpeed *float64 `json:"average_speed"`
 	MaxSpeed     *float64 `json:"max_speed"`
-	// Power is in watts.
+	// AverageWatts, DeviceWatts, MaxWatts and WeightedAverageWatts are in watts.
 	AverageWatts         *float64 `json:"average_watts"`
 	DeviceWatts          *float64 `json:"device_watts"`
 	MaxWatts             *float64 `json:"max_watts"`

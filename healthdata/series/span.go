@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Span is the length of the grid on which a series is cut into chunks, as a power of two of a day: 0 is one day,
-// 2 four days, -4 an hour and a half. The grid starts at 1970 UTC, so every process cuts at the same places. The
-// zero value is good for most wearables: a cell with too many samples is split. The span of a series may change;
-// old chunks stay unchanged until samples are merged into them.
+// Span is the length of the cells of time into which a series is cut, as a power of two of a day: 0 is one day, 2 four
+// days, -4 an hour and a half. The cells begin at 1970 UTC, so every process cuts at the same times. A cell has one
+// chunk, or several if it has too many samples. The zero value is good for most wearables. The span of a series may
+// change; old chunks stay unchanged until samples are merged into them.
 type Span int8
 
 // Spans by the interval between samples, each for 2,000 to 8,000 samples in a cell.
