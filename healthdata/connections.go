@@ -179,11 +179,11 @@ func (s *Connections) ConnectingLinked(n NewConnection) (func(*User) ([]healthla
 	}, nil
 }
 
-// Disconnect removes a connection and sends an event. The data stays. An app that connects an on-device store by
-// itself connects it again with its next call of [Connections.Connect].
+// Disconnect removes a connection and sends an event. Stored data stays. The app of an on-device store may connect the
+// store again, with [Connections.Connect] or with its next upload (see [TeamSettings].ExplicitConnect).
 //
-// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the
-// team has no such user, or the user has not connected the provider.
+// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has no such user, or the user
+// has not connected the provider.
 func (s *Connections) Disconnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Disconnecting(provider)
 	if err != nil {

@@ -59,8 +59,8 @@ type Provider struct {
 	// AllScopesRequired reports whether the provider does not state the granted scopes, so that all are
 	// required.
 	AllScopesRequired bool `json:"all_scopes_required,omitempty"`
-	// MultiApp reports whether many apps write to the provider, so that records of different apps must be kept
-	// apart.
+	// MultiApp reports whether many apps write to the provider, so that records of different apps are stored
+	// separately.
 	MultiApp bool `json:"multi_app,omitempty"`
 	// OwnSite reports whether people run the provider's server themselves. If AuthType is password, the user
 	// name is then the address of their site, and the password is a token of that site.
@@ -81,7 +81,7 @@ type RateLimits struct {
 	User []RateLimit `json:"user,omitempty"`
 }
 
-// RateLimit is the allowed number of requests in any period of some seconds.
+// RateLimit allows Requests requests in any period of Seconds seconds.
 type RateLimit struct {
 	Requests int `json:"requests"`
 	Seconds  int `json:"seconds"`
@@ -99,7 +99,7 @@ type Scopes struct {
 type ProviderResource struct {
 	// Resource is the slug of the resource.
 	Resource string `json:"resource"`
-	// RefreshPath is the name of the resource in the HTTP answer to a refresh; derived from the slug if it is empty.
+	// RefreshPath is the name of the resource in the HTTP response to a refresh; derived from the slug if it is empty.
 	RefreshPath string `json:"refresh_path,omitempty"`
 	// Affinity is what the provider states about time zones. Empty means Native.
 	Affinity Affinity `json:"affinity,omitempty"`

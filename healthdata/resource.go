@@ -55,7 +55,7 @@ type ValueShape uint8
 const (
 	// ValueNumber is one number.
 	ValueNumber ValueShape = iota
-	// ValuePressure is a systolic and a diastolic number in place of a value.
+	// ValuePressure is a systolic and a diastolic number instead of one value.
 	ValuePressure
 	// ValueText is a text.
 	ValueText
@@ -118,7 +118,7 @@ type Resource struct {
 	// Movement reports whether samples are parts of a day's activity that several devices may count twice.
 	Movement bool
 
-	// ReadKey is the JSON name of the array in the answer of the API that lists summaries of this resource.
+	// ReadKey is the JSON name of the array in the API's response with the summaries of this resource.
 	ReadKey string
 	// DatesOnly reports whether the API's list of these summaries accepts only dates, without a time of day.
 	DatesOnly bool

@@ -16,8 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// DataTables declares the tables of [NewData]. encryptSamples encrypts samples as records are encrypted; without it
-// samples are stored in clear, except texts. Samples that were written with the other setting can be read.
+// DataTables declares the tables of [NewData]. If encryptSamples is true, samples are encrypted as records are.
+// Otherwise samples are stored in plain text, except those whose values are texts. Samples that were written with the
+// other setting can be read.
 func DataTables(encryptSamples bool) []store.Definition {
 	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition(), removedTable.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {

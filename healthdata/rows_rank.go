@@ -306,7 +306,7 @@ func published(o *series.Outcome, shared []bool) {
 	}
 }
 
-// originTold has an origin's samples at some times before a removal, and which of them were removed.
+// originTold has the samples of one origin at some times before a removal, and which of them were removed.
 type originTold struct {
 	key    SeriesKey
 	before map[int64]series.Sample

@@ -32,8 +32,8 @@ type Options struct {
 	MaxUsers int
 	// Settings returns the settings of a team. Default: the zero settings for all teams.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
-	// Preference returns a team's preference by provider; the provider with the greatest number wins if there
-	// are several profiles. A provider without a number has 0. Default: none.
+	// Preference returns a team's preferences: a number by slug of provider. Of several profiles of a user, the one
+	// whose provider has the greatest number is read. A provider without a number has 0. Default: none.
 	Preference func(context.Context, healthlab.TeamID) (map[string]int, error)
 	// Floating decides how times without a zone are read. Default FloatingNormalise.
 	Floating FloatingMode

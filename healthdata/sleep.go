@@ -184,7 +184,7 @@ func (s *Sleep) check(p *healthlab.Problems) {
 	check.Numbers(p, s)
 }
 
-// SleepStage is a code for a stage of sleep. Unknown codes are kept.
+// SleepStage is a code for a stage of sleep. Unknown codes are stored unchanged.
 type SleepStage int
 
 // The known stages.

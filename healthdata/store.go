@@ -223,8 +223,8 @@ type Record struct {
 	Raw []byte
 	// CreatedAt is when the record was first stored, UpdatedAt when it last changed.
 	CreatedAt, UpdatedAt time.Time
-	// Replaces is the Doc that the stored record must have for the write to succeed. Empty and not nil means
-	// that no record may be stored. Nil replaces any record. Stores do not keep it.
+	// Replaces is the Doc that the stored record must have for the write to succeed. Empty and not nil means that no
+	// record may be stored. Nil replaces any record. Replaces is not stored.
 	Replaces []byte
 }
 

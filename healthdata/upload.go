@@ -295,7 +295,7 @@ func (r *refusals) addTo(c *Counts) {
 	}
 }
 
-// SummaryPart has the summaries of one source in an answer of a provider.
+// SummaryPart has the summaries of one source, as a part of a provider's response.
 type SummaryPart struct {
 	Upload
 	Items []Summary

@@ -65,7 +65,7 @@ type ConnectedSource struct {
 	Provider  ProviderName   `json:"provider"`
 }
 
-// ProviderName is the name, slug and logo of a provider in answers about data.
+// ProviderName is the name, slug and logo of a provider, in responses and events.
 type ProviderName struct {
 	Logo string `json:"logo"`
 	Name string `json:"name"`

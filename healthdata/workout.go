@@ -36,8 +36,8 @@ type Workout struct {
 	// Calories is in kcal.
 	Calories *float64 `json:"calories"`
 	Sport    Sport    `json:"sport" wire:"opt"`
-	// HRZones has the seconds in each of six heart rate zones, in percent of the maximum: below 50, 50-60,
-	// 60-70, 70-80, 80-90, 90 and above. Other lengths are kept.
+	// HRZones has the seconds in each of six heart rate zones, in percent of the maximum: below 50, 50-60, 60-70,
+	// 70-80, 80-90, 90 and above. An upload with another number of zones is stored unchanged.
 	HRZones []int64 `json:"hr_zones" wire:"opt,tolerant"`
 	// MovingTime is in seconds.
 	MovingTime *int64 `json:"moving_time" wire:"tolerant"`

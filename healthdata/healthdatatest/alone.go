@@ -17,7 +17,7 @@ type Messages interface {
 	Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error)
 }
 
-// UsersAloneHarness is a fresh, empty store of users that keeps no health data itself.
+// UsersAloneHarness is a fresh, empty store of users; health data is in another store.
 type UsersAloneHarness struct {
 	// Users is the tested interface.
 	Users healthdata.Users
@@ -36,7 +36,7 @@ func RunUsersAlone(t *testing.T, newStore func(t testing.TB) UsersAloneHarness) 
 	})
 }
 
-// DataAloneHarness is a fresh, empty store of health data whose users are kept elsewhere.
+// DataAloneHarness is a fresh, empty store of health data; the users are in another store.
 type DataAloneHarness struct {
 	// Data is the tested interface.
 	Data healthdata.Data
@@ -47,8 +47,8 @@ type DataAloneHarness struct {
 	Messages Messages
 }
 
-// RunDataAlone checks the contract of [healthdata.Data] on a store whose users are kept elsewhere. newStore
-// returns a fresh, empty store and registers its own cleanup on t.
+// RunDataAlone checks the contract of [healthdata.Data] on a store of health data whose users are in another store.
+// newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunDataAlone(t *testing.T, newStore func(t testing.TB) DataAloneHarness) {
 	runData(func(name string, test func(t dataT)) {
 		t.Run(name, func(t *testing.T) { test(dataT{t, newStore(t)}) })

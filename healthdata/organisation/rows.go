@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// teamRecord is a stored team. Deleted teams stay, so that their ids are not used again.
+// teamRecord is a stored team. The rows of deleted teams are not removed, so that their ids are not used again.
 type teamRecord struct {
 	Team
 	Deleted bool

@@ -307,9 +307,9 @@ func tooManyKeys(err error) error {
 	return err
 }
 
-// AdmitKey adds a key that was made elsewhere, such as in a configuration. Its hash identifies the key, so the
-// call may be repeated. The errors are those of [Service.CreateKey], Invalid if Options.CheckKey refuses the
-// key, and Conflict if the key belongs to another team.
+// AdmitKey adds a key that Options.NewKey did not make, such as one from a configuration file. The SHA-256 of the key
+// identifies it, so the call may be repeated. The errors are those of [Service.CreateKey], Invalid if Options.CheckKey
+// refuses the key, and Conflict if the key belongs to another team.
 func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {
 	err := (&NewKey{Label: label}).check(s.now())
 	if err == nil {

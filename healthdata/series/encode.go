@@ -172,8 +172,8 @@ type valuePlan struct {
 func (p valuePlan) spec() byte { return byte(p.scale<<4 | p.width) }
 
 const (
-	// decimalLimit bounds the integer of a decimal. Below it the sum with roundMagic
-	// rounds to the nearest integer, and float64 holds every integer.
+	// decimalLimit is the limit of the integer of a decimal. Below the limit, the sum with roundMagic rounds to the
+	// nearest integer, and float64 can represent every integer.
 	decimalLimit = 1 << 51
 	// roundMagic is 1.5 * 2^52: a float64 of that size has no fraction.
 	roundMagic = 3 << 51

@@ -37,14 +37,14 @@ func (s Span) micros() int64 {
 	return dayMicros << s
 }
 
-// Cell returns the cell of the grid that contains the time t.
+// Cell returns the cell that contains the time t, in microseconds since 1970.
 func (s Span) Cell(t int64) Range {
 	width := s.micros()
 	from := t - ((t%width)+width)%width
 	return Range{from, from + width}
 }
 
-// Cells returns the cells with samples of b, ascending, with neighbours joined.
+// Cells returns the cells that contain samples of b, ascending, with adjacent cells joined.
 func (s Span) Cells(b *Block) []Range {
 	var out []Range
 	for i := 0; i < b.Len(); {
