@@ -59,8 +59,8 @@ type Users interface {
 	// the true total. A negative Offset or Limit is healthlab.Invalid.
 	List(ctx context.Context, q UserQuery) (UserPage, error)
 
-	// Metrics counts a team's live users, and their connections that are not Deregistered by the week of CreatedOn in
-	// UTC. It does not set OrderedTests. A team without users has zeros.
+	// Metrics counts a team's live users and those of their connections that are not Deregistered, in total and by the
+	// week of CreatedOn in UTC. It does not set OrderedTests. A team without users has zeros.
 	Metrics(ctx context.Context, team healthlab.TeamID) (TeamMetrics, error)
 
 	// ClaimErasures returns at most n users of any team that were deleted at or before deletedBefore, the earliest
@@ -68,9 +68,9 @@ type Users interface {
 	ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration) ([]UserRef, error)
 
 	// Erase removes a deleted user and all stored data about the user permanently: health data, connections, events
-	// with their deliveries, and in the same store lab orders with their results and the stored responses to order
-	// requests. healthlab.NotFound if there is no such user, healthlab.Precondition if the user is live. Data of other
-	// users stays, also that of a user who has taken over the client user id.
+	// with their deliveries and, if the same store has them, lab orders with their results and the stored responses to
+	// order requests. healthlab.NotFound if there is no such user, healthlab.Precondition if the user is live. Data of
+	// other users stays, also that of a user who has taken over the client user id.
 	Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
 }
 
