@@ -15,13 +15,13 @@ type Activity struct {
 	CalendarDate healthlab.Date `json:"calendar_date"`
 	// Date is midnight UTC of CalendarDate. Deprecated.
 	Date healthlab.Time `json:"date" wire:"out"`
-	// CaloriesTotal is the whole energy of the day in kcal, basal included.
+	// CaloriesTotal is the total energy of the day in kcal, basal energy included.
 	CaloriesTotal *float64 `json:"calories_total"`
 	// CaloriesActive is the energy of movement in kcal.
 	CaloriesActive *float64 `json:"calories_active"`
 	// Steps is the number of steps.
 	Steps *int64 `json:"steps" wire:"tolerant"`
-	// DailyMovement is the day's movement as the metres of walking that equal it. Deprecated.
+	// DailyMovement is the day's movement as an equivalent walking distance, in metres. Deprecated.
 	DailyMovement *float64 `json:"daily_movement"`
 	// Distance is in metres.
 	Distance *float64 `json:"distance"`
@@ -37,7 +37,7 @@ type Activity struct {
 	TimezoneOffset *int `json:"timezone_offset" wire:"filled,tolerant"`
 	// HeartRate is null when the source measured none.
 	HeartRate *ActivityHeartRate `json:"heart_rate"`
-	// WheelchairUse is true or null, never false.
+	// WheelchairUse is true if the source states that the person uses a wheelchair, otherwise null; it is never false.
 	WheelchairUse *bool `json:"wheelchair_use"`
 	// WheelchairPush is the number of pushes.
 	WheelchairPush *int64 `json:"wheelchair_push" wire:"tolerant"`

@@ -20,8 +20,8 @@ const (
 	EventConnectionDeleted = "provider.connection.deleted"
 )
 
-// connectionEventTypes lists the events about connections. All of them are ordered;
-// their key is one user's connection to one provider.
+// connectionEventTypes lists the events about connections. All of them are [healthlab.Ordered] by [ConnectionKey], so
+// that the events of one connection arrive in order.
 func connectionEventTypes() []healthlab.EventType {
 	return []healthlab.EventType{
 		{
@@ -56,7 +56,7 @@ type ConnectionFailed struct {
 	UserID healthlab.UserID `json:"user_id"`
 	// Provider is the slug of the provider.
 	Provider string `json:"provider"`
-	// ErrorType is a stable name such as token_refresh_failed or user_not_found. The list is open.
+	// ErrorType is one of the Failure constants, such as [FailureTokenRefresh]. Later versions may add values.
 	ErrorType string `json:"error_type"`
 	// Message and ErrorDetails are texts for people.
 	Message      string `json:"message"`
@@ -71,7 +71,7 @@ type ConnectionDeleted struct {
 	Source ProviderName `json:"source"`
 }
 
-// ConnectionKey is the key of the events of a user's connection to a provider.
+// ConnectionKey returns the Key of the events about a user's connection. provider is the slug of the provider.
 func ConnectionKey(user healthlab.UserID, provider string) string {
 	return user.String() + "/connection/" + provider
 }
@@ -82,15 +82,15 @@ type NewConnection struct {
 	Provider string
 	// ExternalUserID is the provider's id of the person; nil if the provider has none.
 	ExternalUserID *string
-	// Scopes are the grants that the person gave, for providers with scopes.
+	// Scopes are the scopes that the person granted, by the provider's names; nil for a provider without scopes.
 	Scopes []string
 	// Demo reports whether the data of the connection is generated.
 	Demo bool
 	// Client is the id of the team's own OAuth client that connects the source; empty for the client of the deployment.
 	Client string
-	// Consent is what the person agreed to by connecting; Connect sets its Provider and GrantedAt. It is nil if someone
-	// other than the person, such as the team, connects the source; the connection is then refused if the person
-	// withdrew the last consent.
+	// Consent is the consent that the person gives by connecting. Connect sets its Provider and GrantedAt. Nil means
+	// that someone else, such as the team, connects the source. Connect then fails with [RuleConsentWithdrawn] if the
+	// person has withdrawn the newest consent for the provider.
 	Consent *Consent
 }
 
@@ -111,12 +111,14 @@ type Connections struct {
 func (s *Service) Connections() *Connections { return &Connections{s.users, s.providers, &s.opts} }
 
 // Connect connects a source that sends its data to the service: an on-device store, a device of the mobile SDK, or a
-// team's own data ([SlugManual]). If the source is connected already, Connect changes nothing and sends no event. It
-// connects a source again that failed, was paused or was removed. It refuses cloud providers, which a person links.
+// team's own data ([SlugManual]). If the connection is [Connected] already, Connect changes nothing and sends no event.
+// It reconnects a source that failed, was paused or was removed. It refuses cloud providers: a person links those, see
+// [Connections.ConnectLinked].
 //
 // [healthlab.Invalid] if the provider is not configured, or is a cloud provider; [healthlab.NotFound] if the team has
-// no such user; a [*healthlab.RuleError] of type [RuleInvalidRequest] if the user would have a demo connection and a
-// real one, and of type [RuleConsentWithdrawn] if the person withdrew the consent.
+// no such user; a [*healthlab.RuleError] of type [RuleInvalidRequest] if a demo connection is not allowed here, or if
+// the user would have a demo connection and a real one; a RuleError of type [RuleConsentWithdrawn] if n.Consent is nil
+// and the person has withdrawn the consent.
 func (s *Connections) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
@@ -141,8 +143,9 @@ func (s *Connections) Connect(ctx context.Context, team healthlab.TeamID, id hea
 	return s.providers.present(u), nil
 }
 
-// ConnectLinked records that a user has linked a provider of any class, for the first time or again, and sends
-// an event. It is the last step of linking. Errors as of [Connections.Connect].
+// ConnectLinked records that a user has linked a provider of any class, for the first time or again, and sends an
+// event. It is the last step of linking. The errors are those of [Connections.Connect], except that cloud providers are
+// accepted.
 func (s *Connections) ConnectLinked(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	change, err := s.ConnectingLinked(n)
 	if err != nil {
@@ -155,11 +158,13 @@ func (s *Connections) ConnectLinked(ctx context.Context, team healthlab.TeamID, 
 	return s.providers.present(u), nil
 }
 
-// ConnectingLinked is [Connections.ConnectLinked] as a change of a user, for a caller that writes the change in one
-// transaction with its own rows. The returned function is pure, so the transaction may run it again; it serves one
-// connection only, because the id of its event is fixed. ConnectingLinked returns [healthlab.Invalid] as ConnectLinked
-// does; the returned function returns [healthlab.NotFound] for a deleted user and a [*healthlab.RuleError] as
-// ConnectLinked does.
+// ConnectingLinked returns the function that changes a user as [Connections.ConnectLinked] does, for callers that write
+// the user and their own rows in one transaction. The transaction may run the function again for the same user. The id
+// of the event is fixed, so use the function for one user only.
+//
+// ConnectingLinked returns [healthlab.Invalid] and the [*healthlab.RuleError] about demo connections that are not
+// allowed, as ConnectLinked does. The function returns [healthlab.NotFound] for a deleted user, and the other
+// RuleErrors of ConnectLinked.
 func (s *Connections) ConnectingLinked(n NewConnection) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.connectable(n)
 	if err != nil {
@@ -174,11 +179,11 @@ func (s *Connections) ConnectingLinked(n NewConnection) (func(*User) ([]healthla
 	}, nil
 }
 
-// Disconnect removes a connection and sends an event. The data stays. An app that connects an on-device store by
-// itself connects it again with its next call of [Connections.Connect].
+// Disconnect removes a connection and sends an event. Stored data stays. The app of an on-device store may connect the
+// store again, with [Connections.Connect] or with its next upload (see [TeamSettings].ExplicitConnect).
 //
-// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the
-// team has no such user, or the user has not connected the provider.
+// [healthlab.Invalid] if the provider is not configured; [healthlab.NotFound] if the team has no such user, or the user
+// has not connected the provider.
 func (s *Connections) Disconnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Disconnecting(provider)
 	if err != nil {
@@ -191,9 +196,11 @@ func (s *Connections) Disconnect(ctx context.Context, team healthlab.TeamID, id 
 	return nil
 }
 
-// Disconnecting is [Connections.Disconnect] as a change of a user, for a caller that writes the change in one
-// transaction with its own rows. Disconnecting returns [healthlab.Invalid] as Disconnect does; the returned function
-// returns [healthlab.NotFound] as Disconnect does.
+// Disconnecting returns the function that changes a user as [Connections.Disconnect] does, for callers that write the
+// user and their own rows in one transaction. The transaction may run the function again for the same user.
+//
+// Disconnecting returns [healthlab.Invalid] if the provider is not configured. The function returns
+// [healthlab.NotFound] if the user is deleted or has not connected the provider.
 func (s *Connections) Disconnecting(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.providers.configured(provider)
 	if err != nil {
@@ -215,8 +222,8 @@ func (s *Connections) Disconnecting(provider string) (func(*User) ([]healthlab.E
 	}, nil
 }
 
-// Pause closes a working connection until the person links again: its status is [Paused]. It does not change a
-// connection of another status and sends no event. The credential stays. The errors are those of
+// Pause sets a [Connected] connection to the status [Paused], until the person links the provider again. Pause keeps
+// the credential. It sends no event, and does not change a connection of another status. The errors are those of
 // [Connections.Disconnect].
 func (s *Connections) Pause(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, provider string) error {
 	change, err := s.Pausing(provider)
@@ -230,8 +237,8 @@ func (s *Connections) Pause(ctx context.Context, team healthlab.TeamID, id healt
 	return nil
 }
 
-// Pausing returns the change of a user that closes a working connection until the person links again: its status
-// is [Paused]. It does not change a connection of another status and sends no event.
+// Pausing returns the function that changes a user as [Connections.Pause] does, for callers that write the user and
+// their own rows in one transaction. The errors are those of [Connections.Disconnecting].
 func (s *Connections) Pausing(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.providers.configured(provider); err != nil {
 		return nil, fmt.Errorf("pause: %w", err)
@@ -249,7 +256,9 @@ func (s *Connections) Pausing(provider string) (func(*User) ([]healthlab.Event, 
 	}, nil
 }
 
-// establish connects a source and completes the event that reports the connection.
+// establish adds or renews the user's connection to p. It returns e with the user, the key and the payload filled in.
+// It returns a [*healthlab.RuleError] if the user would have demo and real connections, or if n.Consent is nil and the
+// person has withdrawn the consent.
 func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]healthlab.Event, error) {
 	for _, c := range u.Connections {
 		if c.Status != Deregistered && c.Demo != n.Demo {
@@ -293,7 +302,8 @@ func (c *Connection) rest() {
 	}
 }
 
-// connectable returns the provider of a new connection, or an error if it may not be connected this way.
+// connectable returns the configured provider of n. It returns a [*healthlab.RuleError] if n is a demo connection that
+// the environment or the provider does not allow.
 func (s *Connections) connectable(n NewConnection) (*Provider, error) {
 	p, err := s.providers.configured(n.Provider)
 	if err == nil && n.Demo && (s.opts.Environment != healthlab.Sandbox || !p.Demo) {
@@ -338,7 +348,7 @@ type ConnectionView struct {
 
 // ConnectionErrorDetails is the reason why a connection failed permanently.
 type ConnectionErrorDetails struct {
-	// ErrorType is one of the Failure constants, such as [FailureTokenRefresh] (open).
+	// ErrorType is one of the Failure constants, such as [FailureTokenRefresh]. Later versions may add values.
 	ErrorType string `json:"error_type"`
 	// ErrorMessage is a text for people.
 	ErrorMessage string         `json:"error_message"`
@@ -403,9 +413,11 @@ func (s *Connections) Fail(ctx context.Context, team healthlab.TeamID, id health
 	return nil
 }
 
-// Failing is [Connections.Fail] as a change of a user, for a caller that writes the change in one transaction
-// with its own rows. Failing returns [healthlab.Invalid] as Fail does. The returned function returns
-// [healthlab.NotFound] as Fail does, and no event if nothing changed.
+// Failing returns the function that changes a user as [Connections.Fail] does, for callers that write the user and
+// their own rows in one transaction. The transaction may run the function again for the same user.
+//
+// Failing returns [healthlab.Invalid] if the provider is not configured. The function returns [healthlab.NotFound] if
+// the user is deleted or has not connected the provider, and no event if it changes nothing.
 func (s *Connections) Failing(provider string, f ConnectionFailure) (func(*User) ([]healthlab.Event, error), error) {
 	if _, err := s.providers.configured(provider); err != nil {
 		return nil, err

@@ -131,8 +131,10 @@ func (s *Connections) WithdrawConsent(ctx context.Context, team healthlab.TeamID
 	return nil
 }
 
-// WithdrawingConsent is [Connections.WithdrawConsent] as a change of a user, for a caller that writes the change in
-// one transaction with its own rows. The function is pure.
+// WithdrawingConsent returns the function that changes a user as [Connections.WithdrawConsent] does, for callers that
+// write the user and their own rows in one transaction. The transaction may run the function again for the same user.
+// WithdrawingConsent returns [healthlab.Invalid] if the provider is not configured; the function returns
+// [healthlab.NotFound] for a deleted user.
 func (s *Connections) WithdrawingConsent(provider string) (func(*User) ([]healthlab.Event, error), error) {
 	p, err := s.providers.configured(provider)
 	if err != nil {

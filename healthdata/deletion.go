@@ -106,7 +106,8 @@ func (s *Deletions) Undo(ctx context.Context, team healthlab.TeamID, who Deleted
 	return s.providers.present(u), nil
 }
 
-// deleted returns the deleted user that who identifies.
+// deleted returns the id of the user that who identifies. It returns [healthlab.Invalid] unless exactly one field of
+// who is set. It does not check that the user of who.User exists and is deleted.
 func (s *Deletions) deleted(ctx context.Context, team healthlab.TeamID, who DeletedUser) (healthlab.UserID, error) {
 	if who.User.IsZero() == (who.ClientUserID == "") {
 		var p healthlab.Problems
@@ -152,7 +153,7 @@ func (s *Deletions) Since(ctx context.Context, team healthlab.TeamID, at time.Ti
 	}
 }
 
-// delete marks a user as deleted, which starts its grace period.
+// delete marks a user as deleted, which starts the grace period, and deregisters the user's connections.
 func (u *User) delete(at time.Time) {
 	u.DeletedAt = at
 	for i := range u.Connections {

@@ -46,7 +46,8 @@ type Device struct {
 	DeviceID *string `json:"device_id"`
 }
 
-// mergedWith fills empty fields of a device from its earlier version. The first app and source type stay.
+// mergedWith returns d with its empty manufacturer, model and version filled from was, the earlier version of the
+// device. The app and the source type of was are kept, unless they are empty or unknown.
 func (d Device) mergedWith(was *Device) Device {
 	if was.SourceType != "" && was.SourceType != SourceUnknown {
 		d.SourceType = was.SourceType
@@ -73,7 +74,8 @@ type knownDevice struct {
 	ReportedAt healthlab.Time `json:"told_at,omitzero"`
 }
 
-// update merges the description d into the stored device. told is the instant of the data that came with d.
+// update returns the stored device merged with the description d. told is the time of the data that came with d. If
+// told is before k.ReportedAt, d only fills empty fields.
 func (k *knownDevice) update(d Device, told healthlab.Time) knownDevice {
 	next := d.mergedWith(&k.Device)
 	older := told.Before(k.ReportedAt.Time)
@@ -97,8 +99,8 @@ type DeviceInfo struct {
 	// ID is the source's own id of the device. A device without an id is identified by its source type, app,
 	// manufacturer and model.
 	ID *string
-	// Raw is the provider's JSON document about the device; nil if the source has none for the device alone. The
-	// last one of a device is stored for teams that keep payloads.
+	// Raw is the provider's JSON document about the device alone; nil if there is none. If the team stores payloads,
+	// the newest document of a device is stored.
 	Raw json.RawMessage
 }
 

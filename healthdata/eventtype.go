@@ -10,8 +10,8 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// Historical is the payload of the historical events, which report that the backfill of a resource is complete.
-// It has no data: read the data of the provider and range.
+// Historical is the payload of the historical events, which report that the backfill of a resource is complete. The
+// event contains no health data: read the data of Provider from StartDate to EndDate.
 type Historical struct {
 	UserID healthlab.UserID `json:"user_id"`
 	// StartDate and EndDate bound the range that was fetched, even if it had no data.
@@ -53,7 +53,7 @@ type SummaryDeleted struct {
 // were removed, ascending by timestamp.
 type SamplesDeleted struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// SourceID is a number for the provider in the service. Receivers must not interpret it.
+	// SourceID is the service's number for the provider, as of [SourceNumber]. Receivers must not interpret it.
 	SourceID int             `json:"source_id"`
 	Source   Source          `json:"source"`
 	Data     []DeletedSample `json:"data"`
@@ -109,8 +109,8 @@ func (in *intake) summaryData(item Summary, res PutResult, now healthlab.Time) (
 	return shrink(item, in.opts.BatchBytes)
 }
 
-// shrink encodes a summary within a size limit. A larger summary is encoded without its large optional parts and
-// marked as truncated.
+// shrink encodes a summary. If the JSON is longer than limit bytes, shrink leaves out the parts of withoutLargeParts
+// and adds the field truncated.
 func shrink(item Summary, limit int) ([]byte, error) {
 	data, err := json.Marshal(item)
 	if err != nil || len(data) <= limit {

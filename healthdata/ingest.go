@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// futureLimit is how far a timestamp may be in the future.
+// futureLimit is how far a timestamp may be ahead of the service's clock.
 const futureLimit = 24 * time.Hour
 
 // intake is an accepted upload with the data that is needed to read its items.
@@ -33,8 +33,9 @@ type intake struct {
 	opts      *Options
 }
 
-// admit checks the fields of an upload other than its items: the user exists, the provider is configured and
-// connected, and the source is valid.
+// admit checks the fields of an upload other than its items: the user exists, the provider is configured and connected,
+// and the source is valid. It connects an on-device store with autoConnect, and sets Source.WorkoutID and
+// Source.DeviceID.
 func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, up Upload, r *Resource) (*intake, error) {
 	now := s.opts.now()
 	u, err := s.users.live(ctx, team, id)
@@ -107,8 +108,8 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	return in, nil
 }
 
-// autoConnect connects an on-device store when its app uploads, unless the team requires an explicit connection.
-// A person connects other providers.
+// autoConnect connects the on-device store p and returns the user. It returns a RuleError of type [RuleNoConnection] if
+// p is another kind of provider, or if the team requires an explicit connection.
 func (s *Service) autoConnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, p *Provider, settings TeamSettings) (User, error) {
 	switch {
 	case p.Class != classStore:
@@ -190,9 +191,9 @@ func (in *intake) device() Device {
 	return out
 }
 
-// soleDevice returns the only known device of a connection, for data without a device. It returns nil if there are
-// several devices, if the device is of another source type, or if the provider is an on-device store or the team's own
-// data, whose data may come from devices that the service does not know.
+// soleDevice returns the id of the only device that is known for the provider, for data without a device. It returns
+// nil if no device or several are known, or if the known device has another source type than the data. It also returns
+// nil for an on-device store and for the team's own data, because that data may come from unknown devices.
 func (in *intake) soleDevice(ctx context.Context) (*uuid.UUID, error) {
 	if in.provider.Class == classStore || in.provider.Class == classManual {
 		return nil, nil //nolint:nilnil // there is none, which is no error

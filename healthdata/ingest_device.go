@@ -13,9 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// ReceiveDevice stores the device up.Device from a provider's list of devices, and sends an event if it is new
-// or changed. up.Source.Type is the type of the device. A device without an id and a model is reported as
-// refused. Fields that cannot be stored are left out.
+// ReceiveDevice stores the device up.Device from a provider's list of devices, and sends an event if it is new or
+// changed. up.Source.Type is the type of the device. A device with neither an id nor a model is not stored, and is
+// reported in Received.Refusals. Fields that cannot be stored are left out.
 //
 // The errors are those of [Service.ReceiveSamples].
 func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up Upload) (Received, error) {
@@ -95,8 +95,8 @@ func (in *intake) putDevice(ctx context.Context, told time.Time) error {
 	return nil
 }
 
-// devicePayload returns the payload about a device to store: the new one if the source sent it, otherwise the
-// stored one.
+// devicePayload returns the raw document to store for the device id: that of the upload, otherwise the stored one. It
+// returns nil if the team does not store payloads.
 func (in *intake) devicePayload(ctx context.Context, id uuid.UUID) (raw []byte, err error) {
 	switch {
 	case !in.settings.ProviderRawData:

@@ -18,9 +18,9 @@ import (
 // IngestSamples stores samples of one timeseries and one source, and sends events about new and changed samples. Of
 // several samples with one identity the last one is stored. Values are converted to the resource's unit.
 //
-// A sample that is unreadable or impossible is refused alone (Counts.Refused), and the others are stored. If no sample
-// is left, or if a sample is refused and the upload is Atomic, nothing is stored and the error is healthlab.Invalid
-// with the problems by index and field, of at most [MostRefusals] items.
+// Each sample is checked by itself: an unreadable or impossible sample is refused (Counts.Refused), and the others are
+// stored. If no sample is left, or if a sample is refused and the upload is Atomic, nothing is stored and the error is
+// healthlab.Invalid. The error lists the problems by index and field, for at most [MostRefusals] samples.
 //
 // It also returns healthlab.NotFound if the team has no such user, healthlab.Invalid with every problem of the upload's
 // own fields, and a healthlab.RuleError of type [RuleNoConnection] or [RuleConsentWithdrawn].
@@ -49,11 +49,11 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	return got.Counts, nil
 }
 
-// ReceiveSamples stores samples that a provider sent, as [Service.IngestSamples] does. Each sample is checked
-// alone: refused samples are reported, and the others are stored. An invalid source refuses all samples. Device
-// fields that cannot be stored are left out.
+// ReceiveSamples stores samples that a provider sent, as [Service.IngestSamples] does. Each sample is checked by
+// itself: refused samples are listed in Received.Refusals, and the others are stored. If the source is invalid, all
+// samples are refused. Device fields that cannot be stored are left out.
 //
-// The errors are those of IngestSamples, without those about items and the source.
+// The errors are those of IngestSamples, except those about samples and about the source.
 func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, samples []Sample) (Received, error) {
 	r, err := resourceOf(resource, ClassTimeseries)
 	if err != nil {
@@ -78,7 +78,8 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 	return got, nil
 }
 
-// merge writes batches of samples and adds the outcome to the result.
+// merge writes batches of samples with their events and adds the outcome to got. assumed has, for each batch, the times
+// of the samples whose offset comes from the fallback zone.
 func (in *intake) merge(ctx context.Context, batches []SampleBatch, assumed []assumedTimes, got *Received) error {
 	if len(batches) == 0 {
 		return nil
@@ -114,8 +115,9 @@ func (in *intake) merge(ctx context.Context, batches []SampleBatch, assumed []as
 	return nil
 }
 
-// columns checks samples and sorts them into series. A sample with problems is refused and left out. For each
-// batch, columns returns the times of samples without an offset of their own.
+// columns checks samples and sorts them into one batch for each series. It passes the index and the problems of a
+// refused sample to refuse, and leaves out samples outside of the user's ingestion window. The second result has, for
+// each batch, the times of the samples whose offset comes from the fallback zone. The third result counts the samples.
 func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Problems)) ([]SampleBatch, []assumedTimes, Received) {
 	var got Received
 	var assumed []assumedTimes
@@ -182,7 +184,8 @@ func (in *intake) attrs() series.Attrs {
 	return a
 }
 
-// part returns the part of a series key beside provider and source type: the sample type or the workout.
+// part returns the [SeriesKey].Part of a sample: its type for a resource with KeyType, its workout's id for KeyWorkout,
+// the device's id if [TeamSettings].DevicesApart applies, and otherwise an empty text.
 func (in *intake) part(row *series.Sample) string {
 	switch in.resource.Key {
 	case KeyType:
@@ -272,7 +275,7 @@ func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) 
 	}
 }
 
-// sampleFields reads the fields of a sample beside time and value.
+// sampleFields reads the fields of a sample other than its time and its value.
 func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	row.Type = deref(v.Type)
 	if row.Type == "" && in.resource.TypeRequired {
@@ -369,7 +372,8 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	}
 }
 
-// sampleSource stores the unit and the numbers of a sample that the source sent in another unit.
+// sampleSource stores in row.Unit the unit and the numbers that the source sent, if the unit is not that of the
+// resource.
 func (in *intake) sampleSource(v *Sample, row *series.Sample) {
 	switch {
 	case in.resource.Value == ValuePressure:
@@ -379,7 +383,8 @@ func (in *intake) sampleSource(v *Sample, row *series.Sample) {
 	}
 }
 
-// samplePressure reads the systolic and the diastolic number of a blood pressure.
+// samplePressure reads the systolic and the diastolic number of a blood pressure. convert returns the number n of the
+// field name in mmHg, and reports a number that cannot be converted.
 func samplePressure(p *healthlab.Problems, v *Sample, row *series.Sample, convert func(n float64, name string) float64) {
 	if v.Systolic == nil {
 		p.Add("missing", "blood pressure needs both numbers", "systolic")
@@ -412,8 +417,8 @@ func (r *Resource) Span() series.Span {
 	}
 }
 
-// eventKey returns the ordering key of sample events: user, resource, provider, source type, and the workout if
-// it identifies the sample.
+// eventKey returns the Key of sample events: user, resource, provider and source type, and the workout for a resource
+// with KeyWorkout.
 func (in *intake) eventKey() string {
 	key := in.user.ID.String() + "/" + in.resource.Slug + "/" + in.Provider + "/" + string(in.Source.Type)
 	if in.resource.Key == KeyWorkout {
@@ -445,8 +450,8 @@ func (n *changedSamples) len() int {
 	return total
 }
 
-// all yields the samples ascending by timestamp, then type, each with whether it is new. The samples of a large
-// upload are decoded one at a time.
+// all yields the samples ascending by timestamp, then type. The bool reports whether the sample is new. The samples of
+// a large upload are decoded one at a time.
 func (n *changedSamples) all() iter.Seq2[series.Sample, bool] {
 	return func(yield func(series.Sample, bool) bool) {
 		if len(n.blocks) == 1 {
@@ -465,7 +470,7 @@ func (n *changedSamples) all() iter.Seq2[series.Sample, bool] {
 	}
 }
 
-// samplePlace is the position of a changed sample with its sort keys.
+// samplePlace is the block and the position of a changed sample, with the keys by which the samples are sorted.
 type samplePlace struct {
 	time     int64
 	kind     string
@@ -486,7 +491,8 @@ func (n *changedSamples) places() []samplePlace {
 	return out
 }
 
-// sampleEvents returns the events about new and changed samples. Each event is small enough for one message.
+// sampleEvents returns the events about new and changed samples. An event has at most Options.BatchSamples samples and,
+// unless one sample is larger, at most Options.BatchBytes bytes.
 func (in *intake) sampleEvents(news *changedSamples) []healthlab.Event {
 	var events []healthlab.Event
 	head := in.batchHead()

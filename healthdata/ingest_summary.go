@@ -84,7 +84,7 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	return out, nil
 }
 
-// newestOf returns the latest instant of some summaries.
+// newestOf returns the latest index time of some summaries.
 func newestOf(items []Summary) (newest time.Time) {
 	for _, item := range items {
 		if at := item.index(); at.After(newest) {
@@ -94,13 +94,13 @@ func newestOf(items []Summary) (newest time.Time) {
 	return newest
 }
 
-// ReceiveSummaries stores the parts of a provider's answer as [Service.IngestSummaries] does, and returns the
-// result of each part. Each summary is checked alone: refused summaries are reported, and the others are stored.
-// An invalid source refuses all summaries of its part. Device fields that cannot be stored are left out. A
-// summary without a Raw payload keeps the stored payload. Different summaries with one identity are all refused,
-// in whichever parts they are. All parts must be of one provider.
+// ReceiveSummaries stores the parts of a provider's response as [Service.IngestSummaries] does, and returns the result
+// of each part. Each summary is checked by itself: refused summaries are listed in Received.Refusals, and the others
+// are stored. If the source of a part is invalid, all summaries of the part are refused. Device fields that cannot be
+// stored are left out. The stored Raw payload of a summary stays if the new version has none. Summaries with one
+// identity and different content are all refused, even in different parts. All parts must be of one provider.
 //
-// The errors are those of IngestSummaries, without those about items and sources.
+// The errors are those of IngestSummaries, except those about summaries and about sources.
 func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, parts []SummaryPart) ([]Received, error) {
 	r, err := resourceOf(resource, ClassSummary)
 	if err != nil {
@@ -139,8 +139,8 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 	return out, nil
 }
 
-// keepPayloads sets the stored payload on items without a payload. A recording, for example, contains the values of its
-// workout but not the provider's document about it.
+// keepPayloads sets the stored Raw payload on items without one. A workout that was read from its recording, for
+// example, comes without the provider's document about it.
 func (in *intake) keepPayloads(ctx context.Context, items []Summary) error {
 	bare := func(item Summary) bool { return item.head().Raw == nil }
 	if !in.settings.ProviderRawData || !slices.ContainsFunc(items, bare) {
@@ -165,7 +165,7 @@ type checkedPart struct {
 	at   []int
 }
 
-// checkItems checks each item and leaves out those that are invalid.
+// checkItems returns the valid items with their positions, and adds the invalid ones to got.Refusals.
 func (in *intake) checkItems(items []Summary, got *Received) checkedPart {
 	part := checkedPart{in: in}
 	for i, item := range items {
@@ -179,7 +179,8 @@ func (in *intake) checkItems(items []Summary, got *Received) checkedPart {
 	return part
 }
 
-// dropAmbiguous refuses items with one identity and different content.
+// dropAmbiguous removes items with one id and different content from parts, and adds them to the Refusals of their part
+// in got.
 func dropAmbiguous(parts []checkedPart, got []Received) error {
 	first := map[uuid.UUID][]byte{}
 	differ := map[uuid.UUID]bool{}
@@ -214,7 +215,7 @@ func dropAmbiguous(parts []checkedPart, got []Received) error {
 	return nil
 }
 
-// put writes summaries and adds the outcome to the result.
+// put writes summaries and adds the outcome to got.
 func (in *intake) put(ctx context.Context, items []Summary, got *Received) error {
 	kept := in.last(items, &got.Counts)
 	if len(kept) == 0 {
@@ -236,8 +237,8 @@ func (in *intake) put(ctx context.Context, items []Summary, got *Received) error
 	return nil
 }
 
-// prepare completes summaries from stored data and returns the function that writes them and sets their outcome.
-// That function may run more than once.
+// prepare fills in offsets and heart rate zones of kept from stored data. It returns the function that writes the
+// summaries and sets the counts of got. write may run more than once.
 func (in *intake) prepare(ctx context.Context, kept []Summary, got *Received) (write func(context.Context) error, err error) {
 	if err := in.keepSummaryOffsets(ctx, kept); err != nil {
 		return nil, err
@@ -289,9 +290,9 @@ func summaryOf(written []Summary, i int, res PutResult) (Summary, error) {
 	return written[i], nil
 }
 
-// sessionEvent returns the event about a summary that was written, or that another session of the same app and device
-// covers since this write or no longer covers. A covered session has no created event, and a session that becomes
-// covered has a deleted event.
+// sessionEvent returns the event about a summary after a write, or none. A session that another session covers
+// ([Record].CoveredBy) has no created event. A session that becomes covered has a deleted event, and a session that is
+// no longer covered a created event.
 func (in *intake) sessionEvent(item Summary, res PutResult) ([]healthlab.Event, error) {
 	id := item.head().ID.String()
 	outcome := res.Outcome
@@ -416,7 +417,8 @@ func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	in.checkFuture(p, healthlab.At(item.day().At(in.clock.loc)), name)
 }
 
-// place sets the UTC offset of a summary.
+// place sets the UTC offset of a summary, and the offsets at the start and the end of a session: the item's own offset,
+// otherwise that of its zone, otherwise that of the fallback zone.
 func (in *intake) place(item Summary) {
 	offset, name := item.zone()
 	if offset == nil {
@@ -452,7 +454,8 @@ func (in *intake) summaryID(resource, natural string) uuid.UUID {
 	return SummaryID(in.team, in.user.ID, in.Provider, in.Source.Type, resource, natural)
 }
 
-// last leaves out summaries outside of the user's ingestion window, and all but the last of those with one id.
+// last returns the summaries inside of the user's ingestion window, and of several with one id only the last. It counts
+// the others in c, as Dropped and as Same.
 func (in *intake) last(items []Summary, c *Counts) []Summary {
 	newest := make(map[uuid.UUID]int, len(items))
 	for i, item := range items {

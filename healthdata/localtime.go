@@ -122,7 +122,8 @@ func (d DayRange) check() error {
 	return checkRange(d.From.At(time.UTC), d.To.At(time.UTC))
 }
 
-// narrow returns the range of instants that can be on these days at any offset.
+// narrow returns the bounds from and to, narrowed to the instants that can be on the days of d at any offset. A zero
+// instant is no bound.
 func (d DayRange) narrow(from, to time.Time) (time.Time, time.Time) {
 	if !d.From.IsZero() {
 		if first := d.From.At(time.UTC).Add(-check.MaxOffset * time.Second); from.Before(first) {

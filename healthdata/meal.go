@@ -16,7 +16,7 @@ type Meal struct {
 	ProviderID string `json:"provider_id" wire:"out"`
 	// PriorityID is always 0. Deprecated.
 	PriorityID int `json:"priority_id" wire:"out"`
-	// SourceID is the number of the provider in the service. Deprecated.
+	// SourceID is the service's number for the provider, as of [SourceNumber]. Deprecated.
 	SourceID int `json:"source_id" wire:"out"`
 	// Timestamp is when the meal was eaten, in UTC.
 	Timestamp healthlab.Time `json:"timestamp" wire:"offset"`

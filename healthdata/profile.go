@@ -15,7 +15,7 @@ type Profile struct {
 	// Height is in cm.
 	Height    *int64          `json:"height" wire:"tolerant"`
 	BirthDate *healthlab.Date `json:"birth_date"`
-	// WheelchairUse is true or null, never false.
+	// WheelchairUse is true if the source states that the person uses a wheelchair, otherwise null; it is never false.
 	WheelchairUse *bool `json:"wheelchair_use"`
 	// Gender is female, male, other or unknown; Sex is female, male or other. Both
 	// lists are open.
@@ -54,10 +54,10 @@ type Electrocardiogram struct {
 	HeartRateMean *int64 `json:"heart_rate_mean" wire:"tolerant"`
 	// SamplingFrequencyHz is in Hz.
 	SamplingFrequencyHz *float64 `json:"sampling_frequency_hz"`
-	// Classification is sinus_rhythm, atrial_fibrillation or inconclusive (open).
+	// Classification is sinus_rhythm, atrial_fibrillation or inconclusive. Later versions may add values.
 	Classification *string `json:"classification"`
-	// InconclusiveCause is set only if Classification is inconclusive: high_heart_rate, low_heart_rate or
-	// poor_reading (open).
+	// InconclusiveCause is set only if Classification is inconclusive: high_heart_rate, low_heart_rate or poor_reading.
+	// Later versions may add values.
 	InconclusiveCause *string `json:"inconclusive_cause"`
 	AlgorithmVersion  *string `json:"algorithm_version"`
 	// TimeZone is an IANA identifier, null when the source gives none.

@@ -59,16 +59,16 @@ type Provider struct {
 	// AllScopesRequired reports whether the provider does not state the granted scopes, so that all are
 	// required.
 	AllScopesRequired bool `json:"all_scopes_required,omitempty"`
-	// MultiApp reports whether many apps write to the provider, so that records of different apps must be kept
-	// apart.
+	// MultiApp reports whether many apps write to the provider, so that records of different apps are stored
+	// separately.
 	MultiApp bool `json:"multi_app,omitempty"`
 	// OwnSite reports whether people run the provider's server themselves. If AuthType is password, the user
 	// name is then the address of their site, and the password is a token of that site.
 	OwnSite bool `json:"own_site,omitempty"`
 	// Demo reports whether demo connections with generated data are allowed.
 	Demo bool `json:"demo,omitempty"`
-	// Throttle is the rate at which bulk backfills from the provider start, such as 8_per_minute; package bulk has the
-	// list. Empty means 8_per_minute.
+	// Throttle is the rate at which bulk backfills from the provider start, such as 8_per_minute. Package bulk lists
+	// the allowed rates. Empty means 8_per_minute.
 	Throttle string `json:"throttle,omitempty"`
 	// RateLimits are the provider's limits on requests.
 	RateLimits RateLimits `json:"rate_limits,omitzero"`
@@ -76,12 +76,12 @@ type Provider struct {
 
 // RateLimits are the limits that a provider sets on requests.
 type RateLimits struct {
-	// App is the limit of all users together, User that of each user.
+	// App limits the requests for all users together, User the requests for each user.
 	App  []RateLimit `json:"app,omitempty"`
 	User []RateLimit `json:"user,omitempty"`
 }
 
-// RateLimit is the allowed number of requests in any period of some seconds.
+// RateLimit allows Requests requests in any period of Seconds seconds.
 type RateLimit struct {
 	Requests int `json:"requests"`
 	Seconds  int `json:"seconds"`
@@ -99,7 +99,7 @@ type Scopes struct {
 type ProviderResource struct {
 	// Resource is the slug of the resource.
 	Resource string `json:"resource"`
-	// RefreshPath is the name of the resource in the HTTP answer to a refresh; derived from the slug if it is empty.
+	// RefreshPath is the name of the resource in the HTTP response to a refresh; derived from the slug if it is empty.
 	RefreshPath string `json:"refresh_path,omitempty"`
 	// Affinity is what the provider states about time zones. Empty means Native.
 	Affinity Affinity `json:"affinity,omitempty"`
@@ -226,7 +226,7 @@ var reservedSlugs = []string{"info", "insurance", "device", "sign_in_token", "cr
 // classCloud is the class of providers whose API the service calls, or which send data to the service.
 const classCloud = "cloud"
 
-// classStore is the class of the stores on people's phones.
+// classStore is the class of on-device health data stores, which send data through the mobile SDK.
 const classStore = "sdk_store"
 
 // classManual is the class of a team's own data.
@@ -390,7 +390,7 @@ const (
 
 // Availability says whether data of one resource will arrive through a connection.
 type Availability struct {
-	// Status is [Available] or [Unavailable] (open).
+	// Status is [Available] or [Unavailable]. Later versions may add values.
 	Status string `json:"status"`
 	// ScopeRequirements is null for a provider without scopes.
 	ScopeRequirements *ScopeRequirements `json:"scope_requirements"`
@@ -424,7 +424,7 @@ func (p *Provider) Availability(granted []string) map[string]Availability {
 	return out
 }
 
-// split divides scopes into those that were granted and the others. Neither is nil.
+// split returns the scopes that are in granted (in), and the others (out). Neither is nil.
 func split(scopes, granted []string) (in, out []string) {
 	in, out = []string{}, []string{}
 	for _, s := range scopes {

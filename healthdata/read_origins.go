@@ -54,7 +54,7 @@ func ReadPublished(ctx context.Context, v View, origins []Series, r series.Range
 // apartChunks is about how many chunks ReadPublished holds in memory at a time, of all apps and devices together.
 const apartChunks = 64
 
-// apart cuts a range at the starts of chunks, so that only a part of the samples is in memory at once.
+// apart cuts r into ranges with about apartChunks chunks of origins each.
 func apart(origins []Series, r series.Range) []series.Range {
 	var starts []int64
 	for i := range origins {

@@ -26,9 +26,10 @@ type SampleQuery struct {
 	From, To time.Time
 	// Days bounds the local days of the timestamps.
 	Days DayRange
-	// Provider keeps the samples of one provider. A provider that is not configured has no samples.
+	// Provider selects the samples of one provider; empty selects all. A provider that is not configured has no
+	// samples.
 	Provider string
-	// Type keeps the samples of one type. [Service.Samples] ignores it.
+	// Type selects the samples of one type; empty selects all. [Service.Samples] ignores it.
 	Type string
 	// Cursor is the Next of an earlier page with the same query. The result continues after that page.
 	Cursor string
@@ -276,8 +277,8 @@ type walk struct {
 	groups map[groupKey]*SampleGroup
 }
 
-// source adds samples of one provider and source type to the page in order of time, starting at a cursor. It
-// reports whether more samples remain.
+// source adds the samples of all, the series of one provider and source type, to the page in order of time. It starts
+// after the cursor from, and reports whether more samples remain.
 func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool, err error) {
 	key := all[0].Key
 	switch cmp.Or(cmp.Compare(key.Provider, from.Provider), cmp.Compare(key.SourceType, from.SourceType)) {

@@ -25,7 +25,8 @@ type SummaryQuery struct {
 	From, To time.Time
 	// Days bounds the local day of the index time.
 	Days DayRange
-	// Provider keeps the summaries of one provider. A provider that is not configured has no summaries.
+	// Provider selects the summaries of one provider; empty selects all. A provider that is not configured has no
+	// summaries.
 	Provider string
 }
 
@@ -145,9 +146,9 @@ func (p *Providers) decode(r *Record) (Summary, error) {
 	return out, nil
 }
 
-// Profile returns the profile of the person. Of several profiles it returns that of the team's preferred
-// provider, otherwise the one that changed last. It returns healthlab.NotFound if there is no profile or no such
-// user.
+// Profile returns a user's profile from a provider; an empty provider means any. Of several profiles it returns that of
+// the team's preferred provider, otherwise the one that changed last. It returns healthlab.NotFound if there is no
+// profile or no such user.
 func (s *Service) Profile(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) (*Profile, error) {
 	all, err := s.Summaries(ctx, team, user, SummaryQuery{Resource: "profile", Provider: provider})
 	if err != nil {
@@ -172,7 +173,8 @@ func (s *Service) RawProfile(ctx context.Context, team healthlab.TeamID, user he
 	return preferred(ctx, s, team, all, func(r RawRecord) (string, healthlab.Time) { return r.Source.Provider, r.UpdatedAt })
 }
 
-// preferred returns the profile of the team's preferred provider; of several, the newest.
+// preferred returns the profile of the team's preferred provider; of several, the one that changed last. of returns the
+// provider of a profile and the time of its last change. The error is healthlab.NotFound if all is empty.
 func preferred[T any](ctx context.Context, s *Service, team healthlab.TeamID, all []T, of func(T) (string, healthlab.Time)) (best T, err error) {
 	if len(all) == 0 {
 		return best, fmt.Errorf("read profile: %w", healthlab.NotFound)

@@ -15,11 +15,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// RemoveSamples removes samples that a person has deleted at their source, all of them or none, and returns
-// their number. up is the source of the samples, as in their upload. If up names an app or a device, samples
-// that another app or device has replaced since then stay. kind is the type of the samples, if the type
-// identifies them, otherwise empty. Missing samples are no error, so a call may be repeated. Events report the
-// removed samples.
+// RemoveSamples removes samples that a person has deleted at their source, all of them or none, and returns their
+// number. up describes the source of the samples, as in their upload. If up names an app or a device, samples that
+// another app or device has replaced since then stay. kind is the type of the samples for a resource with [KeyType],
+// otherwise empty. at are the timestamps of the samples. Missing samples are no error, so a call may be repeated.
+// Events report the removed samples.
 //
 // The errors are those of [Service.IngestSamples].
 func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, resource string, up Upload, kind string, at []healthlab.Time) (int, error) {
@@ -135,7 +135,8 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 }
 
 // summariesDeleted returns the deleted events of removed summaries and of their parts, such as the stages of nights,
-// and the events of remaining sessions whose covering session changed. parts is the resource slug of the parts.
+// and the events of remaining sessions that are no longer covered or became covered. parts is the resource slug of the
+// parts.
 func (in *intake) summariesDeleted(parts string, gone *Removed) ([]healthlab.Event, error) {
 	if !in.emitsEvents() {
 		return nil, nil
@@ -177,8 +178,9 @@ func (in *intake) summariesDeleted(parts string, gone *Removed) ([]healthlab.Eve
 	return events, nil
 }
 
-// samplesDeleted returns the events of removed samples, each small enough for one message. If readers see the
-// sample of another app or device instead, the event has that sample.
+// samplesDeleted returns the deleted events of the samples that readers no longer see. For a removed sample in whose
+// place readers see the sample of another app or device, it returns an event with that sample. Each event is small
+// enough for one message.
 func (in *intake) samplesDeleted(gone *Removed) ([]healthlab.Event, error) {
 	if !in.emitsEvents() {
 		return nil, nil

@@ -50,7 +50,7 @@ func (in *intake) keepSampleOffsets(ctx context.Context, batches []SampleBatch, 
 	return nil
 }
 
-// storedOffsets returns the stored offsets at the times of a batch without offsets of their own.
+// storedOffsets returns, by time, the stored offsets of the samples of a batch at the times in assumed.
 func (in *intake) storedOffsets(ctx context.Context, batch *SampleBatch, assumed assumedTimes) (map[int64]int32, error) {
 	r := series.Range{From: series.MaxTime, To: series.MinTime}
 	for at := range assumed {

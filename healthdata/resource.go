@@ -36,7 +36,7 @@ const (
 	MaybeInterval
 )
 
-// KeyPart is the part of a sample's identity beside provider, source type and timestamp.
+// KeyPart is the part of a sample's identity besides provider, source type and timestamp.
 type KeyPart uint8
 
 const (
@@ -55,7 +55,7 @@ type ValueShape uint8
 const (
 	// ValueNumber is one number.
 	ValueNumber ValueShape = iota
-	// ValuePressure is a systolic and a diastolic number in place of a value.
+	// ValuePressure is a systolic and a diastolic number instead of one value.
 	ValuePressure
 	// ValueText is a text.
 	ValueText
@@ -93,15 +93,15 @@ type Resource struct {
 	Unit string
 	// Value is the shape of a sample's value.
 	Value ValueShape
-	// Key is the identity of a sample beside provider, source type and timestamp.
+	// Key is the identity of a sample besides provider, source type and timestamp.
 	Key KeyPart
 	// Types lists the known sample types. The list is open; empty means that
 	// samples of this resource have none.
 	Types []string
 	// TypeRequired reports whether a sample must have a type.
 	TypeRequired bool
-	// Fields are the further JSON keys of samples of this resource. They are always written: null if not known,
-	// tags as a list.
+	// Fields are the JSON keys that samples of this resource have besides the common ones. They are always written:
+	// null if not known, tags as a list.
 	Fields []string
 	// Legacy reports whether the API also has the deprecated operation that reads samples without grouping them by
 	// source.
@@ -118,7 +118,7 @@ type Resource struct {
 	// Movement reports whether samples are parts of a day's activity that several devices may count twice.
 	Movement bool
 
-	// ReadKey is the JSON name of the array in the answer of the API that lists summaries of this resource.
+	// ReadKey is the JSON name of the array in the API's response with the summaries of this resource.
 	ReadKey string
 	// DatesOnly reports whether the API's list of these summaries accepts only dates, without a time of day.
 	DatesOnly bool

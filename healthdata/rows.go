@@ -16,8 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// DataTables declares the tables of [NewData]. encryptSamples encrypts samples as records are encrypted; without it
-// samples are stored in clear, except texts. Samples that were written with the other setting can be read.
+// DataTables declares the tables of [NewData]. If encryptSamples is true, samples are encrypted as records are.
+// Otherwise samples are stored in plain text, except those whose values are texts. Samples that were written with the
+// other setting can be read.
 func DataTables(encryptSamples bool) []store.Definition {
 	out := []store.Definition{recordTable.Definition(), rawTable.Definition(), recordVersions.Definition(), removedTable.Definition()}
 	for _, d := range []store.Definition{headTable.Definition(), headerTable.Definition(), chunkTable.Definition()} {
@@ -46,8 +47,8 @@ func (s Span) union(o Span) Span { return Span{min(s.From, o.From), max(s.To, o.
 // Changes is notified of changed data in the transaction of the write, to schedule dependent work. It must be
 // safe for concurrent use.
 type Changes interface {
-	// Queries returns the rows of a team that Changed reads. A write reads them together with its own rows, so
-	// that they need no further round trip.
+	// Queries returns the queries for the rows of a team that Changed reads. A write runs them together with its own
+	// queries, so that Changed needs no further round trip.
 	Queries(team healthlab.TeamID) []store.Query
 	// Changed receives the changed period of each resource, by slug: from the earliest to the latest of the timestamps
 	// of changed samples and the former and present Index of changed records.
@@ -64,7 +65,7 @@ func NewData(s store.Store, opts *DataOptions) Data {
 	return d
 }
 
-// dataRows is a Data over rows.
+// dataRows implements [Data] on the rows of a [store.Store].
 type dataRows struct {
 	s    store.Store
 	opts DataOptions
@@ -77,8 +78,8 @@ func (d *dataRows) admitted(u store.UserState) error {
 	return healthlab.NotFound
 }
 
-// begin reads the row of the user and the rows that Changes and the write need, in one round trip. It returns
-// healthlab.NotFound if the user does not exist or is deleted.
+// begin reads the row of the user, the rows that Changes needs, and those of more, the queries of the write, in one
+// round trip. It returns healthlab.NotFound if the user does not exist or is deleted.
 func (d *dataRows) begin(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, more []store.Query) error {
 	q := append([]store.Query{store.User(team, user)}, more...)
 	if d.opts.Changes != nil {
@@ -276,9 +277,10 @@ type seriesHead struct {
 	id string
 	// version counts the changes of the series.
 	version int64
-	// closed is not before the last sample of any closed chunk; series.MinTime - 1 if there are no closed chunks.
+	// closed is an upper bound of the times of samples in closed chunks; series.MinTime - 1 if there are no closed
+	// chunks.
 	closed int64
-	// closedEnd is not before the end of any interval of the closed chunks.
+	// closedEnd is an upper bound of the ends of intervals in closed chunks.
 	closedEnd int64
 	// open is the last chunk while it is small; N is 0 if there is none. It begins after closed.
 	open series.Chunk

@@ -54,8 +54,8 @@ func (w *seriesWrite) competingRange(b *series.Block) series.Range {
 	return r
 }
 
-// rivalQueries returns the queries for closed chunks with samples that can compete with a batch. It returns none
-// if all chunks end before the batch.
+// rivalQueries returns the queries for closed chunks of w with samples that can compete with the batch b. own reports
+// whether w is the series of the batch. rivalQueries returns none if all chunks end before the batch.
 func (w *seriesWrite) rivalQueries(b *series.Block, own bool) []store.Query {
 	r, h := w.competingRange(b), &w.head.Value
 	first := b.Time[0]
@@ -82,7 +82,7 @@ func (w *seriesWrite) dayQueries(b *series.Block) []store.Query {
 	return []store.Query{before, {Key: table, By: store.ByID, From: chunkID(w.id, from), To: chunkID(w.id, to), Lock: store.Plain}}
 }
 
-// arrival says how late the samples of an app or device were received: by rank, then by the time of the last sample.
+// arrival orders apps and devices by when their samples were received: by rank, then by the time of the last sample.
 type arrival struct {
 	rank uint32
 	at   int64
@@ -92,7 +92,8 @@ func (a arrival) compare(b arrival) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.at, b.at))
 }
 
-// latest returns the greatest arrival of a series between two times.
+// latest returns the greatest arrival of the chunks of a series between two times in microseconds. ok is false if there
+// is none.
 func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
 	see := func(h *series.Header) {
 		if a := (arrival{h.MaxRank, h.Stop}); h.Overlaps(from, to) && (!ok || a.compare(out) > 0) {
@@ -108,8 +109,9 @@ func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
 	return out, ok
 }
 
-// raise ranks the changed samples of a batch above those of other apps and devices on each of its local days. It raises
-// each changed sample, so that this app or device wins the day as long as one of them is stored.
+// raise ranks the changed samples of a batch (list) above those of other apps and devices on each of its local days.
+// changes reports which samples are new or changed. raise raises each of them, so that this app or device wins the day
+// as long as one of them is stored.
 func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
 	const day = 24 * int64(time.Hour/time.Microsecond)
 	local := func(s *series.Sample) int64 { return floorTo(s.Time+int64(s.Offset)*1e6, day) }
@@ -160,7 +162,7 @@ func (w *seriesWrite) rankOfDay(first, from, to int64) (rank uint32) {
 	return rank
 }
 
-// rivals returns the samples of a series that can compete with a batch.
+// rivals returns the samples of w that can compete with the batch b. own reports whether w is the series of the batch.
 func (w *seriesWrite) rivals(b *series.Block, own bool) ([]rival, error) {
 	r := w.competingRange(b)
 	var out []rival
@@ -270,7 +272,7 @@ func (w *seriesWrite) allRivals(b *series.Block) ([]rival, error) {
 	return out, nil
 }
 
-// stored returns the stored samples of the series at some times, ascending.
+// stored returns the stored samples of the series at some times, by time. times must ascend.
 func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
 	out := map[int64]series.Sample{}
 	var block series.Block
@@ -292,8 +294,8 @@ func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
 	return out, nil
 }
 
-// published counts a new sample as changed if another app or device had a sample at its time, because readers then saw
-// a value at that time before.
+// published corrects the outcome of a merge to what readers see. A new sample counts as changed if another app or
+// device had a sample at its time (shared), because readers saw a value at that time before.
 func published(o *series.Outcome, shared []bool) {
 	for i, s := range shared {
 		if s && o.States[i] == series.New {
@@ -304,7 +306,7 @@ func published(o *series.Outcome, shared []bool) {
 	}
 }
 
-// originTold has an origin's samples at some times before a removal, and which of them were removed.
+// originTold has the samples of one origin at some times before a removal, and which of them were removed.
 type originTold struct {
 	key    SeriesKey
 	before map[int64]series.Sample

@@ -136,8 +136,8 @@ func (w *recordWrite) put(tx store.Tx, records []Record) error {
 	return nil
 }
 
-// withMarks sets Covered in the results of written records, and appends results for other records whose covering
-// session changed.
+// withMarks sets Covered in the results of written records, and appends results for the other records in marked, which
+// became covered or are no longer covered.
 func withMarks(results []PutResult, records []Record, marked []*Record) []PutResult {
 	if len(marked) == 0 {
 		return results
@@ -211,7 +211,7 @@ func (o owner) storedRecords(tx store.Tx, resource string, ids []uuid.UUID) (*st
 	return s, nil
 }
 
-// put replaces the record at a position.
+// put writes r, with its Raw payload, in place of record i.
 func (s *storedRecords) put(tx store.Tx, i int, r *Record) error {
 	e := s.records[i]
 	e.Value = recordRow{s.owner, *r}
@@ -225,7 +225,8 @@ func (s *storedRecords) put(tx store.Tx, i int, r *Record) error {
 	return recordTable.Put(tx, e)
 }
 
-// removeRecords removes records and returns their number.
+// removeRecords removes records and returns the ids of those that existed. It adds the changed periods to spans and the
+// removed days to days. It sets Hidden and Marked of out.
 func (o owner) removeRecords(tx store.Tx, resource string, ids []uuid.UUID, spans changedSpans, days removedDays, out *Removed) (gone []uuid.UUID, err error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -25,8 +25,8 @@ type RemovedDay struct {
 	Hours uint32
 }
 
-// removedRow lists the days of one month from which data of one resource and source type was removed. It keeps nothing
-// else of the removed data.
+// removedRow lists the days of one month from which data of one resource and source type was removed. It does not
+// contain the removed data.
 type removedRow struct {
 	owner
 	removedDoc

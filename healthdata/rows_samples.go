@@ -101,7 +101,8 @@ type seriesWrite struct {
 	known    map[int64]int64 // the revisions of their rows, by start
 }
 
-// newSeriesWrite returns a write at some times that adds at most n samples. times must not be empty.
+// newSeriesWrite returns a write to a series at some times that adds at most n samples. times must ascend and not be
+// empty.
 func newSeriesWrite(o owner, key *SeriesKey, span series.Span, times []int64, n int) *seriesWrite {
 	longest := longestInterval
 	if r := ResourceBySlug(key.Resource); r != nil {
@@ -182,7 +183,7 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 	return nil
 }
 
-// takeHeads takes the seriesHead rows of the series, and of the series of other apps and devices, from an answer.
+// takeHeads sets the seriesHead of w from rows, and adds a sibling for each row of another app or device.
 func (w *seriesWrite) takeHeads(rows []store.Row) error {
 	heads, err := headTable.Decoded(rows)
 	if err != nil {
@@ -230,7 +231,7 @@ func (w *seriesWrite) chunkQueries() []store.Query {
 	return q
 }
 
-// take adds the chunks of an answer to the affected ones.
+// take adds the chunks in rows, the answer to a query, to w.old. If rows are headers, take adds them to w.headers.
 func (w *seriesWrite) take(rows []store.Row) error {
 	if len(rows) > 0 && rows[0].Table == headerTable.Name {
 		list, err := headerTable.Decoded(rows)
@@ -260,8 +261,8 @@ func (w *seriesWrite) pending() []series.Segment {
 	return []series.Segment{w.head.Value.open}
 }
 
-// write writes the chunks of a change. The last chunk of the series becomes the open one if it is small; all
-// others are closed.
+// write writes and deletes the chunks of a change. The last chunk of the series becomes the open one if it is small;
+// all others are closed.
 func (w *seriesWrite) write(tx store.Tx, change *series.Change) error {
 	h := &w.head.Value
 	put := change.Put

@@ -16,7 +16,7 @@ import (
 // session and a day.
 const sessionMargin = 8 * 24 * time.Hour
 
-// sessionTeller identifies the source whose sessions are compared.
+// sessionTeller identifies the source whose sessions are compared with each other.
 type sessionTeller struct {
 	provider   string
 	sourceType SourceType
@@ -72,7 +72,7 @@ func (o owner) sessionQuery(resource string, times []series.Range) store.Query {
 }
 
 // coverSessions sets CoveredBy of the sessions that overlap the changed ones, directly or through other sessions. It
-// returns the records whose CoveredBy changed, by ID.
+// returns the records that became covered or are no longer covered, by ID.
 func (o owner) coverSessions(tx store.Tx, resource string, changed sessions, spans changedSpans) ([]*Record, error) {
 	var out []*Record
 	for teller, times := range changed {

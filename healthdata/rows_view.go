@@ -21,8 +21,8 @@ var errMoved = errors.New("the data changed while it was read")
 
 // View implements [Data].
 //
-// Each query of a view is a snapshot of its own. With a query, the view also reads the version rows of its earlier
-// answers. If one of them changed, the earlier answer is outdated and read is called again.
+// Each query of a view reads a snapshot of its own. With a query, the view also reads the version rows of its earlier
+// queries. If one of them changed, the earlier results are outdated and read is called again.
 func (d *dataRows) View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error {
 	for try := range viewTries {
 		if try > 0 {
@@ -299,8 +299,8 @@ func (v *rowView) closedRows(ctx context.Context, q *SeriesQuery, heads []*store
 	return closed, nil
 }
 
-// headers reads the chunk headers of series in the range of q, or the whole chunks. Series without chunks are left out,
-// unless q is about keys alone.
+// headers reads the chunk headers of series in the range of q, or the chunks with their data if q.Whole. Series without
+// chunks are left out, unless q.KeysOnly.
 func (v *rowView) headers(ctx context.Context, q *SeriesQuery, heads []*store.Entry[seriesHead]) ([]Series, error) {
 	closed, err := v.closedRows(ctx, q, heads)
 	if err != nil {

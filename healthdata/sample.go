@@ -138,13 +138,13 @@ func isNumber(b []byte) bool {
 // ascending by timestamp.
 type Batch struct {
 	UserID healthlab.UserID `json:"user_id"`
-	// SourceID is a number for the provider in the service. Receivers must not interpret it.
+	// SourceID is the service's number for the provider, as of [SourceNumber]. Receivers must not interpret it.
 	SourceID int      `json:"source_id"`
 	Source   Source   `json:"source"`
 	Data     []Sample `json:"data"`
 }
 
-// Group is the samples of one source in an answer, ascending by timestamp.
+// Group is the samples of one source in a response of the API, ascending by timestamp.
 type Group struct {
 	Source Source   `json:"source"`
 	Data   []Sample `json:"data"`
@@ -300,7 +300,7 @@ func appendTags(b []byte, tags string) []byte {
 	return appendJSON(b, strings.Split(tags, tagSeparator))
 }
 
-// ownField returns the attribute of a stored sample for one of the resource's further keys.
+// ownField returns the attribute that is published under a JSON name of [Resource].Fields; empty for another name.
 func ownField(a *series.Attrs, name string) string {
 	switch name {
 	case "sensor_location":
@@ -403,7 +403,8 @@ func CombineEntries(resource string, samples []Sample) []Sample {
 	return out
 }
 
-// entry returns the amount of an entry in the resource's unit. ok is false if the amount cannot be stored.
+// entry returns the amount of a diary entry in the resource's unit, 0 for a text. ok is false if the entry cannot be
+// stored.
 func (r *Resource) entry(s *Sample) (amount float64, ok bool) {
 	if s.Timestamp.IsZero() || s.Value == nil || s.Value.IsText != (r.Value == ValueText) {
 		return 0, false

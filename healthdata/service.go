@@ -32,8 +32,8 @@ type Options struct {
 	MaxUsers int
 	// Settings returns the settings of a team. Default: the zero settings for all teams.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
-	// Preference returns a team's preference by provider; the provider with the greatest number wins if there
-	// are several profiles. A provider without a number has 0. Default: none.
+	// Preference returns a team's preferences: a number by slug of provider. Of several profiles of a user, the one
+	// whose provider has the greatest number is read. A provider without a number has 0. Default: none.
 	Preference func(context.Context, healthlab.TeamID) (map[string]int, error)
 	// Floating decides how times without a zone are read. Default FloatingNormalise.
 	Floating FloatingMode
@@ -55,8 +55,8 @@ type Options struct {
 	// called again for the same user; an error leaves the user live. Its context may carry a transaction of the
 	// store, so it must do nothing outside of the store. Default: none.
 	BeforeDelete []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
-	// Forget is called before a user is erased for good, to delete the user's data outside of the store, such as
-	// files. Each may be called again for the same user; an error puts the erasure off. Default: none.
+	// Forget is called before a user is erased for good, to delete the user's data outside of the store, such as files.
+	// Each may be called again for the same user. After an error the erasure is tried again later. Default: none.
 	Forget []func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 	// BeforeUpload is called at the start of an upload. In a transaction it may read in one query the rows that
 	// the upload will need. An error ends the upload. Default: none.
@@ -75,10 +75,10 @@ type TeamSettings struct {
 	VerbMode VerbMode
 	// PushHistoricalData sends events for backfilled data too.
 	PushHistoricalData bool
-	// ProviderRawData keeps the payloads of providers and serves them.
+	// ProviderRawData stores the payloads of providers, so that the team can read them.
 	ProviderRawData bool
-	// DevicesApart keeps activity samples of on-device stores apart by device. Two devices that recorded the
-	// same moment then do not replace each other, and sums contain both. Earlier data stays unchanged.
+	// DevicesApart stores activity samples of on-device stores in one series for each device. Two devices that recorded
+	// the same moment then do not replace each other, and sums contain both. Earlier data stays unchanged.
 	DevicesApart bool
 	// ExplicitConnect refuses uploads from an on-device store that is not connected. Without it an upload
 	// connects the store.
@@ -173,10 +173,10 @@ func (s *Service) HasUser(ctx context.Context, team healthlab.TeamID, id healthl
 	return err == nil, err
 }
 
-// liveUsers are the users of a store who have not been deleted.
+// liveUsers reads and changes only users who have not been deleted.
 type liveUsers struct{ Users }
 
-// live returns the stored user.
+// live returns a user. It returns healthlab.NotFound if the user does not exist or is deleted.
 func (s liveUsers) live(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error) {
 	u, err := s.Get(ctx, team, id)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s liveUsers) live(ctx context.Context, team healthlab.TeamID, id healthlab
 	return u, nil
 }
 
-// updateLive changes the stored user.
+// updateLive changes a user as [Users].Update does. It returns healthlab.NotFound for a deleted user.
 func (s liveUsers) updateLive(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 	change func(*User) ([]healthlab.Event, error),
 ) (User, error) {

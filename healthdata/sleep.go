@@ -184,7 +184,7 @@ func (s *Sleep) check(p *healthlab.Problems) {
 	check.Numbers(p, s)
 }
 
-// SleepStage is a code for a stage of sleep. Unknown codes are kept.
+// SleepStage is a code for a stage of sleep. Unknown codes are stored unchanged.
 type SleepStage int
 
 // The known stages.
@@ -269,7 +269,7 @@ func (c *SleepCycle) check(p *healthlab.Problems) {
 	check.Zone(p, c.TimeZone)
 }
 
-// flatSource has the source as flat fields, for resources with that older form. It always equals [Head.Source].
+// flatSource has the source as flat JSON fields, for resources that publish both forms. It always equals [Head.Source].
 type flatSource struct {
 	// SourceProvider is the slug of the provider.
 	SourceProvider string `json:"source_provider" wire:"out"`

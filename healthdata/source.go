@@ -30,7 +30,7 @@ type Source struct {
 	WorkoutID *uuid.UUID `json:"workout_id"`
 }
 
-// SourceType says how data was recorded. Unknown values are kept.
+// SourceType says how data was recorded. Unknown values are stored unchanged.
 type SourceType string
 
 // The known source types, from the most to the least trusted. [SourceType.Rank] is
@@ -63,8 +63,8 @@ var sourceTypes = []SourceType{
 // SourceTypes returns the known source types, the most trusted first.
 func SourceTypes() []SourceType { return slices.Clone(sourceTypes) }
 
-// Rank returns the order of source types for choosing between sources: the smallest wins. An unlisted type ranks
-// just before unknown; the empty type is unknown.
+// Rank returns the rank of a source type for choosing between sources; the smallest is preferred. An unlisted type
+// ranks just before unknown; the empty type is unknown.
 func (t SourceType) Rank() int {
 	if t == "" {
 		t = SourceUnknown

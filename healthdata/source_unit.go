@@ -33,8 +33,8 @@ func (r *Resource) sourceUnit(unit, sampleType string, sent, stored []float64) s
 	return out
 }
 
-// turnedBack returns the number in a unit that converts to a stored value, with the fewest significant digits, at least
-// 6.
+// turnedBack converts a stored value back to a unit. It returns the number with the fewest significant digits, at least
+// 6, that converts to the stored value, and false if the unit cannot be converted.
 func (r *Resource) turnedBack(unit, sampleType string, stored float64) (float64, bool) {
 	c, ok := r.conversion(unit, sampleType)
 	if !ok {
@@ -103,7 +103,8 @@ func (r *Resource) setSent(out *Sample, s *series.Sample) {
 	out.SourceUnit = &unit
 }
 
-// keptSource returns the text of [Resource.sourceUnit] for a published sample.
+// keptSource returns the source's unit and numbers of a published sample in the form of [Resource.sourceUnit]; empty if
+// the sample has none.
 func keptSource(s *Sample) string {
 	out := deref(s.SourceUnit)
 	if out == "" {

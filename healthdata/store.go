@@ -15,69 +15,62 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/series"
 )
 
-// Users keeps users and their connections, and the events that explain the changes.
+// Users stores users with their connections, and the events about changes of both.
 //
-// All methods are safe for concurrent use and atomic: either everything a call writes is there, or nothing is. A
-// context that has ended before a call writes nothing and is the error. Arguments and results are copies:
+// All methods are safe for concurrent use and atomic: a call writes everything or nothing. If the context has ended
+// before a call, the call writes nothing and returns the error of the context. Arguments and results are copies:
 // changing them does not change stored data.
 //
-// Text is kept byte for byte; text that is not UTF-8 or contains NUL is refused with healthlab.Invalid, in
-// queries too. Times are kept in UTC to the microsecond. A user that the team does not have is
-// healthlab.NotFound, even if another team has it.
+// Text is stored byte for byte. Text that is not UTF-8 or contains NUL is healthlab.Invalid, in queries too. Times are
+// stored in UTC to the microsecond. A user that the team does not have is healthlab.NotFound, even if another team has
+// a user with this id.
 //
-// A user's connections come back by CreatedOn, then Provider; two of one provider are
-// healthlab.Invalid. Connections and Scopes that are empty come back nil, as does
-// ConnectedSources, which is not kept.
+// Methods return the connections of a user by CreatedOn, then Provider. Two connections of one provider are
+// healthlab.Invalid. Empty Connections and Scopes are returned as nil, and so are ConnectedSources, which are not
+// stored.
 //
-// A store assigns the Seq of every event it writes: 1 for the first of a team and key, and one more for each that
+// A store assigns the Seq of every event it writes: 1 for the first event of a team and Key, and one more for each that
 // follows.
 type Users interface {
-	// Insert adds a live user, with Revision 1 whatever u.Revision is. The zero team or user, and a user with
-	// DeletedAt, is healthlab.Invalid; an id that any user of any team has is healthlab.Conflict. A live user of the
-	// team with the same client user id is a [*ClientUserIDError] that names the user. If limit is above zero and the
-	// team has that many live users already, it is healthlab.Exhausted; a taken client user id is reported first.
-	// Racing calls do not exceed the limit, and do not take one client user id twice.
+	// Insert adds a live user with Revision 1; u.Revision is ignored. healthlab.Invalid if u has no team or id, or has
+	// DeletedAt; healthlab.Conflict if any user of any team has the id; a [*ClientUserIDError] if a live user of the
+	// team has the client user id; healthlab.Exhausted if limit is above zero and the team has that many live users
+	// already. A taken client user id is reported before a reached limit. Concurrent calls do not exceed the limit, and
+	// do not insert one client user id twice.
 	Insert(ctx context.Context, u User, limit int) error
 
 	// Get returns a user, live or deleted, until it is erased.
 	Get(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) (User, error)
 
-	// Update loads the user, live or deleted, lets change edit it, and writes it back
-	// with the returned events and the next revision. ID, Team, CreatedOn and
-	// Revision are the store's: what change does to them is undone. An error of
-	// change is returned unchanged and nothing is written. change may run more than
-	// once, so it is pure: no I/O, no clock. Concurrent updates behave as if they ran
-	// one after another. A client user id that another live user has, on a user that
-	// change leaves live, is a [*ClientUserIDError]. healthlab.Unavailable if the
-	// store gave up under contention.
+	// Update loads the user, live or deleted, lets change edit it, and writes it back with the returned events and the
+	// next Revision. Changes of ID, Team, CreatedOn and Revision are ignored. change may run more than once, so it must
+	// be pure: no I/O, no clock. An error of change is returned unchanged, and nothing is written. Concurrent updates
+	// behave as if they ran one after another. Update returns a [*ClientUserIDError] if the user is live after change
+	// and another live user has its client user id, and healthlab.Unavailable if the store gave up under contention.
 	//
-	// While a user is deleted, the same store writes no event about it. The write that deletes it removes its stored
-	// events with their deliveries and log, but the Seq of their keys continues. No read returns what else the store
-	// keeps of the user (orders, results, parsing jobs, demographics), as the contracts of those interfaces say; all of
-	// it can be read again after the user is restored.
+	// While a user is deleted, the store writes no event about the user. The write that deletes the user removes the
+	// user's stored events with their deliveries and logs, but the Seq of their keys continues. Other data of the user
+	// in the same store (orders, results, parsing jobs, demographics) is not returned by reads, as the contracts of
+	// those interfaces say, until the user is restored.
 	Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID,
 		change func(*User) ([]healthlab.Event, error)) (User, error)
 
-	// List returns one page of the users that fit the query, by CreatedOn, then ID. A page past the end is empty
-	// and has the true total. A negative Offset or Limit is healthlab.Invalid.
+	// List returns one page of the users that q selects, by CreatedOn, then ID. A page past the end is empty and has
+	// the true total. A negative Offset or Limit is healthlab.Invalid.
 	List(ctx context.Context, q UserQuery) (UserPage, error)
 
-	// Metrics counts a team's live users and those of their connections that are not
-	// Deregistered, each in the week of its CreatedOn in UTC. OrderedTests is left
-	// zero. A team without users has zeros.
+	// Metrics counts a team's live users and those of their connections that are not Deregistered, in total and by the
+	// week of CreatedOn in UTC. It does not set OrderedTests. A team without users has zeros.
 	Metrics(ctx context.Context, team healthlab.TeamID) (TeamMetrics, error)
 
-	// ClaimErasures returns at most n users of any team that were deleted at or
-	// before the instant, the longest deleted first, and keeps them from other
-	// callers for the lease. The lease runs on the store's own clock.
+	// ClaimErasures returns at most n users of any team that were deleted at or before deletedBefore, the earliest
+	// deletion first. No other call returns these users until the lease has ended by the store's clock.
 	ClaimErasures(ctx context.Context, deletedBefore time.Time, n int, lease time.Duration) ([]UserRef, error)
 
-	// Erase removes a deleted user and everything that is kept about it, for good:
-	// data, connections, events and their deliveries, and what else the same store
-	// keeps: lab orders with their results, and the answers to the requests that
-	// placed them. healthlab.NotFound if there is none, healthlab.Precondition if it
-	// is live. What belongs to other users stays, those who took over its client
-	// user id included.
+	// Erase removes a deleted user and all stored data about the user permanently: health data, connections, events
+	// with their deliveries and, if the same store has them, lab orders with their results and the stored responses to
+	// order requests. healthlab.NotFound if there is no such user, healthlab.Precondition if the user is live. Data of
+	// other users stays, also that of a user who has taken over the client user id.
 	Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error
 }
 
@@ -92,23 +85,21 @@ func (r UserRef) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("team", r.Team.String()), slog.String("user", r.User.String()))
 }
 
-// UserQuery says which users of a team to list. The zero values of the filters mean
-// any.
+// UserQuery selects users of a team. A zero filter matches all.
 type UserQuery struct {
 	Team healthlab.TeamID
-	// Deleted asks for the deleted users in place of the live ones, the most
-	// recently deleted first, then by ID.
+	// Deleted selects the deleted users instead of the live ones, the most recently deleted first, then by ID.
 	Deleted bool
-	// ClientUserID keeps the users with exactly this client user id.
+	// ClientUserID selects the users with exactly this client user id.
 	ClientUserID string
-	// Prefix keeps the users whose id or client user id begins with it, both
-	// after [healthlab.FoldText]. No character in it is special.
+	// Prefix selects the users whose id or client user id begins with it, both after [healthlab.FoldText]. No character
+	// is a wildcard.
 	Prefix string
-	// Offset is how many to leave out; Limit is how many to return, 0 means 100.
+	// Offset is the number of users to skip. Limit is the greatest number of users to return; 0 means 100.
 	Offset, Limit int
 }
 
-// UserPage is a page of users and the number of all that fit.
+// UserPage is a page of users. Total is the number of users that the query selects, on all pages.
 type UserPage struct {
 	Users []User
 	Total int
@@ -127,42 +118,38 @@ func (e *ClientUserIDError) Error() string { return "client_user_id is taken" }
 // Unwrap returns healthlab.Conflict.
 func (e *ClientUserIDError) Unwrap() error { return healthlab.Conflict }
 
-// Data keeps what was measured: records (summaries and workout streams) and series of
-// samples, with the events that explain the changes.
+// Data stores health data: records (summaries and workout streams) and series of samples, and the events about changes
+// of both.
 //
-// All methods are safe for concurrent use and atomic, as those of [Users]. Writes of
-// one user and resource behave as if they came one after another. A user that the
-// team does not have, or that is deleted, is healthlab.NotFound.
+// All methods are safe for concurrent use and atomic, as those of [Users]. Writes of one user and resource behave as if
+// they ran one after another. A user that the team does not have, or that is deleted, is healthlab.NotFound.
 type Data interface {
-	// PutRecords writes records of one resource and calls events with what became of
-	// each, in the order given, to learn which events to write in the same commit.
-	// A record is new if the user has none with that id, the same if its Doc, Raw,
-	// Index, Offset and Origin equal the stored ones, and changed otherwise. New and changed
-	// ones replace as a whole; the same are not touched. CreatedAt of a changed
-	// record stays what it was. A record with Replaces is written only over that version:
-	// healthlab.Precondition otherwise, and nothing is written. Two records of one call with
-	// the same id, records of two resources, the zero id, an empty Doc, NUL in Doc or Raw, and text
-	// with NUL or that is not UTF-8 are healthlab.Invalid. No records are no error and change nothing.
+	// PutRecords writes records of one resource. It calls events with the outcome of each record, in the order of
+	// records, and writes the returned events in the same commit. events may run more than once, so it must be pure. An
+	// error of events is returned unchanged, and nothing is written. A nil events writes no event.
+	//
+	// A record is new if the user has none with that id. It is the same if its Doc, Raw, Index, Offset and Origin equal
+	// the stored ones; then nothing is written. Otherwise it is changed: it replaces the stored record, except that
+	// CreatedAt stays. healthlab.Precondition if a record has Replaces and the stored Doc is another one; then nothing
+	// is written. healthlab.Invalid for two records with the same id, records of two resources, the zero id, an empty
+	// Doc, NUL in Doc or Raw, and text with NUL or that is not UTF-8. An empty list of records is no error and changes
+	// nothing.
 	//
 	// Two sessions of one provider, source type and origin that share more than half of the shorter one are one
-	// session: the longer one covers the other, and of equally long ones the one that changed last. Each write sets
-	// CoveredBy of all sessions that it affects.
-	//
-	// events may run more than once and is pure; its error is returned unchanged and nothing is
-	// written. A nil events writes no event.
+	// session. The longer one covers the other; of equally long ones, the one that changed last covers the other. Each
+	// write sets CoveredBy of all sessions that it affects.
 	PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []Record,
 		events func([]PutResult) ([]healthlab.Event, error)) error
 
-	// MergeSamples writes samples into series, latest wins, and calls events with
-	// what became of each batch, in the order given, as PutRecords does. Two batches
-	// of one call with the same key are healthlab.Invalid, and so are a batch without samples, samples
-	// that are not valid ([series.Block.Validate]), and text with NUL or that is not UTF-8. No batches
-	// are no error and change nothing. A nil events writes no event.
+	// MergeSamples writes samples into series; the latest sample of a time is kept. It calls events with the outcome of
+	// each batch, in the order of batches, as PutRecords does. healthlab.Invalid for two batches with the same key, a
+	// batch without samples, samples that are not valid ([series.Block.Validate]), and text with NUL or that is not
+	// UTF-8. An empty list of batches is no error and changes nothing.
 	MergeSamples(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, batches []SampleBatch,
 		events func([]series.Outcome) ([]healthlab.Event, error)) error
 
-	// Remove removes records and samples, all or none, and returns how many of them existed. Missing ones are no error.
-	// The same series twice is healthlab.Invalid, and so are times that do not ascend.
+	// Remove removes records and samples, all or none, and returns how many of them existed. Missing records and
+	// samples are no error. healthlab.Invalid if r names a series twice, or if times do not ascend.
 	Remove(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, r Removal) (int, error)
 
 	// RemovedDays returns the days from which data of a user was removed at or after an instant of the store's clock,
@@ -178,25 +165,26 @@ type Data interface {
 	// returned unchanged.
 	View(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, read func(View) error) error
 
-	// Find returns the record of a team with this resource and id, and its user.
+	// Find returns the record of a team with this resource and id, and the id of its user. healthlab.NotFound if there
+	// is none.
 	Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, Record, error)
 }
 
 // View is a consistent snapshot of one user's data. Results are shared with other readers: do not change them.
 type View interface {
-	// Records returns the records that fit the query, by Index, then ID.
+	// Records returns the records that q selects, by Index, then ID.
 	Records(ctx context.Context, q RecordQuery) ([]Record, error)
-	// Series returns the series that fit the query, by key. Each has the headers of its chunks (Data is nil),
-	// ascending, and its Pending chunks with their data, in the order of arrival. Chunks that do not overlap the range
-	// are left out.
+	// Series returns the series that q selects, by key. Each has the headers of its chunks (Data is nil), ascending,
+	// and its Pending chunks with their data, in the order of arrival. Chunks that do not overlap the range are left
+	// out.
 	Series(ctx context.Context, q SeriesQuery) ([]Series, error)
 	// Load returns the chunks of a series that begin at the given instants, with their data, in that order. It
 	// returns healthlab.NotFound if no chunk begins at an instant, or if the user does not have the series.
 	Load(ctx context.Context, key SeriesKey, starts []int64) ([]series.Chunk, error)
 }
 
-// Once wraps a read for [Data] that must not run twice, because it passes on what it reads. The second run fails
-// with healthlab.Unavailable, so that the caller can start again later.
+// Once wraps a read function for [Data].View that must not run twice, because it passes on what it reads. The second
+// run fails with healthlab.Unavailable, so that the caller can start again later.
 func Once(read func(View) error) func(View) error {
 	ran := false
 	return func(v View) error {
@@ -218,9 +206,9 @@ type Record struct {
 	SourceType SourceType
 	// Origin is the app and the device that recorded the data, if the sender names them.
 	Origin Origin
-	// Session is when a night or a workout began and ended, in microseconds since 1970; zero for other records.
-	// Of overlapping sessions of one resource, provider, source type and origin, the store marks all but one as
-	// covered.
+	// Session is the time from the start to the end of a sleep session or a workout, in microseconds since 1970; zero
+	// for other records. Of overlapping sessions of one resource, provider, source type and origin, the store marks all
+	// but one as covered.
 	Session series.Range
 	// CoveredBy is the id of the record whose session covers this session; zero if there is none. The store sets
 	// it.
@@ -235,8 +223,8 @@ type Record struct {
 	Raw []byte
 	// CreatedAt is when the record was first stored, UpdatedAt when it last changed.
 	CreatedAt, UpdatedAt time.Time
-	// Replaces is the Doc that the stored record must have for the write to succeed. Empty and not nil means
-	// that no record may be stored. Nil replaces any record. Stores do not keep it.
+	// Replaces is the Doc that the stored record must have for the write to succeed. Empty and not nil means that no
+	// record may be stored. Nil replaces any record. Replaces is not stored.
 	Replaces []byte
 }
 
@@ -259,8 +247,8 @@ type PutResult struct {
 	CreatedAt time.Time
 	// Covered reports whether another record covers this one, WasCovered whether one did before the write.
 	Covered, WasCovered bool
-	// Record is set in results about records that were not written but whose covering session changed. They follow the
-	// results of the written records, by ID.
+	// Record is set in results about records that were not written but became covered or are no longer covered. These
+	// results follow those of the written records, by ID.
 	Record *Record
 }
 
@@ -272,7 +260,7 @@ type RecordQuery struct {
 	From, To time.Time
 	Provider string
 	ID       uuid.UUID
-	// Raw keeps only records with a Raw payload, and returns the payload. Without it, Raw is nil in the result.
+	// Raw selects only records with a Raw payload, and returns the payload. Without it, Raw is nil in the result.
 	Raw bool
 }
 
@@ -282,7 +270,8 @@ type SeriesKey struct {
 	Resource   string
 	Provider   string
 	SourceType SourceType
-	// Part is the sample type or the workout's id, if the Key of the resource requires it; otherwise empty.
+	// Part is the sample type or the workout's id if the [Resource].Key requires it, the device's id if
+	// [TeamSettings].DevicesApart applies, and otherwise empty.
 	Part string
 	// Origin distinguishes the apps and devices of one source. The key of published samples has no origin: see
 	// [SeriesKey.Published].
@@ -351,7 +340,7 @@ type Removed struct {
 	Gone  []series.Gone
 	Shown []ShownSample
 	// Hidden are the ids of the removed records that another session covered, so that readers did not see them. Marked
-	// are the remaining records whose covering session changed.
+	// are the remaining records that became covered or are no longer covered.
 	Hidden []uuid.UUID
 	Marked []*Record
 }
@@ -394,15 +383,16 @@ type SeriesQuery struct {
 	// From (inclusive) and To (exclusive) bound the samples' timestamps, in
 	// microseconds since 1970. Both zero means all.
 	From, To int64
-	// Provider keeps the series of one provider; empty means any.
+	// Provider selects the series of one provider; empty means any.
 	Provider string
-	// Key keeps one series; nil means any.
+	// Key selects one series; nil means any.
 	Key *SeriesKey
 	// KeysOnly returns the keys of the series without their chunks, and ignores From and To. A series whose samples
 	// were all removed may be among them.
 	KeysOnly bool
-	// Whole reads the chunks whole, so that [View].Load needs no read of its own. A transaction that writes to the series
-	// after the view needs KeysOnly or Whole: it locks chunks when it writes them, but not headers that it has read.
+	// Whole reads the chunks with their data, so that [View].Load needs no read of its own. A transaction that writes
+	// to the series after the view needs KeysOnly or Whole: it locks chunks when it writes them, but not headers that
+	// it has read.
 	Whole bool
 }
 

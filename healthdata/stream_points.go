@@ -65,7 +65,8 @@ type leftOut struct {
 }
 
 // leaveOutImpossible removes the points of a recording with impossible times, and sets impossible positions and
-// altitudes to null. Unreadable values are null as well. The recording must have passed check.
+// altitudes to null. latest is the latest possible time. unread are the values that could not be read; they are null
+// already. The recording must have passed check.
 func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (out leftOut) {
 	named := map[string]int{} // number of named points by field
 	untimed, unplaced := map[int]bool{}, map[int]bool{}
@@ -122,7 +123,8 @@ func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (
 	return out
 }
 
-// leaveOutPositions sets impossible positions to null.
+// leaveOutPositions sets impossible positions to null, and passes the index, the JSON field, the code and the text of
+// each problem to note.
 func (w *WorkoutStream) leaveOutPositions(note func(i int, field, code, msg string)) {
 	if len(w.Lat) == 0 && len(w.Lng) == 0 {
 		return

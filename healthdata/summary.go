@@ -77,7 +77,8 @@ type Head struct {
 	// ExternalID is the source's own id of the record. Uploads have it, and it is part of the identity; it is
 	// not published.
 	ExternalID string `json:"external_id,omitempty" wire:"in"`
-	// Raw is the source's own payload. It is kept only for teams that want payloads. The raw reads return it.
+	// Raw is the source's own payload. It is stored only if [TeamSettings].ProviderRawData is set.
+	// [Service.RawSummaries] returns it.
 	Raw json.RawMessage `json:"-"`
 
 	assumed assumption

@@ -80,9 +80,9 @@ const MostItemProblems = 20
 
 // Unparsed are the items of an upload that could not be read.
 type Unparsed struct {
-	// First are the first of them, at most [MostRefusals], by ascending Index.
+	// First has the first unreadable items, at most [MostRefusals], ascending by Index.
 	First []Refusal
-	// Count is the number of all.
+	// Count is the number of all unreadable items.
 	Count int
 }
 
@@ -108,7 +108,7 @@ type UploadStart struct {
 	MayConnect bool
 	// EventKey is the Key of the sample events, if all samples of the resource have one key.
 	EventKey string
-	// Queries are the rows that every upload reads, with their locks.
+	// Queries are the queries that every upload makes, with their locks.
 	Queries []store.Query
 }
 
@@ -295,7 +295,7 @@ func (r *refusals) addTo(c *Counts) {
 	}
 }
 
-// SummaryPart has the summaries of one source in an answer of a provider.
+// SummaryPart has the summaries of one source, as a part of a provider's response.
 type SummaryPart struct {
 	Upload
 	Items []Summary

@@ -65,7 +65,7 @@ type ConnectedSource struct {
 	Provider  ProviderName   `json:"provider"`
 }
 
-// ProviderName is the name, slug and logo of a provider in answers about data.
+// ProviderName is the name, slug and logo of a provider, in responses and events.
 type ProviderName struct {
 	Logo string `json:"logo"`
 	Name string `json:"name"`
@@ -149,8 +149,8 @@ const (
 	Connected ConnectionStatus = "connected"
 	// ConnectionError: the provider refuses access permanently; the person must link again.
 	ConnectionError ConnectionStatus = "error"
-	// Paused: the connection was paused in bulk. A provider whose pulls stopped at the end of ingestion is also
-	// shown as paused.
+	// Paused: the connection was paused, until the person links again. A connection to a cloud provider is also shown
+	// as paused after [User.ClosesAt], when its pulls have stopped.
 	Paused ConnectionStatus = "paused"
 	// Deregistered: the connection was removed. The data stays.
 	Deregistered ConnectionStatus = "deregistered"
@@ -179,8 +179,8 @@ type Connection struct {
 	LinkedAt time.Time
 	// Failure is the reason of the failure; nil unless the status is [ConnectionError].
 	Failure *ConnectionFailure
-	// Due is when the service next plans the pulls of the connection or closes it; zero means never. It is
-	// internal.
+	// Due is when the service next plans the pulls of the connection or closes it; zero means never. It is not part of
+	// the API.
 	Due time.Time
 }
 

@@ -96,7 +96,7 @@ func erasureKey(team healthlab.TeamID, user healthlab.UserID) store.Key {
 	return store.Key{Team: team, User: user, ID: store.UUID(user.UUID)}
 }
 
-// putErasure writes changes to the erasure of a user.
+// putErasure inserts, changes or deletes the erasure row of a user if DeletedAt differs between was and now.
 func putErasure(tx store.Tx, was, now *User) error {
 	if was.DeletedAt.Equal(now.DeletedAt) {
 		return nil
@@ -319,7 +319,7 @@ func (r *UserRows) deleted(ctx context.Context, tx store.Tx, u *User) error {
 	return nil
 }
 
-// claimClientUserID fails if another live user of the team has the same client user id.
+// claimClientUserID returns a [*ClientUserIDError] if another live user of the team has the client user id of u.
 func claimClientUserID(tx store.Tx, u *User) error {
 	if !u.Live() {
 		return nil
@@ -338,7 +338,7 @@ func claimClientUserID(tx store.Tx, u *User) error {
 	return nil
 }
 
-// putConnections writes changed due times and accounts of connections.
+// putConnections writes the rows about due times and accounts of connections that differ between was and now.
 func putConnections(tx store.Tx, was, now *User) error {
 	if err := putChanges(tx, &ConnectionTable, dueConnections(was), dueConnections(now)); err != nil {
 		return err

@@ -166,8 +166,8 @@ func (u *User) setBirthDate(day healthlab.Date, slug string, at healthlab.Time) 
 	u.FallbackBirthDate = &FallbackBirthDate{Value: day, SourceSlug: slug, UpdatedAt: at}
 }
 
-// LearnTimeZone sets the fallback zone that a provider sent, and reports whether the user changed. A zone that
-// was set through the API stays. A provider's equal value also stays. A zone that is not in the tz database is
+// LearnTimeZone sets the fallback zone that a provider sent, and reports whether the user changed. It does not change a
+// zone that was set through the API, or a provider's zone to the same one. A zone that is not in the tz database is
 // ignored.
 func (u *User) LearnTimeZone(id, provider string, at healthlab.Time) bool {
 	z := u.FallbackTimeZone
@@ -181,9 +181,9 @@ func (u *User) LearnTimeZone(id, provider string, at healthlab.Time) bool {
 	return true
 }
 
-// LearnBirthDate sets the birth date that a provider sent, and reports whether the user changed. A date that was
-// set through the API stays. A provider's equal value also stays. A day that does not exist, or is in the future
-// in the user's zone, is ignored.
+// LearnBirthDate sets the birth date that a provider sent, and reports whether the user changed. It does not change a
+// date that was set through the API, or a date to the same one. A day that does not exist, or is in the future in the
+// user's zone, is ignored.
 func (u *User) LearnBirthDate(day healthlab.Date, provider string, at healthlab.Time) bool {
 	if old := u.FallbackBirthDate; old != nil && (old.SourceSlug == SlugManual || old.Value == day) {
 		return false

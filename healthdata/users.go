@@ -17,9 +17,9 @@ const (
 	minQuery     = 2   // least number of characters of a search
 )
 
-// CreateUser adds a person to a team. Invalid fields are a [*healthlab.InvalidError] with all of them. A client
-// user id of a live user is a [*ClientUserIDError] with that user. A full sandbox is a [*healthlab.RuleError] of
-// type [RuleUserLimit].
+// CreateUser adds a person to a team. It returns a [*healthlab.InvalidError] with every invalid field, a
+// [*ClientUserIDError] with the live user who has the client user id, and a [*healthlab.RuleError] of type
+// [RuleUserLimit] if the team has [Options].MaxUsers users.
 func (s *Service) CreateUser(ctx context.Context, team healthlab.TeamID, n NewUser) (User, error) {
 	return s.CreateUserAs(ctx, team, s.NewUserID(), n)
 }
@@ -50,9 +50,9 @@ func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id he
 	return s.providers.present(u), nil
 }
 
-// CreateOrGet adds a person, or returns the live user with the same client user id unchanged; the other fields
-// of n are then ignored. It may be repeated after any error. The errors are those of [Service.CreateUser],
-// without the taken client user id.
+// CreateOrGet adds a person, or returns the live user with the same client user id unchanged; the other fields of n are
+// then ignored. It may be repeated after any error. The errors are those of [Service.CreateUser], except
+// [*ClientUserIDError].
 func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewUser) (u User, created bool, err error) {
 	// The existing user may be deleted between the two calls. Three such failures in a row are an error.
 	for range 3 {
@@ -131,7 +131,7 @@ func (s *Service) UsersWithRemovals(ctx context.Context, team healthlab.TeamID, 
 }
 
 // RemovedDays returns the days from which data of a live user was removed at or after an instant, by resource, source
-// type and day. [healthlab.NotFound] if the team has no such user.
+// type and day. It returns [healthlab.NotFound] if the team has no such user.
 func (s *Service) RemovedDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, since time.Time) ([]RemovedDay, error) {
 	if _, err := s.users.live(ctx, team, user); err != nil {
 		return nil, fmt.Errorf("read removed days: %w", err)

@@ -120,7 +120,8 @@ func (v usersOverRows) users(ctx context.Context, bare []store.Row) ([]User, err
 	return out, nil
 }
 
-// documents reads the documents of some rows. The result is empty for a row whose encryption key was deleted.
+// documents reads some rows again, with their documents. The result has an empty list for a row whose encryption key
+// was deleted.
 func (v usersOverRows) documents(ctx context.Context, bare []store.Row) ([][]store.Row, error) {
 	q := make([]store.Query, len(bare))
 	for i, row := range bare {

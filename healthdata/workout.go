@@ -36,8 +36,8 @@ type Workout struct {
 	// Calories is in kcal.
 	Calories *float64 `json:"calories"`
 	Sport    Sport    `json:"sport" wire:"opt"`
-	// HRZones has the seconds in each of six heart rate zones, in percent of the maximum: below 50, 50-60,
-	// 60-70, 70-80, 80-90, 90 and above. Other lengths are kept.
+	// HRZones has the seconds in each of six heart rate zones, in percent of the maximum: below 50, 50-60, 60-70,
+	// 70-80, 80-90, 90 and above. An upload with another number of zones is stored unchanged.
 	HRZones []int64 `json:"hr_zones" wire:"opt,tolerant"`
 	// MovingTime is in seconds.
 	MovingTime *int64 `json:"moving_time" wire:"tolerant"`
@@ -49,7 +49,7 @@ type Workout struct {
 	// AverageSpeed and MaxSpeed are in m/s.
 	AverageSpeed *float64 `json:"average_speed"`
 	MaxSpeed     *float64 `json:"max_speed"`
-	// Power is in watts.
+	// AverageWatts, DeviceWatts, MaxWatts and WeightedAverageWatts are in watts.
 	AverageWatts         *float64 `json:"average_watts"`
 	DeviceWatts          *float64 `json:"device_watts"`
 	MaxWatts             *float64 `json:"max_watts"`

@@ -71,7 +71,8 @@ func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID
 	}
 }
 
-// withPart returns the stored stream of a workout merged with a part, and the document that it replaces.
+// withPart returns the stored stream of a workout merged with a part, and the stored document that the result replaces;
+// an empty document if no stream is stored.
 func (s *Service) withPart(ctx context.Context, team healthlab.TeamID, workout uuid.UUID, part *WorkoutStream) (whole *WorkoutStream, replaces []byte, err error) {
 	_, rec, err := s.data.Find(ctx, team, streamSlug, workout)
 	if errors.Is(err, healthlab.NotFound) {
@@ -126,8 +127,8 @@ func valueAt[T any](column []*T, i int) *T {
 	return nil
 }
 
-// streamOf checks a stream, removes impossible points, and returns its stored workout; nil if this user and
-// provider have no workout with that id.
+// streamOf admits an upload, checks its stream and removes impossible points. w and rec are the stored workout of the
+// stream; w is nil if this user and provider have no workout with that id. refused lists what was removed.
 func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, refused leftOut, err error) {
 	in, err = s.admit(ctx, team, user, up, ResourceBySlug(streamSlug))
 	if err != nil {
@@ -170,8 +171,9 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 	return in, of.(*Workout), rec, refused, nil
 }
 
-// putStream writes the stream of a workout and its heart rate zones, and returns the number of events. replaces is the
-// document that the stored stream must have, as [Record].Replaces.
+// putStream writes the stream of a workout and its heart rate zones. It returns the outcome of the write and the number
+// of events. workout is the stored record of w. replaces is the document that the stored stream must have, as
+// [Record].Replaces.
 func (in *intake) putStream(ctx context.Context, w *Workout, workout Record, stream *WorkoutStream, replaces []byte) (counts Counts, sent int, err error) {
 	stream.dropUnmeasured()
 	stream.complete()
@@ -235,7 +237,7 @@ func StreamPath(workout uuid.UUID) string {
 	return "/v2/timeseries/workouts/" + workout.String() + "/stream"
 }
 
-// columns returns the arrays beside Time by name.
+// columns returns the arrays other than Time and Heartrate, by JSON name.
 func (w *WorkoutStream) columns() map[string]*[]*float64 {
 	return map[string]*[]*float64{
 		"cadence": &w.Cadence, "altitude": &w.Altitude, "velocity_smooth": &w.VelocitySmooth,

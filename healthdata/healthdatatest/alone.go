@@ -11,17 +11,17 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Messages returns the events that a store wrote, with their Seq. A [webhook.Log] is one. An event that was not
-// written, or that another team wrote, is [healthlab.NotFound].
+// Messages reads the events that a store wrote, with their Seq. A [webhook.Log] has this method. Message returns
+// [healthlab.NotFound] for an event that was not written, or that belongs to another team.
 type Messages interface {
 	Message(ctx context.Context, team healthlab.TeamID, event uuid.UUID) (webhook.Message, error)
 }
 
-// UsersAloneHarness is a fresh, empty store of users that keeps no health data itself.
+// UsersAloneHarness is a fresh, empty store of users; health data is in another store.
 type UsersAloneHarness struct {
 	// Users is the tested interface.
 	Users healthdata.Users
-	// Messages returns the events that Users wrote.
+	// Messages reads the events that Users wrote.
 	Messages Messages
 }
 
@@ -36,26 +36,26 @@ func RunUsersAlone(t *testing.T, newStore func(t testing.TB) UsersAloneHarness) 
 	})
 }
 
-// DataAloneHarness is a fresh, empty store of health data whose users are kept elsewhere.
+// DataAloneHarness is a fresh, empty store of health data; the users are in another store.
 type DataAloneHarness struct {
 	// Data is the tested interface.
 	Data healthdata.Data
-	// Add announces a live user to Data, and Delete that the user is deleted. The suite adds a user once, before
-	// it writes data of the user.
+	// Add makes u known to Data as a live user, and Delete as a deleted one. The suite calls Add once for each user,
+	// before it writes data of the user.
 	Add, Delete func(ctx context.Context, u healthdata.User) error
-	// Messages returns the events that Data wrote.
+	// Messages reads the events that Data wrote.
 	Messages Messages
 }
 
-// RunDataAlone checks the contract of [healthdata.Data] on a store whose users are kept elsewhere. newStore
-// returns a fresh, empty store and registers its own cleanup on t.
+// RunDataAlone checks the contract of [healthdata.Data] on a store of health data whose users are in another store.
+// newStore returns a fresh, empty store and registers its own cleanup on t.
 func RunDataAlone(t *testing.T, newStore func(t testing.TB) DataAloneHarness) {
 	runData(func(name string, test func(t dataT)) {
 		t.Run(name, func(t *testing.T) { test(dataT{t, newStore(t)}) })
 	})
 }
 
-// alone returns the harness for a suite of data alone, whose Add and Delete call Users.
+// alone returns a DataAloneHarness whose Add and Delete change the users of h.Users.
 func (h DataHarness) alone() DataAloneHarness {
 	return DataAloneHarness{
 		Data: h.Data, Messages: h.Messages,

@@ -13,20 +13,21 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/conformance"
 )
 
-// SampleStore is a way of storing samples that [BenchSamplesInTurn] measures. It stores several series, numbered from
-// 0, which the parameters line and the comments call lines. An adapter's benchmark compares the adapter (see
-// [SampleStoreOf]) with another SampleStore.
+// SampleStore is a store of samples that [BenchSamplesInTurn] measures. It has several series, numbered from 0; the
+// parameter line is the number of a series. The benchmark of an adapter compares the adapter (see [SampleStoreOf]) with
+// another SampleStore.
 type SampleStore struct {
-	// Write stores samples of one line and returns when they are durable. One goroutine calls it for each line.
+	// Write appends samples to the series line and returns when they are durable. One goroutine calls it for each
+	// series.
 	Write func(ctx context.Context, line int, samples *series.Block) error
-	// Read reads all samples of a line into columns and returns their number.
+	// Read decodes all samples of the series line and returns their number.
 	Read func(ctx context.Context, line int) (int, error)
 }
 
-// benchLines is the number of lines (series) of a SampleStore. Each line belongs to its own user.
+// benchLines is the number of series of a SampleStore. Each series belongs to its own user.
 const benchLines = 64
 
-// SampleStoreOf returns a SampleStore that writes to a store.
+// SampleStoreOf returns a SampleStore with benchLines series in h, each the steps of a new user.
 func SampleStoreOf(b *testing.B, h DataHarness) SampleStore {
 	users := make([]healthdata.User, benchLines)
 	team := conformance.NewTeam()
@@ -50,7 +51,7 @@ func SampleStoreOf(b *testing.B, h DataHarness) SampleStore {
 	}
 }
 
-// readColumns reads all steps of a user into columns, as a query does.
+// readColumns decodes all samples of the series [Steps] of a user, as a query does, and returns their number.
 func readColumns(ctx context.Context, v healthdata.View) (n int, err error) {
 	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{Steps.Resource}, Key: &Steps})
 	if err != nil {
@@ -76,8 +77,8 @@ func readColumns(ctx context.Context, v healthdata.View) (n int, err error) {
 	return n, nil
 }
 
-// heartbeat returns n samples of a line (a series), one a minute, the first at minute from. The values vary like a
-// heart rate.
+// heartbeat returns n samples for the series line, one a minute, the first from minutes after noon. The values vary
+// like a heart rate.
 func heartbeat(line, from, n int) *series.Block {
 	b := new(series.Block)
 	for i := range n {
@@ -91,11 +92,11 @@ func heartbeat(line, from, n int) *series.Block {
 	return b
 }
 
-// BenchSamplesInTurn compares two SampleStores. It writes batches of several sizes from one caller, then single samples
-// from 64 callers, and reads a year of each. It alternates between the stores, after up to a hundred writes of one
-// caller and two hundred of many, so that both see the same load of the disk. The metric of-other is the throughput of
-// the first divided by that of the other. us/call and other-us/call are the time of a call, divided by the number of
-// callers.
+// BenchSamplesInTurn compares the SampleStore of newKeeper with that of newOther. It writes batches of several sizes
+// from one caller, then single samples from 64 callers, and reads a year of samples. It alternates between the stores,
+// after at most 100 writes of one caller, or 200 writes of each of many callers, so that both see the same load of the
+// disk. The metric of-other is the throughput of the first store divided by that of the other. us/call and
+// other-us/call are the times of a call in the two stores, in microseconds, divided by the number of callers.
 func BenchSamplesInTurn(b *testing.B, newKeeper, newOther func(b *testing.B) SampleStore) {
 	const lines = 4
 	for _, n := range []int{1, 100, 1000, 10_000} {
@@ -192,7 +193,7 @@ func benchCallersByTurns(b *testing.B, keepers [2]SampleStore) {
 
 const year = 525_600 // minutes
 
-// FillYear writes a year of samples, one a minute, to line 0 of a SampleStore.
+// FillYear writes a year of samples, one a minute, to series 0 of a SampleStore.
 func FillYear(b *testing.B, k SampleStore) {
 	const piece = 5_256
 	for at := 0; at < year; at += piece {

@@ -21,7 +21,7 @@ type DataHarness struct {
 	Data healthdata.Data
 	// Users adds the users of the suite.
 	Users healthdata.Users
-	// Messages returns the events that Data wrote.
+	// Messages reads the events that Data wrote.
 	Messages Messages
 }
 
@@ -48,7 +48,8 @@ func (t dataT) remove(u healthdata.User) {
 	require.NoError(t, t.Delete(t.Context(), u))
 }
 
-// Record returns a record without a zero field.
+// Record returns a new valid record of a resource with the given index time. Origin, Session, CoveredBy and Replaces
+// are zero.
 func Record(resource string, index time.Time) healthdata.Record {
 	return healthdata.Record{
 		Resource: resource, ID: uuid.New(), Provider: "acme_band", SourceType: "watch",
@@ -79,7 +80,7 @@ func (t dataT) records(u healthdata.User, q healthdata.RecordQuery) (out []healt
 	return out
 }
 
-// view calls read with a view of a user, which must succeed.
+// view calls read with a view of the data of u. The test fails if View returns an error.
 func (t dataT) view(u healthdata.User, read func(healthdata.View)) {
 	t.Helper()
 	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {
@@ -88,12 +89,12 @@ func (t dataT) view(u healthdata.User, read func(healthdata.View)) {
 	}))
 }
 
-// Sample returns a sample at minute i.
+// Sample returns a sample with the value v at i minutes past 12:00 UTC on the day of noon.
 func Sample(i int, v float64) series.Sample {
 	return series.Sample{Time: noon.Truncate(time.Hour).UnixMicro() + int64(i)*60_000_000, End: series.NoEnd, Value: v}
 }
 
-// fullSample returns a sample without a zero field.
+// fullSample returns the sample of minute i with a value in every field except Rank.
 func fullSample(i int) series.Sample {
 	s := Sample(i, 0.1+float64(i))
 	s.End, s.Value2 = s.Time+60_000_001, -7.25
@@ -128,7 +129,7 @@ func (t dataT) merge(u healthdata.User, key healthdata.SeriesKey, samples ...ser
 	return out
 }
 
-// mergeWith writes samples of steps with an event.
+// mergeWith writes samples of the series Steps, and the event e in the same commit. The test fails on an error.
 func (t dataT) mergeWith(u healthdata.User, e healthlab.Event, samples ...series.Sample) {
 	t.Helper()
 	err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{Batch(Steps, samples...)},
@@ -151,7 +152,7 @@ func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) []series.Samp
 	return out
 }
 
-// errHeader reports that the header of a loaded chunk differs from the listed one.
+// errHeader reports that View.Load returned a chunk with another header than View.Series returned.
 var errHeader = errors.New("the header of a chunk is another one")
 
 // tryAll reads a whole series through a view: chunks by their headers, then pending segments. It calls between

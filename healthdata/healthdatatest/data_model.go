@@ -94,7 +94,8 @@ func (m *dataModel) merge(r *rapid.T) {
 	require.Equal(r, []int{added, changed, same}, []int{o.New, o.Changed, o.Same})
 }
 
-// shared reports whether another origin has a sample at a time.
+// shared reports whether the model has a sample at the time at, in microseconds, in a series that differs from key only
+// in the origin.
 func (m *dataModel) shared(key healthdata.SeriesKey, at int64) bool {
 	for k, of := range m.series {
 		if _, ok := of[at]; ok && k != key && k.Published() == key.Published() {

@@ -21,7 +21,7 @@ func (t dataT) removal(u healthdata.User, r healthdata.Removal) int {
 	return n
 }
 
-// stepsAt returns a removal of samples of steps by minute.
+// stepsAt returns the Removal of the samples of the series Steps at some minutes, as in [Sample].
 func stepsAt(minutes ...int) healthdata.Removal {
 	times := make([]int64, len(minutes))
 	for i, at := range minutes {

@@ -25,7 +25,8 @@ func newWriter(t dataT, write func()) *writer {
 	return &writer{t: t, write: write, done: make(chan struct{})}
 }
 
-// start begins the write and waits briefly for its end, because a store may block the writer.
+// start begins the write and waits at most 200 ms for its end, because a store may block the writer until the view
+// ends. Later calls do nothing.
 func (w *writer) start() {
 	w.once.Do(func() {
 		go func() {
@@ -48,7 +49,8 @@ func (w *writer) ended() {
 	}
 }
 
-// viewConsistent reads a view while another caller writes. All data of the last run must be of one instant.
+// viewConsistent writes a sample and a record while a view is read. What the last call of read sees must be of one
+// instant.
 func viewConsistent(t dataT) {
 	u := t.user()
 	t.merge(u, Steps, Sample(0, 1))

@@ -115,7 +115,7 @@ func insertDuplicateID(t usersT) {
 	require.Equal(t, u, t.get(u))
 }
 
-// refusals are users that every store must refuse, by the reason.
+// refusals are changes that make a user invalid for every store, by the reason.
 var refusals = map[string]func(*healthdata.User){
 	"NUL in the client user id": func(u *healthdata.User) { u.ClientUserID = "a\x00b" },
 	"NUL in the zone":           func(u *healthdata.User) { u.FallbackTimeZone.ID = "U\x00TC" },
@@ -145,13 +145,13 @@ func insertRefused(t usersT) {
 	}
 }
 
-// helper has the methods that testing and rapid share.
+// helper has the methods that testing.T and rapid.T share.
 type helper interface {
 	require.TestingT
 	Helper()
 }
 
-// requireTaken requires the error about a taken client user id that names a user.
+// requireTaken requires that err is the ClientUserIDError that names the user by.
 func requireTaken(t helper, by healthdata.User, err error) {
 	t.Helper()
 	var taken *healthdata.ClientUserIDError

@@ -93,7 +93,7 @@ func eraseEverything(t usersT) {
 	t.add(u.Team, "ann")
 }
 
-// announce writes an event about a user.
+// announce writes the event e about u.
 func (t usersT) announce(u healthdata.User, e healthlab.Event) {
 	t.Helper()
 	_, err := t.Users.Update(t.Context(), u.Team, u.ID, func(*healthdata.User) ([]healthlab.Event, error) {
@@ -102,7 +102,8 @@ func (t usersT) announce(u healthdata.User, e healthlab.Event) {
 	require.NoError(t, err)
 }
 
-// Deleting a user removes the user's events, and no event is written until the deletion is undone.
+// deletedHasNoEvents checks that deleting a user removes the user's events, and that no event is written until the
+// deletion is undone.
 func deletedHasNoEvents(t usersT) {
 	ann, bob := t.insert(person(conformance.NewTeam(), "ann")), t.insert(person(conformance.NewTeam(), "bob"))
 	first, other := Event(ann, "k", 1), Event(bob, "k", 1)
@@ -132,7 +133,7 @@ func deletedHasNoEvents(t usersT) {
 	t.unwritten(last)
 }
 
-// measure stores a record and a sample of a user.
+// measure stores a record and a sample of u and returns the record.
 func (t usersT) measure(u healthdata.User) healthdata.Record {
 	t.Helper()
 	r := healthdata.Record{

@@ -19,7 +19,7 @@ import (
 type UsersHarness struct {
 	// Users is the tested interface.
 	Users healthdata.Users
-	// Messages returns the events that Users wrote. It uses the same store.
+	// Messages reads the events that Users wrote. It uses the same store.
 	Messages Messages
 	// Data is used to check that Erase removes health data. It uses the same store.
 	Data healthdata.Data
@@ -36,7 +36,8 @@ func (t usersT) on(sub *testing.T) usersT { return usersT{sub, t.UsersHarness} }
 // noon is about the time of all calls in these suites.
 var noon = healthlab.At(time.Date(2026, 3, 4, 12, 0, 0, 123_456_000, time.UTC))
 
-// person returns a live user without a zero field, except ConnectedSources, which stores do not keep.
+// person returns a live user with the given client user id. All other fields are set, except ConnectedSources, which
+// stores ignore.
 func person(team healthlab.TeamID, name string) healthdata.User {
 	return healthdata.User{
 		ID: conformance.NewUser(), Team: team, ClientUserID: name, CreatedOn: noon,
@@ -66,7 +67,7 @@ func person(team healthlab.TeamID, name string) healthdata.User {
 	}
 }
 
-// LiveUser returns a user with only the required fields.
+// LiveUser returns a user with the given client user id and only the required fields.
 func LiveUser(team healthlab.TeamID, name string) healthdata.User {
 	return healthdata.User{
 		ID: conformance.NewUser(), Team: team, ClientUserID: name, CreatedOn: noon,
@@ -75,7 +76,7 @@ func LiveUser(team healthlab.TeamID, name string) healthdata.User {
 	}
 }
 
-// Event returns an event about a user with n in its payload.
+// Event returns an event about u with the given Key and with n in its payload.
 func Event(u healthdata.User, key string, n int) healthlab.Event {
 	return healthlab.Event{
 		ID: uuid.New(), Type: healthdata.EventConnectionCreated, Team: u.Team, User: u.ID,
@@ -127,7 +128,7 @@ func (t usersT) list(q healthdata.UserQuery) healthdata.UserPage {
 	return page
 }
 
-// names returns the client user ids of a query's page.
+// names returns the client user ids of the page that List returns for q.
 func (t usersT) names(q healthdata.UserQuery) []string {
 	t.Helper()
 	out := []string{}

@@ -64,7 +64,7 @@ func listOrder(t usersT) {
 	require.Equal(t, []string{"a", "b", "c", "d", "e"}, t.names(healthdata.UserQuery{Team: team}))
 }
 
-// crowd adds n users, a second apart, with the names 00, 01, ….
+// crowd adds n users with the client user ids 00, 01, … and creation times one second apart.
 func (t usersT) crowd(team healthlab.TeamID, n int) {
 	t.Helper()
 	for i := range n {

@@ -61,7 +61,7 @@ func (m *usersModel) anyone(t *rapid.T) healthlab.UserID {
 	return rapid.SampledFrom(m.known).Draw(t, "user")
 }
 
-// taken returns the live user with a name, except the user by.
+// taken returns the live user, other than the user by, whose client user id is name; nil if there is none.
 func (m *usersModel) taken(name string, by healthlab.UserID) *healthdata.User {
 	for _, u := range m.users {
 		if u.Live() && u.ClientUserID == name && u.ID != by {
@@ -178,7 +178,7 @@ func (m *usersModel) list(t *rapid.T) {
 	}
 }
 
-// matching returns the users of a query in its order, by a plain search.
+// matching returns the users that List must return for q, in that order.
 func (m *usersModel) matching(q healthdata.UserQuery) []healthdata.User {
 	ascii := strings.NewReplacer("B", "b", "A", "a", "á", "a", "Á", "a") // the letters of the names
 	var out []healthdata.User
@@ -224,8 +224,7 @@ func (m *usersModel) check(t *rapid.T) {
 	require.Equal(t, sources, counts.ConnectedSources)
 }
 
-// BenchUsers measures calls of hosts: adding a user, resolving a client user id, the last page of a list, a
-// search, and a change with its event.
+// BenchUsers measures Insert, Update with an event, and List for a client user id, for a prefix and for the last page.
 func BenchUsers(b *testing.B, newStore func(t testing.TB) UsersHarness) {
 	ctx := b.Context()
 	fill := func(b *testing.B, n int) (UsersHarness, []healthdata.User) {

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// teamRecord is a stored team. Deleted teams stay, so that their ids are not used again.
+// teamRecord is a stored team. The rows of deleted teams are not removed, so that their ids are not used again.
 type teamRecord struct {
 	Team
 	Deleted bool
@@ -75,7 +75,7 @@ func errNoTeam() error { return fmt.Errorf("%w: no such team", healthlab.NotFoun
 
 func errNoKey() error { return fmt.Errorf("%w: no such API key", healthlab.NotFound) }
 
-// checkIntegration fails if another team of the organisation has the integration id.
+// checkIntegration returns an [*IntegrationTakenError] if another team of the organisation has the integration id of t.
 func checkIntegration(tx store.Tx, t *Team) error {
 	if t.IntegrationID == "" {
 		return nil
@@ -217,8 +217,8 @@ func checkKey(k *Key) error {
 	return healthlab.CheckText(k.Label, k.Hint, k.Scopes.String())
 }
 
-// insertKey adds a key to an existing team. It locks the team's row, so that concurrent calls do not exceed the
-// greatest number of keys.
+// insertKey adds a key to an existing team that has fewer than most keys. It locks the team's row, so that concurrent
+// calls do not exceed the limit.
 func insertKey(tx store.Tx, k Key, most int) error {
 	team, err := teamTable.Get(tx, teamKey(k.Team), store.Held)
 	switch {

@@ -44,8 +44,8 @@ type Service struct {
 
 // Options configures a Service. NewKey is required; a zero value of another field means its default.
 type Options struct {
-	// NewKey returns a new key and a hint of it that may be shown later. It must never return the same key
-	// twice.
+	// NewKey returns a new key, and a hint: a part of the key by which people recognize it later. NewKey must never
+	// return the same key twice.
 	NewKey func() (key, hint string, err error)
 	// CheckKey returns an error if a key does not have the form of the keys of NewKey. The error names the
 	// expected form and does not contain the key. Default: [Service.AdmitKey] admits no key.
@@ -162,7 +162,7 @@ func (s *Service) Find(ctx context.Context, id healthlab.TeamID) (Team, error) {
 	return t, nil
 }
 
-// Teams returns teams of an organisation by id.
+// Teams returns the teams that q selects, ascending by id.
 func (s *Service) Teams(ctx context.Context, q Query) ([]Team, error) {
 	list, err := s.store.Teams(ctx, q)
 	if err != nil {
@@ -224,8 +224,9 @@ type NewKey struct {
 	ExpiresAt time.Time
 }
 
-// CreateKey creates a key of a team. It returns the key itself only this once, and does not store it. The errors
-// are Invalid, NotFound and a [*healthlab.RuleError] of type [RuleTooManyKeys].
+// CreateKey creates a key of a team. It returns the key in its stored form and the secret key itself. The secret is
+// returned only this once and not stored. The errors are Invalid, NotFound and a [*healthlab.RuleError] of type
+// [RuleTooManyKeys].
 func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.TeamID, n NewKey) (k Key, key string, err error) {
 	now := s.now()
 	if err = n.check(now); err == nil {
@@ -243,7 +244,7 @@ func (s *Service) CreateKey(ctx context.Context, org uuid.UUID, team healthlab.T
 	return k, key, nil
 }
 
-// newKey returns a key that is not stored yet.
+// newKey returns a new key in its stored form, and the secret key itself. It stores nothing.
 func (s *Service) newKey(team healthlab.TeamID, n NewKey, now time.Time) (Key, string, error) {
 	key, hint, err := s.opts.NewKey()
 	if err != nil {
@@ -254,7 +255,7 @@ func (s *Service) newKey(team healthlab.TeamID, n NewKey, now time.Time) (Key, s
 	}, key, nil
 }
 
-// MaxOverlap is the longest time that a rotated key still works.
+// MaxOverlap is the longest time for which the old key still works after a rotation.
 const MaxOverlap = 30 * 24 * time.Hour
 
 // RotateKey creates a successor of the key id with the same label, scopes and lifetime, and returns it as
@@ -306,9 +307,9 @@ func tooManyKeys(err error) error {
 	return err
 }
 
-// AdmitKey adds a key that was made elsewhere, such as in a configuration. Its hash identifies the key, so the
-// call may be repeated. The errors are those of [Service.CreateKey], Invalid if Options.CheckKey refuses the
-// key, and Conflict if the key belongs to another team.
+// AdmitKey adds a key that Options.NewKey did not make, such as one from a configuration file. The SHA-256 of the key
+// identifies it, so the call may be repeated. The errors are those of [Service.CreateKey], Invalid if Options.CheckKey
+// refuses the key, and Conflict if the key belongs to another team.
 func (s *Service) AdmitKey(ctx context.Context, team healthlab.TeamID, label, key, hint string) error {
 	err := (&NewKey{Label: label}).check(s.now())
 	if err == nil {
@@ -353,12 +354,12 @@ func (s *Service) Key(ctx context.Context, org uuid.UUID, id uuid.UUID) (Key, er
 // UseInterval is the precision of [Key.LastUsedAt].
 const UseInterval = 10 * time.Minute
 
-// findTime is the longest duration of a search for keys.
+// findTime is the timeout of a read of the store for FindKey.
 const findTime = 10 * time.Second
 
-// FindKey returns the key with a hash, and records its use. A key works from its creation until it expires or is
-// deleted. FindKey returns NotFound for other keys. Concurrent calls share a read that begins after all of them, outside
-// of a transaction in ctx.
+// FindKey returns the key with the SHA-256 sum, and records its use. It returns NotFound if there is no such key, or if
+// the key has expired. Concurrent calls share one read of the store, which begins after all of them and not in a
+// transaction of ctx.
 func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error) {
 	k, err := s.find.Do(ctx, sum)
 	now := s.now()
@@ -379,7 +380,7 @@ func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, erro
 	return k, nil
 }
 
-// findKeys returns the keys with hashes; an empty key for an unknown hash.
+// findKeys returns the keys with the hashes sums, in that order; the zero Key for an unknown hash.
 func (s *Service) findKeys(ctx context.Context, sums [][sha256.Size]byte) ([]Key, error) {
 	different := slices.Clone(sums)
 	slices.SortFunc(different, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })

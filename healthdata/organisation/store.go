@@ -55,10 +55,10 @@ type Query struct {
 	N     int
 }
 
-// Store keeps teams and keys. Methods are safe for concurrent use and atomic: either everything a call writes is
-// there, or nothing is. A context that has ended before a call writes nothing and is the error. Text that is not
-// UTF-8 or has a NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. A deleted team, and a team
-// of another organisation, is healthlab.NotFound.
+// Store stores teams and keys. Methods are safe for concurrent use and atomic: a call writes everything or nothing. If
+// the context has ended before a call, the call writes nothing and returns the error of the context. Text that is not
+// UTF-8 or has a NUL is healthlab.Invalid. Times are stored in UTC to the microsecond. Methods return
+// healthlab.NotFound for a deleted team, and for a team of another organisation than the given one.
 type Store interface {
 	// InsertTeam adds a team. It returns Conflict if a live or deleted team has its id, an
 	// [*IntegrationTakenError] if a team of the organisation has its IntegrationID, and Invalid without id,
@@ -68,20 +68,22 @@ type Store interface {
 	// Team returns a team of any organisation.
 	Team(ctx context.Context, id healthlab.TeamID) (Team, error)
 
-	// Teams returns teams by id.
+	// Teams returns the teams that q selects, ascending by id.
 	Teams(ctx context.Context, q Query) ([]Team, error)
 
-	// UpdateTeam lets change edit a team and writes it back. ID, Org and CreatedAt cannot be changed. An error
-	// of change is returned unchanged, and nothing is written; change may run more than once, so it is pure. An
-	// [*IntegrationTakenError] as of InsertTeam. Concurrent updates behave as if they ran one after another.
+	// UpdateTeam lets change edit a team and writes it back. ID, Org and CreatedAt cannot be changed. An error of
+	// change is returned unchanged, and nothing is written. change may run more than once, so it must be pure.
+	// UpdateTeam returns an [*IntegrationTakenError] if another team of the organisation has the new IntegrationID.
+	// Concurrent updates behave as if they ran one after another.
 	UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*Team) error) (Team, error)
 
-	// DeleteTeam deletes a team without live users, with its keys, its settings (teamsettings.Store) and its
-	// OAuth clients (linking.TeamClients). It returns a [*NotEmptyError] if the team has users.
+	// DeleteTeam deletes a team without live users, with its keys, its settings (teamsettings.Store) and its OAuth
+	// clients (linking.TeamClients). at is the time of the deletion. It returns a [*NotEmptyError] if the team has
+	// users.
 	DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error
 
-	// InsertKey adds a key to a team with fewer than most keys. It returns Conflict if the id or hash is taken,
-	// [*TooManyKeysError], or Invalid without id, team or hash.
+	// InsertKey adds a key to a team. It returns a [*TooManyKeysError] if the team has most keys or more, Conflict if
+	// the id or the hash is taken, and Invalid without id, team or hash.
 	InsertKey(ctx context.Context, k Key, most int) error
 
 	// Keys returns the keys of a team, the oldest first, then by id; none if there is no

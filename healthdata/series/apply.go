@@ -176,8 +176,8 @@ func place(old []Chunk, next int, t int64, span Span) (target int, until int64) 
 	return -1, cell.To
 }
 
-// cut encodes b into chunks along the grid and appends them to body. A cell with too many samples is split into
-// equal parts.
+// cut encodes b into at least one chunk for each cell of span and appends the chunks to body. A cell with more than
+// MaxChunk samples is split into equal parts.
 func (w *writer) cut(body []Chunk, b *Block, span Span) ([]Chunk, error) {
 	for i := 0; i < b.Len(); {
 		j := seek(b.Time, i, span.Cell(b.Time[i]).To)

@@ -121,8 +121,8 @@ func (r *attrReader) bytes(n uint64) []byte {
 	return b
 }
 
-// attr reads one Attrs into a. An unchanged text of a is kept, so that decoding chunks of one series allocates
-// nothing.
+// attr reads one Attrs into a. It does not allocate a text that a has already, so that decoding chunks of one series
+// allocates nothing.
 func (r *attrReader) attr(a *Attrs) {
 	m := r.bytes(2)
 	if r.bad {

@@ -20,7 +20,7 @@ type Attrs struct {
 	Unit string
 	// App is the app that wrote the sample into a store of many apps.
 	App string
-	// Device is the source's device.
+	// Device is the caller's id of the device that recorded the sample.
 	Device uuid.UUID
 	// Workout is the workout that the sample belongs to.
 	Workout uuid.UUID
@@ -40,9 +40,9 @@ type Attrs struct {
 	Text string
 	// Tags are the tags of a note, joined by the caller.
 	Tags string
-	// Rank orders samples of the same time, of one series or of several origins. Of two samples with one start,
-	// or with overlapping intervals, the one that was received last has the greater rank, or the later start and
-	// no smaller rank. The rank of a sample without such a neighbour is 0.
+	// Rank orders samples that compete: overlapping intervals, and samples of several origins on one local day. The
+	// sample that was received last has a greater rank than the others, or no smaller rank and a later start. 0 is the
+	// lowest rank.
 	Rank uint32
 }
 

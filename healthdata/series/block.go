@@ -35,7 +35,8 @@ type Sample struct {
 	// Time is when the sample was measured, or when the interval began, in microseconds since 1970 UTC. It
 	// identifies the sample in its series.
 	Time int64
-	// End is when the interval ended, or [NoEnd]. It may be before Time, because the source's value is kept.
+	// End is when the interval ended, or [NoEnd]. It may be before Time, because the value of the source is stored
+	// unchanged.
 	End int64
 	// Value is the measurement in the unit of the series: finite.
 	Value float64

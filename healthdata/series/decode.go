@@ -98,7 +98,8 @@ func (l *layout) decodeTimes(dst []int64) error {
 	return nil
 }
 
-// tick fills dst[from:to] with times at a constant step after t, and returns the last.
+// tick fills dst[from:to] with the times that follow t, and returns the last of them. Each time is step microseconds
+// and its stored delta after the one before it.
 func (l *layout) tick(dst []int64, from, to int, t, step int64) int64 {
 	dst = dst[from:to]
 	unit := l.unit

@@ -120,7 +120,7 @@ func planTimes(t []int64) timePlan {
 	return p
 }
 
-// deltasFrom counts the deltas of at least d.
+// deltasFrom counts the intervals between neighbouring times of t that are d or longer.
 func deltasFrom(t []int64, d int64) (n int) {
 	last := t[0]
 	for _, x := range t[1:] {
@@ -172,17 +172,17 @@ type valuePlan struct {
 func (p valuePlan) spec() byte { return byte(p.scale<<4 | p.width) }
 
 const (
-	// decimalLimit bounds the integer of a decimal. Below it the sum with roundMagic
-	// rounds to the nearest integer, and float64 holds every integer.
+	// decimalLimit is the limit of the integer of a decimal. Below the limit, the sum with roundMagic rounds to the
+	// nearest integer, and float64 can represent every integer.
 	decimalLimit = 1 << 51
 	// roundMagic is 1.5 * 2^52: a float64 of that size has no fraction.
 	roundMagic = 3 << 51
-	// probes is how many values are tried before all values are checked at one scale.
+	// probes is how many values of a column planValues tries first to find a scale.
 	probes = 16
 )
 
-// decimal returns v as an integer of the given scale, and reports whether dividing it by the scale gives v
-// exactly.
+// decimal returns v times p as an integer. p is a power of ten. The result is false if the integer divided by p is not
+// exactly v, or is too large.
 func decimal(v, p float64) (int64, bool) {
 	x := v * p
 	if !(math.Abs(x) < decimalLimit) {
@@ -192,8 +192,9 @@ func decimal(v, p float64) (int64, bool) {
 	return int64(r), math.Float64bits(r/p) == math.Float64bits(v)
 }
 
-// planValues returns the smallest scale at which every value is an exact decimal. A value that is exact at one
-// scale is exact at every higher one, up to decimalLimit.
+// planValues returns the plan with the smallest scale at which every value is an exact decimal, or a plan of raw
+// float64 if there is no such scale. A value that is exact at one scale is exact at every higher one, up to
+// decimalLimit.
 func planValues(v []float64) valuePlan {
 	scale := 0
 	for i := 0; i < len(v); i += max(1, len(v)/probes) {
@@ -215,8 +216,8 @@ func planValues(v []float64) valuePlan {
 	return valuePlan{scale: rawScale, width: 8}
 }
 
-// decimalRange returns the smallest and the largest integer of a scale. It returns false if a value is not a
-// decimal of that scale.
+// decimalRange returns the smallest and the largest of the values times p, as integers. p is a power of ten. ok is
+// false if a value is not a decimal of that scale.
 func decimalRange(v []float64, p float64) (lo, hi int64, ok bool) {
 	lo, hi = math.MaxInt64, math.MinInt64
 	for _, x := range v {
@@ -334,7 +335,7 @@ func extend(b []byte, n int) (all, added []byte) {
 	return all, all[len(b):]
 }
 
-// put writes code i of a column.
+// put writes code as integer i of the column to. width is the number of bytes of an integer.
 func put(to []byte, width, i int, code uint64) {
 	switch width {
 	case 1:

@@ -84,7 +84,7 @@ func (d divisor) divide(x uint64) uint64 {
 	return bits.RotateLeft64(x*d.inverse, -d.shift)
 }
 
-// codes is a column of integers of one width.
+// codes is a column of unsigned integers of one width in bytes.
 type codes struct {
 	width int
 	data  []byte // n * width bytes

@@ -50,7 +50,7 @@ func (o *Outcome) Diff(dst, in *Block) (isNew []bool) {
 	return isNew
 }
 
-// note counts n samples of one state.
+// note records that the next n incoming samples have the state s.
 func (o *Outcome) note(s State, n int) {
 	switch s {
 	case New:

@@ -30,7 +30,7 @@ func (a *Acc) Mean() float64 {
 	return a.Sum.over(float64(a.N)).Hi
 }
 
-// Add adds another bucket of later samples, to combine the parts of a range.
+// Add adds another bucket, whose samples are later, to combine the parts of a range.
 func (a *Acc) Add(b *Acc) {
 	if b.N > 0 {
 		a.add(b.N, b.FirstAt, b.LastAt, &total{b.Sum, b.Min, b.Max, b.First, b.Last})
@@ -61,7 +61,7 @@ func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
 	}
 }
 
-// one adds a single sample. It is faster than computing a total for a few samples.
+// one adds a sample with the value v at the time at. It is faster than computing a total for a few samples.
 func (a *Acc) one(at int64, v float64) {
 	if a.N == 0 {
 		a.N, a.Sum.Hi = 1, v
@@ -280,7 +280,7 @@ func (r *Reducer) column(l *layout) (column, error) {
 	return column{floats: r.values}, nil
 }
 
-// clock has the times of a column, as numbers or as a constant interval.
+// clock has the times of samples, as a list or, if times is nil, as n times with a constant interval.
 type clock struct {
 	n           int
 	times       []int64
@@ -294,8 +294,8 @@ func (k *clock) at(i int) int64 {
 	return k.start + int64(i)*k.step
 }
 
-// firstAt returns the first position from i on at or after t. guess is the length of the last run; with a
-// constant interval it is nearly always right.
+// firstAt returns the first position from i on whose time is at or after t. guess is the expected distance from i,
+// usually the length of the last run; with a constant interval it is nearly always right.
 func (k *clock) firstAt(i, guess int, t int64) int {
 	if g := i + guess; g < k.n {
 		if k.at(g) >= t && (guess == 0 || k.at(g-1) < t) {

@@ -76,5 +76,5 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 	return changes(old, body), gone, nil
 }
 
-// Points returns the cells of the grid with some ascending times, ascending, with neighbours joined.
+// Points returns the cells that contain the times, ascending, with adjacent cells joined. times must ascend.
 func (s Span) Points(times []int64) []Range { return s.Cells(&Block{Time: times}) }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Span is the length of the grid on which a series is cut into chunks, as a power of two of a day: 0 is one day,
-// 2 four days, -4 an hour and a half. The grid starts at 1970 UTC, so every process cuts at the same places. The
-// zero value is good for most wearables: a cell with too many samples is split. The span of a series may change;
-// old chunks stay unchanged until samples are merged into them.
+// Span is the length of the cells of time into which a series is cut, as a power of two of a day: 0 is one day, 2 four
+// days, -4 an hour and a half. The cells begin at 1970 UTC, so every process cuts at the same times. A cell has one
+// chunk, or several if it has too many samples. The zero value is good for most wearables. The span of a series may
+// change; old chunks stay unchanged until samples are merged into them.
 type Span int8
 
 // Spans by the interval between samples, each for 2,000 to 8,000 samples in a cell.
@@ -37,14 +37,14 @@ func (s Span) micros() int64 {
 	return dayMicros << s
 }
 
-// Cell returns the cell of the grid that contains the time t.
+// Cell returns the cell that contains the time t, in microseconds since 1970.
 func (s Span) Cell(t int64) Range {
 	width := s.micros()
 	from := t - ((t%width)+width)%width
 	return Range{from, from + width}
 }
 
-// Cells returns the cells with samples of b, ascending, with neighbours joined.
+// Cells returns the cells that contain samples of b, ascending, with adjacent cells joined.
 func (s Span) Cells(b *Block) []Range {
 	var out []Range
 	for i := 0; i < b.Len(); {

@@ -122,7 +122,7 @@ func totalFast(v []float64) (total, bool) {
 	return total{sum, least, most, v[0], v[len(v)-1]}, true
 }
 
-// normal returns a Sum of a rounded sum and its rounding errors.
+// normal returns s + e as a Sum. s is a rounded sum and e the sum of its rounding errors.
 func normal(s, e float64) Sum {
 	if s-s != 0 {
 		return Sum{s, 0}
@@ -285,8 +285,9 @@ func total16(d []byte) (sum uint64, lo, hi uint16) {
 	return s0 + s1 + s2 + s3, lo, hi
 }
 
-// totalWide adds codes of four or eight bytes in halves, which cannot overflow. It compares the values, not the
-// codes, because base + code may overflow if a whole int64 range is stored.
+// totalWide adds codes of four or eight bytes in halves, which cannot overflow. The sum of the codes is sum + top*2^32;
+// lo and hi are the codes of the least and the greatest value. It compares the values, not the codes, because base +
+// code may overflow if a whole int64 range is stored.
 func (c *numbers) totalWide(i, j int) (sum, top, lo, hi uint64) {
 	least, most := int64(math.MaxInt64), int64(math.MinInt64)
 	for ; i < j; i++ {

@@ -114,7 +114,7 @@ func (s *Service) each(ctx context.Context, teams []healthlab.TeamID, edit func(
 	return nil
 }
 
-// known returns an error with the providers that are not configured.
+// known returns an error that lists the providers that are not configured; nil if all are.
 func (s *Service) known(providers []string) error {
 	var p healthlab.Problems
 	for i, slug := range providers {
@@ -125,7 +125,8 @@ func (s *Service) known(providers []string) error {
 	return p.Err()
 }
 
-// historyProblems returns the invalid fields of a team's choice about the history of a provider.
+// historyProblems returns the invalid fields of a team's choice about the history of a provider; of is nil if the
+// provider is not configured.
 func historyProblems(h healthdata.HistoryChoice, of *healthdata.Provider) healthlab.Problems {
 	const field = "historical_days_to_pull"
 	var p healthlab.Problems

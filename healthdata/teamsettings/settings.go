@@ -18,16 +18,17 @@ import (
 
 // Choices are the settings that a team has chosen. A nil field uses the deployment's default.
 type Choices struct {
-	// VerbMode, PushHistoricalData and ProviderRawData are the same as in [healthdata.TeamSettings].
+	// VerbMode, PushHistoricalData, ProviderRawData, DevicesApart and ExplicitConnect are the same as in
+	// [healthdata.TeamSettings].
 	VerbMode           *healthdata.VerbMode `json:"verb_mode,omitempty"`
 	PushHistoricalData *bool                `json:"push_historical_data,omitempty"`
 	ProviderRawData    *bool                `json:"provider_raw_data,omitempty"`
 	DevicesApart       *bool                `json:"sdk_per_device_activity_timeseries,omitempty"`
 	ExplicitConnect    *bool                `json:"explicit_connect,omitempty"`
-	// LinkOrigins are the origins of web pages that may call the link API: scheme, host and
-	// port, as browsers write them in the header Origin. Nil means none.
+	// LinkOrigins are the origins of web pages that may call the link API: scheme, host and port, as browsers write
+	// them in the header Origin. Empty means the deployment's default; without one, no page may call the API.
 	LinkOrigins []string `json:"link_allowed_origins,omitempty"`
-	// RejectDuplicates refuses an account that another user of the team has connected.
+	// RejectDuplicates refuses to connect an account at a provider that another user of the team has connected.
 	RejectDuplicates *bool `json:"reject_duplicate_connection,omitempty"`
 	// PartialWebhooks sends an event for every partial result of a lab.
 	PartialWebhooks *bool `json:"partial_webhooks_enabled,omitempty"`
@@ -40,17 +41,19 @@ type Choices struct {
 	Texts *bool `json:"texts_enabled,omitempty"`
 	// CriticalEmail is the address for messages about critical results of lab tests.
 	CriticalEmail *string `json:"critical_result_notification_email,omitempty"`
-	// CriticalLadder is when the team is notified of a critical result that is not acknowledged: 1 to
-	// [MaxLadder] steps, each later than the one before. Nil means the default: after 15, 30 and 60 minutes.
+	// CriticalLadder is when the team is notified of a critical result that is not acknowledged: 1 to [MaxLadder]
+	// steps, each later than the one before. Empty means the deployment's default; without one, 15, 30 and 60 minutes.
 	CriticalLadder []LadderStep `json:"critical_result_escalation,omitempty"`
 	// Practice is the only medical practice whose patients can connect a provider that asks them for an e-mail address.
 	Practice *string `json:"practice_binding,omitempty"`
-	// EventPrefixes limits events to types that begin with one of them. An empty list sends all events.
+	// EventPrefixes limits events to types that begin with one of them. Empty means the deployment's default; without
+	// one, all events are sent.
 	EventPrefixes []string `json:"event_type_prefixes,omitempty"`
 	// EventBodyDays is the number of days for which the body of an event is kept after the last delivery
 	// attempt: 1 to 30.
 	EventBodyDays *int `json:"event_body_retention_days,omitempty"`
-	// Destinations are the kinds of endpoints to which events are sent; nil means all kinds.
+	// Destinations are the kinds of endpoints to which events are sent. Nil means the deployment's default; without
+	// one, all kinds.
 	Destinations *Destinations `json:"event_destination_preferences,omitempty"`
 	// Brand is the name and look of the team on pages for people.
 	Brand *Brand `json:"brand_information,omitempty"`
@@ -106,13 +109,14 @@ type Destinations struct {
 // ScopeChoice lists the scopes that a team asks people to grant at a provider, by the provider's names. The
 // scopes that the provider always requires are added.
 type ScopeChoice struct {
-	// Must are scopes without which no connection is made; the person can refuse those in May.
+	// Must are the scopes without which no connection is made. May are the scopes that the person can refuse.
 	Must []string `json:"must"`
 	May  []string `json:"may"`
 }
 
-// Store stores the choices of teams. Methods are safe for concurrent use and atomic, and a context that has
-// ended before a call writes nothing and is the error. Arguments and results are copies.
+// Store stores the choices of teams. Methods are safe for concurrent use and atomic: a call writes everything or
+// nothing. If the context has ended before a call, the call writes nothing and returns the error of the context.
+// Arguments and results are copies.
 type Store interface {
 	// Choices returns the choices of a team; the zero value if it has made none.
 	Choices(ctx context.Context, team healthlab.TeamID) (Choices, error)
@@ -146,7 +150,8 @@ func New(store Store, providers *healthdata.Providers, defaults Choices) (*Servi
 	})}, nil
 }
 
-// over returns the choices c, with nil fields taken from below.
+// over returns the choices c, with empty fields taken from below. In History and Scopes, it takes the providers that c
+// does not have from below.
 func (c Choices) over(below Choices) Choices {
 	history := maps.Clone(below.History)
 	if history == nil {

@@ -78,14 +78,15 @@ func Text(p *healthlab.Problems, s string, limit int, path ...any) {
 	}
 }
 
-// Optional checks a name that may be null, as [Text] does.
+// Optional checks a name as [Text] does, with the limit [MaxName]. Nil is valid.
 func Optional(p *healthlab.Problems, s *string, path ...any) {
 	if s != nil {
 		Text(p, *s, MaxName, path...)
 	}
 }
 
-// Texts reports every text of a summary that cannot be stored. Polylines may be long.
+// Texts reports every text in the JSON fields of the summary v that [Text] refuses. The limit is [MaxNote], and 1 MiB
+// for polylines.
 func Texts(p *healthlab.Problems, v any) {
 	EachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
 		if v.Kind() != reflect.String {
@@ -99,7 +100,7 @@ func Texts(p *healthlab.Problems, v any) {
 	})
 }
 
-// Year reports an instant outside of the years 1 to 9999.
+// Year reports an instant outside of the years 1 to 9999. It returns whether the instant is valid.
 func Year(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
 	if y := t.UTC().Year(); y < 1 || y > 9999 {
 		p.Add("year", "years are 0001 to 9999", path...)
@@ -126,7 +127,7 @@ func NotFinite(p *healthlab.Problems, unit string, path ...any) {
 	p.Add("not_finite", text, path...)
 }
 
-// Numbers reports every number of a summary that is not finite.
+// Numbers reports every number in the JSON fields of the summary v that is not finite.
 func Numbers(p *healthlab.Problems, v any) {
 	EachField(reflect.ValueOf(v), nil, func(v reflect.Value, path []any) {
 		if v.Kind() == reflect.Float64 && !Finite(v.Float()) {
@@ -135,7 +136,8 @@ func Numbers(p *healthlab.Problems, v any) {
 	})
 }
 
-// EachField calls visit with the published values inside v and the path of each.
+// EachField calls visit with each value in the JSON fields inside v and with the path of the value: JSON names and
+// indices, and "*" for a map key and its value. The path is valid until visit returns.
 func EachField(v reflect.Value, path []any, visit func(reflect.Value, []any)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -171,8 +173,8 @@ func EachField(v reflect.Value, path []any, visit func(reflect.Value, []any)) {
 	}
 }
 
-// Line reports whether a text is valid as one line: not empty or only white space, without control characters, and of
-// at most most characters.
+// Line reports whether s is valid as one line: UTF-8, not empty or only white space, without control characters. most
+// is the greatest number of characters.
 func Line(s string, most int) bool {
 	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unicode.IsControl)
 }
@@ -183,7 +185,8 @@ func Address(s string) bool {
 	return err == nil && a.Address == s && len(s) <= 254
 }
 
-// The codes of problems that refuse only the item. All others refuse the upload.
+// The codes of problems with impossible values: a number out of its bounds, and a time that is too early or in the
+// future.
 const (
 	CodeBounds   = "out_of_bounds"
 	CodeNegative = "negative"

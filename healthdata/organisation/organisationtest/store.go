@@ -75,7 +75,7 @@ func (t orgT) update(team organisation.Team, change func(*organisation.Team)) (o
 	})
 }
 
-// requireTaken requires the error about an integration id that another team has.
+// requireTaken requires that err is the IntegrationTakenError that names the team by.
 func (t orgT) requireTaken(err error, by organisation.Team) {
 	t.Helper()
 	var taken *organisation.IntegrationTakenError
