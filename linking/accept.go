@@ -29,7 +29,7 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Resul
 	if err != nil {
 		return s.tokenResult(ctx, token, err)
 	}
-	return s.establish(ctx, t, Grant{}, a.Demo)
+	return t.establish(ctx, Grant{}, a.Demo)
 }
 
 // DeviceCode makes a link code for the person to enter in the companion app, which connects an on-device store.
@@ -55,12 +55,12 @@ func (s *Service) CompleteDeviceCode(ctx context.Context, token, provider string
 	if err != nil && !again {
 		return s.result(ctx, x, err)
 	}
-	p, settings, err := s.offeredWithoutConnector(ctx, x.Team, provider, onDevice)
+	p, settings, err := s.offers.findWithoutConnector(ctx, x.Team, provider, onDevice)
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
 	out := Result{State: ResultSuccess, Provider: p.Slug, RedirectURL: x.Options.RedirectURL}
-	out.Location = s.location(settings, &x, Outcome{Provider: p.Slug})
+	out.Location = x.location(settings.Redirects, Outcome{Provider: p.Slug})
 	if again {
 		return out, nil
 	}

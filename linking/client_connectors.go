@@ -20,8 +20,15 @@ type clientConnectors struct {
 	seal       healthlab.Sealer
 }
 
-func newClientConnectors(connectors map[string]ProviderConnector, clients TeamClients, seal healthlab.Sealer) clientConnectors {
-	return clientConnectors{maps.Clone(connectors), clients, seal}
+func newClientConnectors(connectors map[string]ProviderConnector, clients TeamClients, seal healthlab.Sealer) *clientConnectors {
+	return &clientConnectors{maps.Clone(connectors), clients, seal}
+}
+
+func (r *clientConnectors) ofTeam(ctx context.Context, q ClientQuery) ([]TeamClient, error) {
+	if r.clients == nil {
+		return nil, nil
+	}
+	return r.clients.Clients(ctx, q)
 }
 
 // forClient returns the connector of a provider for a client of a team; an empty client is that of the

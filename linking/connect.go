@@ -12,15 +12,16 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-func (s *Service) connect(ctx context.Context, t *linkAttempt, g Grant) (Result, error) {
-	return s.establish(ctx, t, g, false)
+func (t *linkAttempt) connect(ctx context.Context, g Grant) (Result, error) {
+	return t.establish(ctx, g, false)
 }
 
-func (s *Service) establish(ctx context.Context, t *linkAttempt, g Grant, demo bool) (Result, error) {
+// establish connects the account of a grant and ends the session, in one transaction.
+func (t *linkAttempt) establish(ctx context.Context, g Grant, demo bool) (Result, error) {
 	consent := healthdata.Consent{Version: t.settings.Consent.Version, Means: healthdata.ConsentByLink}
-	n, err := s.prepareConnection(ctx, t, g, healthdata.NewConnection{Demo: demo, Consent: &consent})
+	n, err := t.prepare(ctx, g, healthdata.NewConnection{Demo: demo, Consent: &consent})
 	if _, ok := typeOf(err); ok {
-		return s.failedResult(ctx, t, err)
+		return t.failed(ctx, err)
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("link: %w", err)
@@ -34,13 +35,13 @@ func (s *Service) establish(ctx context.Context, t *linkAttempt, g Grant, demo b
 			return n.Change(u)
 		},
 	}
-	done, err := s.store.Complete(ctx, c)
+	done, err := t.links.store.Complete(ctx, c)
 	if err == nil {
 		out := Result{
 			State: ResultSuccess, Provider: t.provider.Slug, RedirectURL: done.Options.RedirectURL,
 			ExternalUserID: n.externalUserID,
 		}
-		out.Location = s.location(t.settings, &done, Outcome{Provider: t.provider.Slug})
+		out.Location = done.location(t.settings.Redirects, Outcome{Provider: t.provider.Slug})
 		return out, nil
 	}
 	var taken *AccountTakenError
@@ -50,7 +51,7 @@ func (s *Service) establish(ctx context.Context, t *linkAttempt, g Grant, demo b
 	case errors.Is(err, healthlab.NotFound):
 		err = fail(InvalidToken)
 	}
-	return s.failedResult(ctx, t, err)
+	return t.failed(ctx, err)
 }
 
 func (g *Grant) sound() bool {
@@ -83,7 +84,7 @@ type PreparedConnection struct {
 // Errors: Invalid (the provider is not configured); an [*Error] of type
 // [RequiredScopesNotGranted], or of type [ProviderAPIError] if the grant cannot be kept.
 func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, g Grant) (PreparedConnection, error) {
-	settings, err := s.settings(ctx, team)
+	settings, err := s.offers.teamSettings(ctx, team)
 	if err != nil {
 		return PreparedConnection{}, fmt.Errorf("prepare connection: %w", err)
 	}
@@ -91,20 +92,21 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 	if p == nil {
 		return PreparedConnection{}, fmt.Errorf("prepare connection: %w: provider: must be one that the service is configured with", healthlab.Invalid)
 	}
-	t := linkAttempt{at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
-	out, err := s.prepareConnection(ctx, &t, g, healthdata.NewConnection{})
+	t := linkAttempt{links: s, at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
+	out, err := t.prepare(ctx, g, healthdata.NewConnection{})
 	if err != nil {
 		return PreparedConnection{}, fmt.Errorf("prepare connection: %w", err)
 	}
 	return out, nil
 }
 
-// prepareConnection prepares a connection from a grant. It uses only Demo and Consent of n.
-func (s *Service) prepareConnection(ctx context.Context, t *linkAttempt, g Grant, n healthdata.NewConnection) (PreparedConnection, error) {
+// prepare prepares the connection of a grant. It uses only Demo and Consent of n.
+func (t *linkAttempt) prepare(ctx context.Context, g Grant, n healthdata.NewConnection) (PreparedConnection, error) {
+	s := t.links
 	if !g.sound() {
 		return PreparedConnection{}, fail(ProviderAPIError)
 	}
-	scopes, err := s.plan(t).granted(g.Scopes)
+	scopes, err := t.scopes().granted(g.Scopes)
 	if err != nil {
 		return PreparedConnection{}, err
 	}

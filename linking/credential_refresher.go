@@ -39,7 +39,7 @@ import (
 type CredentialRefresher struct {
 	store      CredentialStore
 	users      *healthdata.Service
-	connectors clientConnectors
+	connectors *clientConnectors
 	seal       healthlab.Sealer
 	opts       CredentialRefresherOptions
 

@@ -13,6 +13,7 @@
 //   - [Session] is the state of a link token. [Diagram] draws its states.
 //   - [Result] and [Outcome] are the results of a try, with an [ErrorType] if the person can solve the problem.
 //   - [ProviderConnector] calls one provider: an adapter implements it.
+//   - [ClientRegistry]: the OAuth clients that teams have registered at providers.
 //   - [Apps]: companion apps that act for one user, with tokens of their own.
 //
 // A sign-in calls the provider and then writes once: the connection, its event, the sealed credential and the end of
@@ -37,8 +38,8 @@ package linking
 // Files in the order of reading: each uses those before it.
 //
 //	puller.go listener.go error.go scope.go link_code.go redirect.go connector.go token.go team_client.go
-//	client_connectors.go team_settings.go session.go token_signer.go code_attempt.go store.go service.go
-//	result.go app_token.go service_providers.go apps.go credential_refresher.go link_attempt.go rows.go
-//	rows_client.go service_sessions.go rows_code.go service_codes.go accept.go rows_credential.go
-//	rows_session.go connect.go flow.go rows_connection.go rows_app.go service_team_clients.go
-//	service_connections.go
+//	client_connectors.go team_settings.go offers.go session.go token_signer.go code_attempt.go store.go
+//	client_registry.go service.go result.go app_token.go service_providers.go apps.go
+//	credential_refresher.go link_attempt.go rows.go rows_client.go service_sessions.go rows_code.go
+//	service_codes.go accept.go rows_credential.go rows_session.go connect.go flow.go rows_connection.go
+//	rows_app.go service_connections.go

@@ -77,7 +77,7 @@ func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (A
 	if err != nil {
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
 	}
-	notes := oauthNotes{RedirectURL: s.callbackURL(t.settings, d.Provider), Scopes: s.plan(t).ask, Client: t.client}
+	notes := oauthNotes{RedirectURL: t.settings.callbackURL(d.Provider, serviceCallback(s.opts.BaseURL, d.Provider)), Scopes: t.scopes().ask, Client: t.client}
 	switch {
 	case d.Browser != "":
 		notes.Browser = hashBrowser(d.Browser)
@@ -90,19 +90,19 @@ func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (A
 	}
 	notes.Verifier = base64.RawURLEncoding.EncodeToString(b[:])
 	sum := sha256.Sum256([]byte(notes.Verifier))
-	where, err := callConnector(ctx, s, func(ctx context.Context) (string, error) {
+	where, err := callConnector(ctx, s.opts.Timeout, func(ctx context.Context) (string, error) {
 		return t.conn.OAuth.Authorize(ctx, AuthorizeRequest{
 			State: token, RedirectURL: notes.RedirectURL, Scopes: slices.Clone(notes.Scopes),
 			Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
 		})
 	})
 	if u, bad := url.Parse(where); err != nil || bad != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		_, err := s.recordFailure(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
+		_, err := t.recordFailure(ctx, &Error{Type: ProviderAPIError, Cause: err})
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
 	}
 	doc, err := json.Marshal(notes)
 	if err == nil {
-		err = s.savePending(ctx, t, HandOut, doc, Challenge{})
+		err = t.savePending(ctx, HandOut, doc, Challenge{})
 	}
 	if err != nil {
 		return Authorization{}, fmt.Errorf("authorize: %w", err)
@@ -136,8 +136,8 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	t := &linkAttempt{at: at, session: x}
-	if t.provider, t.settings, err = s.offered(ctx, x.Team, c.Provider, authOAuth, authTeamOAuth); err != nil {
+	t := &linkAttempt{links: s, at: at, session: x}
+	if t.provider, t.settings, err = s.offers.find(ctx, x.Team, c.Provider, authOAuth, authTeamOAuth); err != nil {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
 	var box healthlab.Sealed
@@ -164,29 +164,29 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	case err != nil:
 		return Result{}, fmt.Errorf("link callback: %w", err)
 	case notes.Browser != nil && !hmac.Equal(notes.Browser, hashBrowser(c.Browser)):
-		return s.failedResult(ctx, t, fail(TokenNotValidated))
+		return t.failed(ctx, fail(TokenNotValidated))
 	}
 	t.client = notes.Client
 	if t.conn, err = s.connectors.forClient(ctx, x.Team, c.Provider, t.client); err != nil {
-		return s.failedResult(ctx, t, &Error{Type: ProviderAPIError, Cause: err})
+		return t.failed(ctx, &Error{Type: ProviderAPIError, Cause: err})
 	}
 	if c.Error != "" || c.Code == "" || len(c.Code) > 4096 {
-		return s.failedResult(ctx, t, fail(ProviderCredentialError))
+		return t.failed(ctx, fail(ProviderCredentialError))
 	}
-	grant, err := callConnector(ctx, s, func(ctx context.Context) (Grant, error) {
+	grant, err := callConnector(ctx, s.opts.Timeout, func(ctx context.Context) (Grant, error) {
 		return t.conn.OAuth.Exchange(ctx, ExchangeRequest{
 			Code: c.Code, RedirectURL: notes.RedirectURL, Verifier: notes.Verifier, Scopes: notes.Scopes,
 		})
 	})
 	if err != nil {
-		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, RequiredScopesNotGranted))
+		return t.failed(ctx, asLinkError(err, ProviderCredentialError, RequiredScopesNotGranted))
 	}
 	if grant.Scopes == nil {
 		grant.Scopes = notes.Scopes // the scopes of the request, even if the team has changed them since
 	}
 	grant.Client = t.client
-	s.markProven(ctx, t, notes.RedirectURL)
-	return s.connect(ctx, t, grant)
+	t.markProven(ctx, notes.RedirectURL)
+	return t.connect(ctx, grant)
 }
 
 // PasswordSignIn has the fields of the sign-in form.
@@ -209,28 +209,28 @@ func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (
 	if err != nil {
 		return s.tokenResult(ctx, token, err)
 	}
-	region, err := s.region(t.provider, in.Region)
+	region, err := chooseRegion(s.Regions(t.provider), in.Region)
 	if err != nil {
-		return s.failedResult(ctx, t, err)
+		return t.failed(ctx, err)
 	}
-	got, err := callConnector(ctx, s, func(ctx context.Context) (PasswordResponse, error) {
+	got, err := callConnector(ctx, s.opts.Timeout, func(ctx context.Context) (PasswordResponse, error) {
 		return t.conn.Password.SignIn(ctx, PasswordRequest{Username: in.Username, Password: in.Password, Region: region})
 	})
 	if err != nil {
-		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, ProviderPasswordExpired, UnsupportedRegion))
+		return t.failed(ctx, asLinkError(err, ProviderCredentialError, ProviderPasswordExpired, UnsupportedRegion))
 	}
 	if got.Challenge == nil {
 		if got.Grant.ExternalUserID == "" {
 			got.Grant.ExternalUserID = in.Username
 		}
-		return s.connect(ctx, t, got.Grant)
+		return t.connect(ctx, got.Grant)
 	}
 	notes, err := json.Marshal(mfaNotes{Username: in.Username, Notes: got.Notes})
 	if err == nil && !plain(got.Challenge.Method, got.Challenge.Hint) {
-		return s.failedResult(ctx, t, fail(ProviderAPIError))
+		return t.failed(ctx, fail(ProviderAPIError))
 	}
 	if err == nil {
-		err = s.savePending(ctx, t, AskCode, notes, *got.Challenge)
+		err = t.savePending(ctx, AskCode, notes, *got.Challenge)
 	}
 	if err != nil {
 		return s.result(ctx, t.session, err)
@@ -255,8 +255,8 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	t := &linkAttempt{at: at, session: x, n: x.Step}
-	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, authPassword); err != nil {
+	t := &linkAttempt{links: s, at: at, session: x, n: x.Step}
+	if t.provider, t.settings, err = s.offers.find(ctx, x.Team, provider, authPassword); err != nil {
 		return Result{}, fmt.Errorf("complete sign-in: %w", err)
 	}
 	t.conn = s.connectors.byProvider[provider]
@@ -294,16 +294,16 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if err != nil {
 		return Result{}, fmt.Errorf("complete sign-in: %w", err)
 	}
-	grant, err := callConnector(ctx, s, func(ctx context.Context) (Grant, error) {
+	grant, err := callConnector(ctx, s.opts.Timeout, func(ctx context.Context) (Grant, error) {
 		return t.conn.Password.CompleteMFA(ctx, MFARequest{Code: code, Notes: notes.Notes})
 	})
 	if err != nil {
-		return s.failedResult(ctx, t, asLinkError(err, IncorrectMFACode, ProviderCredentialError, ProviderPasswordExpired))
+		return t.failed(ctx, asLinkError(err, IncorrectMFACode, ProviderCredentialError, ProviderPasswordExpired))
 	}
 	if grant.ExternalUserID == "" {
 		grant.ExternalUserID = notes.Username
 	}
-	return s.connect(ctx, t, grant)
+	return t.connect(ctx, grant)
 }
 
 // EmailSignIn has the fields of the e-mail form.
@@ -322,29 +322,28 @@ func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignI
 	if err != nil {
 		return s.tokenResult(ctx, token, err)
 	}
-	region, err := s.region(t.provider, in.Region)
+	region, err := chooseRegion(s.Regions(t.provider), in.Region)
 	if err != nil {
-		return s.failedResult(ctx, t, err)
+		return t.failed(ctx, err)
 	}
-	grant, err := callConnector(ctx, s, func(ctx context.Context) (Grant, error) {
+	grant, err := callConnector(ctx, s.opts.Timeout, func(ctx context.Context) (Grant, error) {
 		return t.conn.Email.SignInByEmail(ctx, EmailRequest{Email: in.Email, Region: region, Practice: t.settings.Practice})
 	})
 	if err != nil {
-		return s.failedResult(ctx, t, asLinkError(err, ProviderCredentialError, UnsupportedRegion))
+		return t.failed(ctx, asLinkError(err, ProviderCredentialError, UnsupportedRegion))
 	}
 	if only := t.settings.Practice; only != "" && grant.Practice != "" && healthlab.FoldText(only) != healthlab.FoldText(grant.Practice) {
-		return s.failedResult(ctx, t, fail(ProviderCredentialError))
+		return t.failed(ctx, fail(ProviderCredentialError))
 	}
 	if grant.ExternalUserID == "" {
 		grant.ExternalUserID = in.Email
 	}
-	return s.connect(ctx, t, grant)
+	return t.connect(ctx, grant)
 }
 
-// region returns the region for a request to a provider. A region that is not in the provider's list is
-// [UnsupportedRegion].
-func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
-	list := s.Regions(p)
+// chooseRegion returns the region for a request to a provider with a list of regions. A region that is not in the list
+// is [UnsupportedRegion].
+func chooseRegion(list []string, asked string) (string, error) {
 	switch {
 	case len(list) == 0:
 		return "", nil
@@ -357,7 +356,8 @@ func (s *Service) region(p *healthdata.Provider, asked string) (string, error) {
 }
 
 // markProven records that a person came back through the team's own OAuth client.
-func (s *Service) markProven(ctx context.Context, t *linkAttempt, redirectURL string) {
+func (t *linkAttempt) markProven(ctx context.Context, redirectURL string) {
+	s := t.links
 	if t.client == "" {
 		return
 	}

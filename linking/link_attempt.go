@@ -13,34 +13,33 @@ import (
 
 // linkAttempt is one try of a person to sign in at a provider.
 type linkAttempt struct {
+	links    *Service
 	at       time.Time
 	session  Session
-	n        int
+	n        int // Session.Step of the try
 	provider *healthdata.Provider
 	settings *TeamSettings
 	conn     ProviderConnector
 	client   string // the team's own client; empty for that of the deployment
 }
 
-func (s *Service) plan(p *linkAttempt) scopePlan {
-	var want *ScopeRequirement
-	if w, ok := p.settings.Scopes[p.provider.Slug]; ok {
-		want = &w
+// newAttempt checks a link token for a try at a provider.
+func (s *Service) newAttempt(ctx context.Context, token, provider string) (*linkAttempt, error) {
+	t := &linkAttempt{links: s, at: s.now()}
+	var err error
+	if t.session, err = s.open(ctx, token, t.at); err != nil {
+		return nil, err
 	}
-	return planScopes(p.provider, p.conn.Minimum, want)
+	return t, t.session.permits(provider)
 }
 
 // begin checks a link token and starts a sign-in try.
 func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*linkAttempt, error) {
-	t := &linkAttempt{at: s.now()}
-	x, err := s.open(ctx, token, t.at)
+	t, err := s.newAttempt(ctx, token, provider)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.permits(provider); err != nil {
-		return nil, err
-	}
-	if t.provider, t.settings, err = s.offered(ctx, x.Team, provider, flows...); err != nil {
+	if t.provider, t.settings, err = s.offers.find(ctx, t.session.Team, provider, flows...); err != nil {
 		return nil, err
 	}
 	if own, ok := t.settings.teamClients[provider]; ok {
@@ -52,15 +51,44 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	if err != nil {
 		return nil, err
 	}
-	if err := s.realUser(ctx, &x); err != nil {
+	if err := t.refuseDemoUser(ctx); err != nil {
 		return nil, err
 	}
-	return t, s.beginAttempt(ctx, t, x)
+	return t, t.start(ctx)
 }
 
-// realUser refuses a user with generated data before the person leaves for the provider.
-func (s *Service) realUser(ctx context.Context, x *Session) error {
-	u, err := s.users.User(ctx, x.Team, x.User)
+// beginWithoutConnector checks a link token and starts a try at a provider without a connector.
+func (s *Service) beginWithoutConnector(ctx context.Context, token, provider string, ok func(*healthdata.Provider) bool) (*linkAttempt, error) {
+	t, err := s.newAttempt(ctx, token, provider)
+	if err != nil {
+		return nil, err
+	}
+	if t.provider, t.settings, err = s.offers.findWithoutConnector(ctx, t.session.Team, provider, ok); err != nil {
+		return nil, err
+	}
+	return t, t.start(ctx)
+}
+
+// start records the start of the try in the session.
+func (t *linkAttempt) start(ctx context.Context) (err error) {
+	t.session, err = t.links.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error {
+		return x.begin(t.provider.Slug, t.at)
+	})
+	t.n = t.session.Step
+	return err
+}
+
+func (t *linkAttempt) scopes() scopePlan {
+	var want *ScopeRequirement
+	if w, ok := t.settings.Scopes[t.provider.Slug]; ok {
+		want = &w
+	}
+	return planScopes(t.provider, t.conn.Minimum, want)
+}
+
+// refuseDemoUser refuses a user with generated data before the person leaves for the provider.
+func (t *linkAttempt) refuseDemoUser(ctx context.Context) error {
+	u, err := t.links.users.User(ctx, t.session.Team, t.session.User)
 	if err != nil {
 		return err
 	}
@@ -72,9 +100,9 @@ func (s *Service) realUser(ctx context.Context, x *Session) error {
 	return nil
 }
 
-// savePending stores the encrypted state of a sign-in try, unless a newer try has begun.
-func (s *Service) savePending(ctx context.Context, t *linkAttempt, on Trigger, notes []byte, c Challenge) error {
-	place := stepPlace(&t.session, t.n)
+// savePending stores the encrypted state of the try, unless a newer try has begun.
+func (t *linkAttempt) savePending(ctx context.Context, on Trigger, notes []byte, c Challenge) error {
+	s, place := t.links, stepPlace(&t.session, t.n)
 	if on == AskCode {
 		place = mfaPlace(t.session.ID)
 	}
@@ -97,9 +125,9 @@ func (s *Service) savePending(ctx context.Context, t *linkAttempt, on Trigger, n
 
 func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
 
-// callConnector calls a connector with the timeout of a waiting person.
-func callConnector[T any](ctx context.Context, s *Service, call func(context.Context) (T, error)) (T, error) {
-	ctx, stop := context.WithTimeout(ctx, s.opts.Timeout)
+// callConnector calls a connector and waits for at most timeout.
+func callConnector[T any](ctx context.Context, timeout time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
 	v, err := call(ctx)
 	if err == nil {
@@ -115,32 +143,9 @@ func asLinkError(err error, allowed ...ErrorType) error {
 	return &Error{Type: ProviderAPIError, Cause: err}
 }
 
-// beginWithoutConnector checks a link token and starts a try at a provider without a connector.
-func (s *Service) beginWithoutConnector(ctx context.Context, token, provider string, ok func(*healthdata.Provider) bool) (*linkAttempt, error) {
-	t := &linkAttempt{at: s.now()}
-	x, err := s.open(ctx, token, t.at)
-	if err != nil {
-		return nil, err
-	}
-	if err := x.permits(provider); err != nil {
-		return nil, err
-	}
-	if t.provider, t.settings, err = s.offeredWithoutConnector(ctx, x.Team, provider, ok); err != nil {
-		return nil, err
-	}
-	return t, s.beginAttempt(ctx, t, x)
-}
-
-func (s *Service) beginAttempt(ctx context.Context, t *linkAttempt, x Session) (err error) {
-	t.session, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
-		return x.begin(t.provider.Slug, t.at)
-	})
-	t.n = t.session.Step
-	return err
-}
-
-// recordFailure records a failed sign-in try, even if the person has left, and returns the error.
-func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) (Session, error) {
+// recordFailure records that the try failed, even if the person has left, and returns the error.
+func (t *linkAttempt) recordFailure(ctx context.Context, err error) (Session, error) {
+	s := t.links
 	kind, ok := typeOf(err)
 	if !ok {
 		kind = ProviderAPIError
@@ -162,7 +167,7 @@ func (s *Service) recordFailure(ctx context.Context, t *linkAttempt, err error) 
 	return x, err
 }
 
-func (s *Service) failedResult(ctx context.Context, t *linkAttempt, err error) (Result, error) {
-	x, err := s.recordFailure(ctx, t, err)
-	return s.result(ctx, x, err)
+func (t *linkAttempt) failed(ctx context.Context, err error) (Result, error) {
+	x, err := t.recordFailure(ctx, err)
+	return t.links.result(ctx, x, err)
 }

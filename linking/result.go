@@ -63,18 +63,9 @@ func (s *Service) result(ctx context.Context, x Session, err error) (Result, err
 func (s *Service) failed(ctx context.Context, x Session, t ErrorType) Result {
 	out := Result{State: ResultError, Provider: x.Provider, Error: t, RedirectURL: x.Options.RedirectURL}
 	if settings, err := s.opts.Settings(ctx, x.Team); err == nil {
-		out.Location = s.location(&settings, &x, Outcome{Error: t})
+		out.Location = x.location(settings.Redirects, Outcome{Error: t})
 	}
 	return out
-}
-
-// location returns the redirect URL with the outcome, if the current rules allow it.
-func (s *Service) location(settings *TeamSettings, x *Session, o Outcome) string {
-	target := x.Options.RedirectURL
-	if target == "" || !settings.Redirects.Allows(target) {
-		return ""
-	}
-	return o.Redirect(target)
 }
 
 // Location returns the redirect URL of a session with the outcome. It is empty if the session has none, or if
@@ -84,5 +75,5 @@ func (s *Service) Location(ctx context.Context, x Session, o Outcome) (string, e
 	if err != nil {
 		return "", fmt.Errorf("link location: settings: %w", err)
 	}
-	return s.location(&settings, &x, o), nil
+	return x.location(settings.Redirects, o), nil
 }

@@ -20,7 +20,9 @@ import (
 type Service struct {
 	store      Store
 	users      *healthdata.Service
-	connectors clientConnectors
+	connectors *clientConnectors
+	offers     offers
+	registry   *ClientRegistry
 	seal       healthlab.Sealer
 	signer     signer
 	opts       Options
@@ -47,8 +49,8 @@ type Options struct {
 	AppScheme string
 	// Settings returns the settings of a team. Default: the zero settings for all teams.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
-	// Clients stores the OAuth clients that teams have registered at providers. Nil: only the deployment's
-	// clients exist. A [CredentialRefresher] needs the same value.
+	// Clients stores the OAuth clients that teams have registered at providers, for [Service.ClientRegistry]. Nil:
+	// only the deployment's clients exist. A [CredentialRefresher] needs the same value.
 	Clients TeamClients
 	// Timeout bounds each call of a connector. Default 45 seconds.
 	Timeout time.Duration
@@ -98,6 +100,8 @@ func New(store Store, users *healthdata.Service, connectors map[string]ProviderC
 	if s.opts.Region != "us" && s.opts.Region != "eu" {
 		return nil, fmt.Errorf("%w: Options.Region must be us or eu", healthlab.Invalid)
 	}
+	s.offers = offers{providers: users.Providers(), connectors: s.connectors, settings: s.opts.Settings}
+	s.registry = &ClientRegistry{connectors: s.connectors, offers: &s.offers, baseURL: s.opts.BaseURL, now: s.now}
 	s.signer = signer{keys: slices.Clone(s.opts.SigningKeys), audience: s.opts.BaseURL + "/v2/link", random: s.opts.Random}
 	return s, nil
 }
@@ -163,8 +167,12 @@ func (s *Service) TokenCodec(provider string) TokenCodec {
 
 // Settings returns the settings of a team.
 func (s *Service) Settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
-	return s.settings(ctx, team)
+	return s.offers.teamSettings(ctx, team)
 }
+
+// ClientRegistry returns the registry of the OAuth clients of teams. It is never nil; [ClientRegistry.Enabled] reports
+// whether the service has clients of teams.
+func (s *Service) ClientRegistry() *ClientRegistry { return s.registry }
 
 // Environment returns the environment of the service.
 func (s *Service) Environment() healthlab.Environment { return s.opts.Environment }
@@ -174,31 +182,3 @@ func (s *Service) BaseURL() string { return s.opts.BaseURL }
 
 // WebURL returns the URL of the link pages.
 func (s *Service) WebURL() string { return s.opts.WebURL }
-
-// settings returns the settings of a team with its current OAuth clients.
-func (s *Service) settings(ctx context.Context, team healthlab.TeamID) (TeamSettings, error) {
-	out, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return TeamSettings{}, fmt.Errorf("settings: %w", err)
-	}
-	list, err := s.teamClients(ctx, ClientQuery{Team: team})
-	if err != nil {
-		return TeamSettings{}, fmt.Errorf("clients of team: %w", err)
-	}
-	for _, c := range list {
-		if c.current() && s.connectors.byProvider[c.Provider].ForClient != nil {
-			if out.teamClients == nil {
-				out.teamClients = map[string]TeamClient{}
-			}
-			out.teamClients[c.Provider] = c
-		}
-	}
-	return out, nil
-}
-
-func (s *Service) teamClients(ctx context.Context, q ClientQuery) ([]TeamClient, error) {
-	if s.connectors.clients == nil {
-		return nil, nil
-	}
-	return s.connectors.clients.Clients(ctx, q)
-}

@@ -61,7 +61,7 @@ func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, cod
 	}
 	var got Code
 	var verdict error
-	err := s.store.TryCode(ctx, team, s.clientKey(client), code, func(t *CodeAttempt) {
+	err := s.store.TryCode(ctx, team, s.signer.clientKey(client), code, func(t *CodeAttempt) {
 		got, verdict = t.Redeem(at)
 	})
 	if err == nil {
@@ -81,9 +81,4 @@ func (s *Service) Exchange(ctx context.Context, client, code string) (healthlab.
 		return healthlab.TeamID{}, healthlab.UserID{}, fmt.Errorf("exchange link code: %w", err)
 	}
 	return got.Team, got.User, nil
-}
-
-func (s *Service) clientKey(client string) (out [32]byte) {
-	copy(out[:], mac(s.signer.keys[0], "client "+client))
-	return out
 }

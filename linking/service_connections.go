@@ -69,7 +69,7 @@ func (s *Service) revoke(ctx context.Context, c *Credential) error {
 	if err != nil {
 		return err
 	}
-	_, err = callConnector(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Revoker.Revoke(ctx, secret) })
+	_, err = callConnector(ctx, s.opts.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Revoker.Revoke(ctx, secret) })
 	if c.Client != "" { // this may have been the last connection of a replaced client
 		_, gone := s.connectors.clients.ForgetClients(ctx, c.Team, "", s.now().Add(-clientLinger))
 		err = errors.Join(err, gone)

@@ -3,78 +3,10 @@ package linking
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
-
-// Classes of providers without a sign-in, by the names in a provider's record.
-const (
-	classCloud  = "cloud"
-	classStore  = "sdk_store"
-	classManual = "manual"
-)
-
-func onDevice(p *healthdata.Provider) bool { return p.Class == classStore }
-
-// offeredWithoutConnector returns a provider of a class that needs no connector.
-func (s *Service) offeredWithoutConnector(ctx context.Context, team healthlab.TeamID, slug string, ok func(*healthdata.Provider) bool) (
-	*healthdata.Provider, *TeamSettings, error,
-) {
-	p := s.users.Providers().Get(slug)
-	if p == nil || !ok(p) {
-		return nil, nil, errProvider()
-	}
-	settings, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return nil, nil, fmt.Errorf("settings: %w", err)
-	}
-	return p, &settings, nil
-}
-
-// Kinds of sign-in, by the names in a provider's record.
-const (
-	authOAuth     = "oauth"
-	authTeamOAuth = "team_oauth"
-	authPassword  = "password"
-	authEmail     = "email"
-)
-
-// linkable reports whether a team's people can link a provider: a cloud provider with a connector for its flow
-// and, if the team must have its own credentials, with those.
-func (s *Service) linkable(p *healthdata.Provider, settings *TeamSettings) bool {
-	if p == nil || p.Class != classCloud {
-		return false
-	}
-	c := s.connectors.byProvider[p.Slug]
-	switch p.AuthType {
-	case authOAuth:
-		return c.OAuth != nil
-	case authTeamOAuth:
-		return c.OAuth != nil && (settings.OwnClient(p.Slug) != "" || slices.Contains(settings.OwnOAuth, p.Slug))
-	case authPassword:
-		return c.Password != nil
-	case authEmail:
-		return c.Email != nil
-	default:
-		return false
-	}
-}
-
-// offered returns a provider that the team's people can link by one of the flows; no flow means any.
-func (s *Service) offered(ctx context.Context, team healthlab.TeamID, slug string, flows ...string) (*healthdata.Provider, *TeamSettings, error) {
-	settings, err := s.settings(ctx, team)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := s.users.Providers().Get(slug)
-	if !s.linkable(p, &settings) || (len(flows) > 0 && !slices.Contains(flows, p.AuthType)) {
-		return nil, nil, errProvider()
-	}
-	return p, &settings, nil
-}
 
 // Providers returns the providers that the team's people can link, by name, without the filter of the token. The
 // errors are those of [Service.Open].
@@ -83,12 +15,12 @@ func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Pro
 	if err != nil {
 		return nil, fmt.Errorf("linkable providers: %w", err)
 	}
-	settings, err := s.settings(ctx, x.Team)
+	settings, err := s.offers.teamSettings(ctx, x.Team)
 	if err != nil {
 		return nil, fmt.Errorf("linkable providers: %w", err)
 	}
 	return slices.DeleteFunc(s.users.Providers().List(""), func(p healthdata.Provider) bool {
-		return !s.linkable(&p, &settings)
+		return !s.offers.linkable(&p, &settings)
 	}), nil
 }
 
@@ -115,7 +47,7 @@ func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("link page: %w", err)
 	}
-	settings, err := s.settings(ctx, x.Team)
+	settings, err := s.offers.teamSettings(ctx, x.Team)
 	if err != nil {
 		return Page{}, fmt.Errorf("link page: %w", err)
 	}
@@ -126,7 +58,7 @@ func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 			continue
 		}
 		switch {
-		case s.linkable(&p, &settings):
+		case s.offers.linkable(&p, &settings):
 			page.Providers = append(page.Providers, p)
 		case p.Class == classStore:
 			page.OnDevice = append(page.OnDevice, p)
@@ -135,18 +67,4 @@ func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 		}
 	}
 	return page, nil
-}
-
-// callbackURL returns the callback URL of a provider.
-func (s *Service) callbackURL(settings *TeamSettings, provider string) string {
-	if own, ok := settings.teamClients[provider]; ok && own.RedirectURL != "" {
-		return own.RedirectURL
-	} else if u := settings.CallbackURLs[provider]; u != "" && !ok {
-		return u
-	}
-	return s.ourCallback(provider)
-}
-
-func (s *Service) ourCallback(provider string) string {
-	return s.opts.BaseURL + "/v2/link/connect/" + url.PathEscape(provider)
 }

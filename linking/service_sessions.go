@@ -23,7 +23,7 @@ func (s *Service) CreateToken(ctx context.Context, team healthlab.TeamID, n NewT
 
 func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewToken) (IssuedToken, error) {
 	at := s.now()
-	settings, err := s.settings(ctx, team)
+	settings, err := s.offers.teamSettings(ctx, team)
 	if err != nil {
 		return IssuedToken{}, err
 	}
@@ -35,7 +35,7 @@ func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewT
 	if err := s.mustHave(ctx, team, n.User, errUser()); err != nil {
 		return IssuedToken{}, err
 	}
-	if n.Provider != "" && !s.linkable(s.users.Providers().Get(n.Provider), &settings) {
+	if n.Provider != "" && !s.offers.linkable(s.users.Providers().Get(n.Provider), &settings) {
 		return IssuedToken{}, errProvider()
 	}
 	n.FilterOnProviders = slices.Clone(n.FilterOnProviders)
@@ -124,7 +124,7 @@ func (s *Service) Start(ctx context.Context, token, provider string) (Session, e
 	x, err := s.open(ctx, token, at)
 	if err == nil && provider != "" {
 		if err = x.permits(provider); err == nil {
-			_, _, err = s.offered(ctx, x.Team, provider)
+			_, _, err = s.offers.find(ctx, x.Team, provider)
 		}
 	}
 	if err == nil {

@@ -258,6 +258,16 @@ func grantPlace(team healthlab.TeamID, user healthlab.UserID, provider string) [
 	return fmt.Appendf(nil, "grant %s %s %s", team, user, provider)
 }
 
+// location returns the redirect URL of the session with the outcome; empty if there is none, or if the rules do not
+// allow it.
+func (s *Session) location(rules RedirectRules, o Outcome) string {
+	target := s.Options.RedirectURL
+	if target == "" || !rules.Allows(target) {
+		return ""
+	}
+	return o.Redirect(target)
+}
+
 func (s *Session) permits(provider string) error {
 	if s.Options.Provider != "" && s.Options.Provider != provider {
 		return rule(RuleInvalidProvider, "the link token is for another provider; create one for this provider, or for all")

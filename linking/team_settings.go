@@ -1,6 +1,7 @@
 package linking
 
 import (
+	"net/url"
 	"slices"
 
 	"github.com/healthlab-dev/healthlab/healthdata"
@@ -60,3 +61,17 @@ func (t *TeamSettings) Owns(provider, client string) bool {
 // OwnClient returns the id of the team's own client for sign-ins at a provider; empty if the deployment's client
 // is used.
 func (t *TeamSettings) OwnClient(provider string) string { return t.teamClients[provider].ClientID }
+
+// callbackURL returns the callback URL of a provider; ours is that of the service.
+func (t *TeamSettings) callbackURL(provider, ours string) string {
+	if own, ok := t.teamClients[provider]; ok && own.RedirectURL != "" {
+		return own.RedirectURL
+	} else if u := t.CallbackURLs[provider]; u != "" && !ok {
+		return u
+	}
+	return ours
+}
+
+func serviceCallback(baseURL, provider string) string {
+	return baseURL + "/v2/link/connect/" + url.PathEscape(provider)
+}

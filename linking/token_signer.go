@@ -76,6 +76,11 @@ func (g *signer) read(token string) (claims, error) {
 	return c, nil
 }
 
+func (g *signer) clientKey(client string) (out [32]byte) {
+	copy(out[:], mac(g.keys[0], "client "+client))
+	return out
+}
+
 func (g *signer) signed(text string, sum []byte) bool {
 	for _, key := range g.keys {
 		if hmac.Equal(mac(key, text), sum) {

@@ -13,7 +13,7 @@ import (
 
 // credentialOperations lists the operations on OAuth clients that teams have registered at providers.
 func (a api) credentialOperations() []server.Operation {
-	if a.Linking == nil || !a.Linking.SupportsTeamClients() || a.AuthenticateManagement == nil || a.Environment == "" {
+	if a.Linking == nil || !a.Linking.ClientRegistry().Enabled() || a.AuthenticateManagement == nil || a.Environment == "" {
 		return nil
 	}
 	const path = " /v1/org/{org_id}/team_custom_credentials/{environment}/{region}"
@@ -75,7 +75,7 @@ func (a api) listCredentials(ctx context.Context, m *managedTeams) (any, error) 
 	}
 	out := credentialsOut{Credentials: []credentialOut{}, NextCursor: orNull(next)}
 	for _, team := range teams {
-		list, err := a.Linking.TeamClients(ctx, team, provider)
+		list, err := a.Linking.ClientRegistry().List(ctx, team, provider)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func (a api) setCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.Linking.SetTeamClient(ctx, team, linking.NewTeamClient{
+	c, err := a.Linking.ClientRegistry().Set(ctx, team, linking.NewTeamClient{
 		Provider: body.Provider, ClientID: body.ClientID, Secret: value(body.Secret), RedirectURL: value(body.RedirectURL), Details: body.Details,
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func (a api) deleteCredentials(ctx context.Context, m *managedTeams) (any, error
 	if err != nil {
 		return nil, err
 	}
-	bound, err := a.Linking.DeleteTeamClient(ctx, team, provider, erase)
+	bound, err := a.Linking.ClientRegistry().Delete(ctx, team, provider, erase)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (a api) prepareCredentials(ctx context.Context, m *managedTeams) (any, erro
 	if body.RedirectURL.Set { // null: no redirect URL
 		back = new(value(body.RedirectURL.Ptr()))
 	}
-	p, err := a.Linking.PrepareTeamClient(ctx, team, body.Provider, back)
+	p, err := a.Linking.ClientRegistry().Prepare(ctx, team, body.Provider, back)
 	if err != nil {
 		return nil, err
 	}

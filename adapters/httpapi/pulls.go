@@ -26,7 +26,7 @@ func (a api) pullOperations() []server.Operation {
 		{ID: "verify_push_from_provider", Pattern: "GET /v2/link/push/{provider}", Handle: a.listen, IgnoreUnknown: true},
 		{ID: "finish_history", Pattern: "POST /v2/user/{user_id}/history", Bound: server.UserInPath, Team: server.AsJSON(a.finishHistory)},
 	}
-	if a.Linking != nil && a.Linking.SupportsTeamClients() {
+	if a.Linking != nil && a.Linking.ClientRegistry().Enabled() {
 		const path = " /v2/link/push/{provider}/{team_id}"
 		ops = append(ops,
 			server.Operation{ID: "push_to_team_client", Pattern: "POST" + path, Handle: a.listenForTeam, IgnoreUnknown: true},
@@ -119,7 +119,7 @@ func (a api) listenForTeam(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	of, err := a.Linking.TeamListeners(r.Context(), team, provider)
+	of, err := a.Linking.ClientRegistry().Listeners(r.Context(), team, provider)
 	if err != nil {
 		return err
 	}

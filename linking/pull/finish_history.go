@@ -53,7 +53,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 	err := p.Err()
 	if err == nil {
 		err = s.store.Plan(ctx, Ref{team, user, f.Provider}, func(c healthdata.Connection, _ healthdata.User, old []Task) (ConnectionPlan, error) {
-			return s.finish(&c, old, Key{Ref{team, user, f.Provider}, f.Resource, History}, f, at)
+			return s.planner.finish(&c, old, Key{Ref{team, user, f.Provider}, f.Resource, History}, f, at)
 		})
 	}
 	if errors.Is(err, healthlab.NotFound) {
@@ -76,7 +76,8 @@ func noConnection() error {
 	return &healthlab.RuleError{Type: healthdata.RuleNoConnection, Msg: "the user has not connected this provider"}
 }
 
-func (s *Service) finish(c *healthdata.Connection, old []Task, key Key, f FinishedHistory, at time.Time) (ConnectionPlan, error) {
+// finish plans a connection whose app has uploaded the history of a resource.
+func (l *planner) finish(c *healthdata.Connection, old []Task, key Key, f FinishedHistory, at time.Time) (ConnectionPlan, error) {
 	if c.Status != healthdata.Connected {
 		return ConnectionPlan{}, noConnection()
 	}
@@ -95,7 +96,7 @@ func (s *Service) finish(c *healthdata.Connection, old []Task, key Key, f Finish
 		done.Fence = old[i].Fence
 		out.Tasks[i] = done
 	}
-	e, _, err := s.users.HistoricalEvent(key.Team, key.User, key.Provider, key.Resource, f.From, f.To)
+	e, _, err := l.users.HistoricalEvent(key.Team, key.User, key.Provider, key.Resource, f.From, f.To)
 	out.Events = []healthlab.Event{e}
 	return out, err
 }

@@ -14,8 +14,8 @@ import (
 
 // follow lets histories that have not begun follow the first history of their set (resources that one request
 // returns), if their ranges are equal.
-func (s *Service) follow(provider string, tasks []Task) {
-	for _, set := range s.together[provider] {
+func follow(sets [][]string, tasks []Task) {
+	for _, set := range sets {
 		var lead *Task
 		for i := range tasks {
 			t := &tasks[i]
@@ -56,30 +56,30 @@ func (t *Task) follows(read, lead *Task) bool {
 	return t.ScheduledAt.Equal(read.ScheduledAt) && t.Lead == lead.Resource
 }
 
-// followers returns the tasks that follow a history; none if another process has claimed that history.
-func (s *Service) followers(ctx context.Context, t *Task) ([]Task, error) {
-	if t.Kind != History || len(s.together[t.Provider]) == 0 {
+// followers returns the tasks that follow the job's history; none if another process has claimed that history.
+func (j *job) followers(ctx context.Context) ([]Task, error) {
+	if j.Kind != History || len(j.service.planner.together[j.Provider]) == 0 {
 		return nil, nil
 	}
-	all, err := s.store.Tasks(ctx, t.Team, t.User)
+	all, err := j.service.store.Tasks(ctx, j.Team, j.User)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(all, func(l Task) bool { return l.Key == t.Key && l.Fence == t.Fence }) {
+	if !slices.ContainsFunc(all, func(l Task) bool { return l.Key == j.Key && l.Fence == j.Fence }) {
 		return nil, nil
 	}
 	return slices.DeleteFunc(all, func(f Task) bool {
-		return f.Ref != t.Ref || f.Kind != History || f.Lead != t.Resource || f.Status == Success
+		return f.Ref != j.Ref || f.Kind != History || f.Lead != j.Resource || f.Status == Success
 	}), nil
 }
 
-// releaseFollowers puts the followers of a history back on the queue.
-func (s *Service) releaseFollowers(ctx context.Context, t *Task) error {
-	followers, err := s.followers(ctx, t)
+// releaseFollowers puts the followers of the job's history back on the queue.
+func (j *job) releaseFollowers(ctx context.Context) error {
+	followers, err := j.followers(ctx)
 	for _, f := range followers {
-		now := s.now()
-		_, failed := s.store.Update(ctx, f.Key, withoutEvents(func(stored *Task) {
-			if stored.follows(&f, t) {
+		now := j.service.now()
+		_, failed := j.service.store.Update(ctx, f.Key, withoutEvents(func(stored *Task) {
+			if stored.follows(&f, &j.Task) {
 				stored.Lead, stored.Due = "", now
 			}
 		}))

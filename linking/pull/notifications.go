@@ -39,7 +39,7 @@ func (s *Service) Listen(ctx context.Context, provider string, m linking.Message
 }
 
 // ListenForTeam is [Service.Listen] for messages to OAuth clients of a team. of has the listeners by client id,
-// as linking.Service.TeamListeners returns them. The message belongs to the client whose listener accepts it,
+// as linking.ClientRegistry.Listeners returns them. The message belongs to the client whose listener accepts it,
 // and concerns only connections of that client.
 func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, provider string, of map[string]linking.Listener, m linking.Message) (linking.ListenResult, error) {
 	if len(of) == 0 {
@@ -147,9 +147,10 @@ func (s *Service) storeConnectionData(ctx context.Context, ref Ref, n *linking.N
 	}
 	for _, d := range n.Data {
 		t := Task{Key: Key{ref, d.Resource, News}, Linked: c.LinkedAt, Client: c.Client}
-		_, bad, err := s.receive(ctx, &t, c, d.Items)
-		if err == nil && len(bad) > 0 {
-			err = s.store.Quarantine(ctx, ref, merged(bad))
+		r := receiver{users: s.users, task: &t, connection: c, now: s.now}
+		err := r.receive(ctx, d.Items)
+		if err == nil && len(r.refused) > 0 {
+			err = s.store.Quarantine(ctx, ref, merged(r.refused))
 		}
 		if err != nil && !errors.Is(err, healthlab.NotFound) {
 			return err

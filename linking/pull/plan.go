@@ -4,17 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
-)
-
-// Modes of a provider's backfill.
-const (
-	modePushIncremental = "push_incremental"
-	modeNone            = "none"
 )
 
 // maintainLease is how long processing a due connection may take.
@@ -48,7 +41,7 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 		case s.puller(&c) == nil: // the provider pushes its data
 			return ConnectionPlan{Tasks: old, Due: u.ExpiresAt()}, nil
 		}
-		return s.plan(ref, &c, &u, old, settings, at)
+		return s.planner.plan(planInput{ref, &c, &u, settings, at}, old)
 	})
 	if errors.Is(err, healthlab.NotFound) {
 		return nil
@@ -94,152 +87,3 @@ func (s *Service) stopPulls(ctx context.Context, ref Ref) error {
 	}
 	return err
 }
-
-// plan makes the tasks of a connection. Tasks of the same link stay unchanged.
-func (s *Service) plan(ref Ref, c *healthdata.Connection, u *healthdata.User, old []Task, settings TeamSettings, at time.Time) (ConnectionPlan, error) {
-	out := ConnectionPlan{Due: nextLook(u)}
-	p := s.users.Providers().Get(ref.Provider)
-	resources := s.pullable(p, c)
-	for i, r := range resources {
-		history, news, err := s.planResource(ref, c, u, p, r, settings, at)
-		if err != nil {
-			return ConnectionPlan{}, err
-		}
-		for _, n := range []*Task{&history.Task, &news} {
-			n.Turn, n.Step = int64(i), int64(len(resources))
-			if n.Kind == News {
-				n.Turn, n.Step = 0, 0
-			} else if r == deviceSlug {
-				continue // a list of devices has no history
-			}
-			k := slices.IndexFunc(old, func(t Task) bool { return t.Key == n.Key })
-			again := k >= 0 && !reruns(p) && !old[k].Linked.Before(c.CreatedOn) // linked again without a removal
-			if again && n.Kind == News {
-				n.Seen, n.Due = old[k].Seen, at // no other task fetches the time between
-			}
-			if k >= 0 && old[k].Linked.Equal(c.LinkedAt) || again && n.Kind == History && old[k].Status != Failure {
-				kept := old[k]
-				kept.Linked, kept.Client = c.LinkedAt, c.Client
-				if kept.Due.IsZero() && kept.Lead == "" && (n.Kind == News || kept.Status != Success && kept.Status != Failure) {
-					kept.Due = at // it was stopped when the connection failed
-				}
-				out.Tasks = append(out.Tasks, kept)
-				continue
-			}
-			out.Tasks = append(out.Tasks, *n)
-			if n.Kind == History && history.event != nil {
-				out.Events = append(out.Events, *history.event)
-			}
-		}
-	}
-	if !c.Demo {
-		s.follow(ref.Provider, out.Tasks)
-	}
-	unfollow(out.Tasks, at)
-	for _, t := range old { // of resources that are no longer offered: kept for reports
-		if !slices.ContainsFunc(out.Tasks, func(n Task) bool { return n.Key == t.Key }) {
-			t.stop()
-			t.Lead = ""
-			out.Tasks = append(out.Tasks, t)
-		}
-	}
-	return out, nil
-}
-
-func reruns(p *healthdata.Provider) bool {
-	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
-}
-
-// pullable returns the slugs of the resources to fetch: the list of devices first, then summaries, then workout streams
-// and timeseries, which may refer to them.
-func (s *Service) pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
-	available := p.Availability(c.Scopes)
-	extended := s.extended[p.Slug]
-	pulls := func(slug string) bool { return extended != nil && !c.Demo && extended.Pulls(slug) }
-	var first, summaries, streams, series []string
-	for _, r := range p.Resources {
-		if !c.Demo && available[r.Resource].Status != healthdata.Available {
-			continue
-		}
-		switch healthdata.ResourceBySlug(r.Resource).Class {
-		case healthdata.ClassSummary:
-			summaries = append(summaries, r.Resource)
-		case healthdata.ClassTimeseries:
-			series = append(series, r.Resource)
-		case healthdata.ClassMetadata:
-			if r.Resource == deviceSlug && pulls(deviceSlug) {
-				first = append(first, r.Resource)
-			}
-		case healthdata.ClassStream:
-			if r.Resource == streamSlug && pulls(streamSlug) {
-				streams = append(streams, r.Resource)
-			}
-		}
-	}
-	return slices.Concat(first, summaries, streams, series)
-}
-
-// plannedHistory is a history task, with its event if it is already complete.
-type plannedHistory struct {
-	Task
-	event *healthlab.Event
-}
-
-// planResource makes the tasks of one resource.
-func (s *Service) planResource(ref Ref, c *healthdata.Connection, u *healthdata.User, p *healthdata.Provider, resource string, settings TeamSettings, at time.Time,
-) (plannedHistory, Task, error) {
-	days, _ := p.Backfill.Range(resource, healthdata.HistoryChoice(settings.HistoryDays[p.Slug]))
-	if c.Demo {
-		days = demoDays
-	}
-	from := at.AddDate(0, 0, -days)
-	h := plannedHistory{Task: Task{
-		Key: Key{ref, resource, History}, Linked: c.LinkedAt, Client: c.Client, Status: Scheduled, ScheduledAt: at,
-		From: from, To: at, Due: at,
-	}}
-	news := Task{
-		Key: Key{ref, resource, News}, Linked: c.LinkedAt, Client: c.Client, Status: Scheduled, ScheduledAt: at, Seen: at, Swept: at, Due: at.Add(s.opts.Every),
-		Floor: at.Add(-newsBefore),
-	}
-	switch p.Backfill.Mode {
-	case modePushIncremental: // all history arrives as new data
-		news.Seen, news.Floor, news.Due = from, from, at
-	case modeNone:
-		news.Seen, news.Due = at.Add(-24*time.Hour), at
-		news.Floor = news.Seen
-		h.From = h.To
-	}
-	if resource == deviceSlug {
-		news.Due = at
-		return h, news, nil
-	}
-	h.clip(u)
-	if p.Backfill.Mode == modePushIncremental || !h.From.Before(h.To) {
-		h.Status, h.StartedAt, h.EndedAt, h.Due = Success, at, at, time.Time{}
-		if p.Backfill.Mode == modeNone {
-			return h, news, nil
-		}
-		e, ok, err := s.users.HistoricalEvent(ref.Team, ref.User, ref.Provider, resource, h.From, h.To)
-		if ok {
-			h.event = &e
-		}
-		return h, news, err
-	}
-	return h, news, nil
-}
-
-// clip limits a range to the user's ingestion window. A range outside of the window becomes empty: From is set to To.
-func (t *Task) clip(u *healthdata.User) {
-	if u.IngestionStart != nil {
-		t.From = later(t.From, u.IngestionStart.At(u.Location()))
-	}
-	if u.IngestionEnd != nil {
-		t.To = earlier(t.To, u.IngestionEnd.AddDays(1).At(u.Location()))
-	}
-	if t.To.Before(t.From) {
-		t.From = t.To
-	}
-}
-
-// demoDays is the number of days of generated history, independent of the provider's record.
-const demoDays = 30

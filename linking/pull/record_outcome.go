@@ -7,20 +7,19 @@ import (
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
-	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
 // errLeaseLost reports that another process has claimed the task.
 var errLeaseLost = errors.New("the worker's lease has ended before the work was done")
 
-// updateClaimed records the outcome of a task, unless another process has claimed it.
-func (s *Service) updateClaimed(ctx context.Context, t Task, change func(*Task) ([]healthlab.Event, error)) error {
-	_, err := s.store.Update(ctx, t.Key, func(now *Task) ([]healthlab.Event, error) {
-		if now.Fence != t.Fence {
+// update changes the job's task in the store, unless another process has claimed it.
+func (j *job) update(ctx context.Context, change func(*Task) ([]healthlab.Event, error)) error {
+	_, err := j.service.store.Update(ctx, j.Key, func(t *Task) ([]healthlab.Event, error) {
+		if t.Fence != j.Fence {
 			return nil, errLeaseLost
 		}
-		return change(now)
+		return change(t)
 	})
 	if errors.Is(err, errLeaseLost) || errors.Is(err, healthlab.NotFound) {
 		return nil
@@ -29,37 +28,38 @@ func (s *Service) updateClaimed(ctx context.Context, t Task, change func(*Task) 
 }
 
 // recordRefusal records that a provider did not return data.
-func (s *Service) recordRefusal(ctx context.Context, t Task, c *healthdata.Connection, access linking.GrantSecret, cause error) error {
+func (j *job) recordRefusal(ctx context.Context, access linking.GrantSecret, cause error) error {
+	s := j.service
 	var over *linking.GrantError
 	var limited *linking.RateLimitError
 	switch {
-	case c.Demo:
+	case j.connection.Demo:
 	case errors.As(cause, &over):
-		if err := s.credentials.Fail(ctx, t.Team, t.User, t.Provider, access, over); err != nil {
+		if err := s.credentials.Fail(ctx, j.Team, j.User, j.Provider, access, over); err != nil {
 			return err
 		}
 	case errors.As(cause, &limited):
-		until, err := s.updateLimits(ctx, &t, nil, limited)
+		until, err := s.limits.apply(ctx, &j.Task, nil, limited)
 		if err != nil {
 			return err
 		}
 		now := s.now()
-		return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) { t.fail(RateLimited, max(until.Sub(now), time.Microsecond), now, &s.opts) }))
+		return j.update(ctx, withoutEvents(func(t *Task) { t.fail(RateLimited, max(until.Sub(now), time.Microsecond), now, &s.opts) }))
 	case errors.Is(cause, healthlab.Unauthenticated):
-		if _, err := s.credentials.Renew(ctx, t.Team, t.User, t.Provider, access); err != nil {
+		if _, err := s.credentials.Renew(ctx, j.Team, j.User, j.Provider, access); err != nil {
 			cause = err
 			break
 		}
 		now := s.now()
-		if t.Failures == 0 { // the first refusal is retried at once
-			return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) { t.Failures, t.Due, t.Lease = 1, now, time.Time{} }))
+		if j.Failures == 0 { // the first refusal is retried at once
+			return j.update(ctx, withoutEvents(func(t *Task) { t.Failures, t.Due, t.Lease = 1, now, time.Time{} }))
 		}
 	}
-	return s.recordFailure(ctx, t, cause)
+	return j.recordFailure(ctx, cause)
 }
 
-// recordFailure records a failed try of a task.
-func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error {
+// recordFailure records a failed try of the job's task.
+func (j *job) recordFailure(ctx context.Context, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the process stops; the task is claimed again after its lease
 	}
@@ -69,7 +69,7 @@ func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error 
 	case errors.As(cause, &over), errors.Is(cause, healthlab.Invalid), errors.Is(cause, healthlab.Unimplemented):
 		class = NonRetriable
 	case errors.Is(cause, healthlab.NotFound): // the connection no longer exists
-		return s.updateClaimed(ctx, t, withoutEvents((*Task).stop))
+		return j.update(ctx, withoutEvents((*Task).stop))
 	case errors.Is(cause, context.DeadlineExceeded):
 		class = TransportFailure
 	}
@@ -78,14 +78,15 @@ func (s *Service) recordFailure(ctx context.Context, t Task, cause error) error 
 	if errors.As(cause, &hint) {
 		wait = min(hint.RetryAfter(), maxBlock)
 	}
-	s.failures.Log(ctx, s.opts.Log, s.now(), t.Provider+" "+string(class), "pull failed", cause, "task", t.Key, "trace", t.trace(), "class", string(class))
-	now, tried := s.now(), t
-	if tried.fail(class, wait, now, &s.opts) && over == nil && t.Kind == History { // logged before it is stored, because the process may stop between
-		if err := s.releaseFollowers(ctx, &t); err != nil {
+	s := j.service
+	s.failures.Log(ctx, s.opts.Log, s.now(), j.Provider+" "+string(class), "pull failed", cause, "task", j.Key, "trace", j.trace(), "class", string(class))
+	now, tried := s.now(), j.Task
+	if tried.fail(class, wait, now, &s.opts) && over == nil && j.Kind == History { // logged before it is stored, because the process may stop between
+		if err := j.releaseFollowers(ctx); err != nil {
 			return err
 		}
 	}
-	return s.updateClaimed(ctx, t, withoutEvents(func(t *Task) {
+	return j.update(ctx, withoutEvents(func(t *Task) {
 		t.fail(class, wait, now, &s.opts)
 		if over != nil {
 			t.stop()

@@ -34,7 +34,7 @@ func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 				kept = append(kept, t)
 			}
 		}
-		out, err := s.plan(ref, &c, &u, kept, settings, at)
+		out, err := s.planner.plan(planInput{ref, &c, &u, settings, at}, kept)
 		if err != nil {
 			return ConnectionPlan{}, err
 		}

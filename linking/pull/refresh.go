@@ -85,8 +85,8 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 		case c.Status == healthdata.Connected:
 			refs = append(refs, Ref{team, user, c.Provider})
 		case c.Status == healthdata.ConnectionError:
-			for _, r := range s.pullable(s.users.Providers().Get(c.Provider), c) {
-				broken = append(broken, s.refreshName(c.Provider, r))
+			for _, r := range s.planner.pullable(s.users.Providers().Get(c.Provider), c) {
+				broken = append(broken, refreshName(s.users.Providers(), c.Provider, r))
 			}
 		}
 	}
@@ -107,8 +107,8 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 	}
 	for _, key := range stopped {
 		c := u.Connection(key.Provider)
-		if slices.Contains(s.pullable(s.users.Providers().Get(key.Provider), c), key.Resource) {
-			broken = append(broken, s.refreshName(key.Provider, key.Resource))
+		if slices.Contains(s.planner.pullable(s.users.Providers().Get(key.Provider), c), key.Resource) {
+			broken = append(broken, refreshName(s.users.Providers(), key.Provider, key.Resource))
 		}
 	}
 	s.Wake()
@@ -116,7 +116,9 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 	if err != nil {
 		return RefreshResult{}, err
 	}
-	return s.result(user, asked, tasks, broken), nil
+	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: append([]string{}, broken...)}
+	out.add(s.users.Providers(), asked, tasks)
+	return out, nil
 }
 
 // countRefresh counts a refresh against the user's limit.
@@ -189,11 +191,10 @@ func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 }
 
-// result sorts tasks into the lists of a RefreshResult. The names in broken are added to Failed.
-func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Task, broken []string) RefreshResult {
-	out := RefreshResult{Success: true, User: user, Refreshed: []string{}, InProgress: []string{}, Failed: append([]string{}, broken...)}
+// add adds the resources of tasks to the lists and sorts these. asked has the numbers of tries before the refresh.
+func (out *RefreshResult) add(providers *healthdata.Providers, asked map[Key]int64, tasks []Task) {
 	for key, before := range asked {
-		name := s.refreshName(key.Provider, key.Resource)
+		name := refreshName(providers, key.Provider, key.Resource)
 		i := slices.IndexFunc(tasks, func(t Task) bool { return t.Key == key })
 		if i < 0 { // the connection was removed meanwhile
 			out.Failed = append(out.Failed, name)
@@ -211,24 +212,19 @@ func (s *Service) result(user healthlab.UserID, asked map[Key]int64, tasks []Tas
 	for _, list := range [][]string{out.Refreshed, out.InProgress, out.Failed} {
 		slices.SortFunc(list, strings.Compare)
 	}
-	return out
 }
 
-func (s *Service) refreshName(provider, resource string) string {
-	return provider + "/" + s.refreshPath(provider, resource)
-}
-
-// refreshPath returns the name of a resource in the answer of a refresh.
-func (s *Service) refreshPath(provider, resource string) string {
-	if p := s.users.Providers().Get(provider); p != nil {
+// refreshName returns the name of a resource in the answer of a refresh.
+func refreshName(providers *healthdata.Providers, provider, resource string) string {
+	if p := providers.Get(provider); p != nil {
 		for _, r := range p.Resources {
 			if r.Resource == resource && r.RefreshPath != "" {
-				return r.RefreshPath
+				return provider + "/" + r.RefreshPath
 			}
 		}
 	}
 	if r := healthdata.ResourceBySlug(resource); r.Class == healthdata.ClassTimeseries {
-		return "vitals/" + resource
+		return provider + "/vitals/" + resource
 	}
-	return resource
+	return provider + "/" + resource
 }

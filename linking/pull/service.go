@@ -19,15 +19,12 @@ type Service struct {
 	pullers     map[string]linking.Puller
 	// listeners are the listeners of providers that send messages.
 	listeners map[string]linking.Listener
-	// extended are the pullers that support more than timeseries and summaries.
-	extended map[string]linking.ExtendedPuller
-	// together are the sets of resources that one request returns, by provider.
-	together map[string][][]string
-	opts     Options
-	wake     chan struct{}
-	blocked  blockedApps
-	limiter  workerLimiter
-	failures work.FailureLog
+	planner   planner
+	limits    requestLimits
+	opts      Options
+	wake      chan struct{}
+	limiter   workerLimiter
+	failures  work.FailureLog
 }
 
 // New returns a Service that fetches with the connectors' pullers. It returns Invalid if an argument is missing.
@@ -38,16 +35,17 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 	}
 	s := &Service{
 		store: store, users: users, credentials: refresher, pullers: map[string]linking.Puller{}, wake: make(chan struct{}, 1),
-		listeners: map[string]linking.Listener{}, extended: map[string]linking.ExtendedPuller{}, together: map[string][][]string{}, blocked: blockedApps{until: map[string]time.Time{}},
+		listeners: map[string]linking.Listener{},
+		planner:   planner{users: users, extended: map[string]linking.ExtendedPuller{}, together: map[string][][]string{}},
 	}
 	for slug, c := range connectors {
 		if users.Providers().Get(slug) == nil {
 			return nil, fmt.Errorf("%w: connectors: each must be for a provider that the service is configured with", healthlab.Invalid)
 		}
 		if c.Puller != nil {
-			s.pullers[slug], s.together[slug] = c.Puller, c.Together
+			s.pullers[slug], s.planner.together[slug] = c.Puller, c.Together
 			if extended, ok := c.Puller.(linking.ExtendedPuller); ok {
-				s.extended[slug] = extended
+				s.planner.extended[slug] = extended
 			}
 		}
 		if c.Listener != nil {
@@ -73,6 +71,10 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 				return nil, fmt.Errorf("%w: limit: requests must be 1 or more, the time above zero, and the burst at most the requests", healthlab.Invalid)
 			}
 		}
+	}
+	s.planner.every = s.opts.Every
+	s.limits = requestLimits{
+		store: store, byProvider: s.opts.Limits, ahead: s.opts.Ahead, now: s.now, blocked: blockedApps{until: map[string]time.Time{}},
 	}
 	s.limiter = newWorkerLimiter(s.opts.Workers)
 	if s.opts.Lease < 2*s.opts.Timeout {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/healthlab-dev/healthlab"
+	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
 // Release is the version of the rules of pulls.
@@ -165,17 +166,17 @@ func (s *Service) Histories(ctx context.Context, q StatusQuery) (list []UserHist
 	for _, p := range people {
 		out := UserHistories{User: p.User, Providers: map[string]ProviderHistories{}}
 		for _, slug := range p.Providers {
-			out.Providers[slug] = s.histories(slug, p.Tasks)
+			out.Providers[slug] = historiesOf(slug, s.users.Providers().Get(slug), p.Tasks)
 		}
 		list = append(list, out)
 	}
 	return list, next, nil
 }
 
-// histories returns the histories of a connection from all tasks of its user.
-func (s *Service) histories(slug string, tasks []Task) ProviderHistories {
+// historiesOf returns the histories of a connection from all tasks of its user. p is the provider's record; nil if it is
+// not configured.
+func historiesOf(slug string, p *healthdata.Provider, tasks []Task) ProviderHistories {
 	out := ProviderHistories{Pulled: map[string]HistoryPull{}, NotPulled: []string{}}
-	p := s.users.Providers().Get(slug)
 	for _, t := range tasks {
 		if t.Provider != slug || t.Kind != History || p != nil && p.Backfill.Mode == modeNone {
 			continue

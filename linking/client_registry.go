@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab"
@@ -49,38 +50,47 @@ const (
 	clientLinger = TokenLife
 )
 
-// SupportsTeamClients reports whether teams can have their own OAuth clients in this service.
-func (s *Service) SupportsTeamClients() bool { return s.connectors.clients != nil }
+// ClientRegistry sets and lists the OAuth clients that teams have registered at providers. [Service.ClientRegistry]
+// returns it. It is safe for concurrent use.
+type ClientRegistry struct {
+	connectors *clientConnectors
+	offers     *offers
+	baseURL    string
+	now        func() time.Time
+}
 
-// TeamClients returns the clients of a team, of one provider if it is given: by provider, the current one first.
-// Retired clients are listed while connections use them.
-func (s *Service) TeamClients(ctx context.Context, team healthlab.TeamID, provider string) ([]TeamClient, error) {
-	list, err := s.teamClients(ctx, ClientQuery{team, true})
+// Enabled reports whether teams can have their own OAuth clients in this service: whether [Options].Clients is set.
+func (r *ClientRegistry) Enabled() bool { return r.connectors.clients != nil }
+
+// List returns the clients of a team, of one provider if it is given: by provider, the current one first. Retired
+// clients are listed while connections use them. It returns none if the registry is not enabled.
+func (r *ClientRegistry) List(ctx context.Context, team healthlab.TeamID, provider string) ([]TeamClient, error) {
+	list, err := r.connectors.ofTeam(ctx, ClientQuery{team, true})
 	if err != nil {
 		return nil, fmt.Errorf("clients of team: %w", err)
 	}
-	linger := s.now().Add(-clientLinger)
+	linger := r.now().Add(-clientLinger)
 	return slices.DeleteFunc(list, func(c TeamClient) bool {
 		return provider != "" && c.Provider != provider || !c.current() && c.Connections == 0 && c.RetiredAt.Before(linger)
 	}), nil
 }
 
-// SetTeamClient sets the OAuth client of a team at a provider, from the next sign-in on. Existing connections keep the
+// Set sets the OAuth client of a team at a provider, from the next sign-in on. Existing connections keep the
 // client that made them. With the same ClientID, the new secret applies to existing connections at once; with another
 // ClientID, the old client is kept, sealed, until its last connection is removed.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient] or [RuleTooManyClients];
 // Invalid, with every problem by the names in JSON.
-func (s *Service) SetTeamClient(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
-	c, err := s.setTeamClient(ctx, team, n)
+func (r *ClientRegistry) Set(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
+	c, err := r.set(ctx, team, n)
 	if err != nil {
 		return TeamClient{}, fmt.Errorf("set client of team: %w", err)
 	}
 	return c, nil
 }
 
-func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
-	conn, err := s.teamClientConnector(n.Provider)
+func (r *ClientRegistry) set(ctx context.Context, team healthlab.TeamID, n NewTeamClient) (TeamClient, error) {
+	conn, err := r.connector(n.Provider)
 	if err != nil {
 		return TeamClient{}, err
 	}
@@ -93,8 +103,8 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	if err := p.Err(); err != nil {
 		return TeamClient{}, err
 	}
-	at := s.now()
-	store := s.connectors.clients
+	at := r.now()
+	store := r.connectors.clients
 	if _, err := store.ForgetClients(ctx, team, "", at.Add(-clientLinger)); err != nil {
 		return TeamClient{}, err
 	}
@@ -120,7 +130,7 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	}
 	doc, err := json.Marshal(map[string]any{"secret": n.Secret, "details": n.Details})
 	if err == nil {
-		c.Box, err = s.seal.Seal(ctx, doc, teamClientContext(&c))
+		c.Box, err = r.connectors.seal.Seal(ctx, doc, teamClientContext(&c))
 	}
 	if err != nil {
 		return TeamClient{}, err
@@ -135,23 +145,23 @@ func (s *Service) setTeamClient(ctx context.Context, team healthlab.TeamID, n Ne
 	return c, nil
 }
 
-// DeleteTeamClient retires a team's client at a provider. Sign-ins then use the deployment's client; a provider
+// Delete retires a team's client at a provider. Sign-ins then use the deployment's client; a provider
 // that requires the team's own client can no longer be linked. Existing connections work on, and the client is
 // kept, sealed, until its last connection is removed.
 //
 // With erase, all clients of the team at the provider are deleted at once, also replaced ones. Their connections
 // fail at the next renewal of their grant, with an event, and the people must link again. It returns the number
 // of these connections, or NotFound if the team has no client.
-func (s *Service) DeleteTeamClient(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (int, error) {
-	bound, err := s.deleteTeamClient(ctx, team, provider, erase)
+func (r *ClientRegistry) Delete(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (int, error) {
+	bound, err := r.delete(ctx, team, provider, erase)
 	if err != nil {
 		return 0, fmt.Errorf("delete client of team: %w", err)
 	}
 	return bound, nil
 }
 
-func (s *Service) deleteTeamClient(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (bound int, err error) {
-	list, err := s.teamClients(ctx, ClientQuery{team, true})
+func (r *ClientRegistry) delete(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (bound int, err error) {
+	list, err := r.connectors.ofTeam(ctx, ClientQuery{team, true})
 	if err != nil {
 		return 0, err
 	}
@@ -160,18 +170,18 @@ func (s *Service) deleteTeamClient(ctx context.Context, team healthlab.TeamID, p
 			bound += c.Connections
 		}
 	}
-	if s.connectors.clients == nil {
+	if r.connectors.clients == nil {
 		return 0, healthlab.NotFound
 	}
-	at := s.now()
+	at := r.now()
 	if !erase {
-		if err := s.connectors.clients.RetireClient(ctx, team, provider, at); err != nil {
+		if err := r.connectors.clients.RetireClient(ctx, team, provider, at); err != nil {
 			return 0, err
 		}
-		_, err = s.connectors.clients.ForgetClients(ctx, team, "", at.Add(-clientLinger))
+		_, err = r.connectors.clients.ForgetClients(ctx, team, "", at.Add(-clientLinger))
 		return bound, err
 	}
-	n, err := s.connectors.clients.ForgetClients(ctx, team, provider, at)
+	n, err := r.connectors.clients.ForgetClients(ctx, team, provider, at)
 	if err == nil && n == 0 {
 		err = healthlab.NotFound
 	}
@@ -190,21 +200,21 @@ const (
 	PrepareRequired = "preparations_required"
 )
 
-// PrepareTeamClient returns the steps that a team must take at a provider for its own client with a redirect URL, which
+// Prepare returns the steps that a team must take at a provider for its own client with a redirect URL, which
 // may be empty; nil means the redirect URL of the current client. A step that is proven to be done, because people came
 // back through the current client, is left out. It changes nothing and does not call the provider.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
-func (s *Service) PrepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
-	out, err := s.prepareTeamClient(ctx, team, provider, redirectURL)
+func (r *ClientRegistry) Prepare(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
+	out, err := r.prepare(ctx, team, provider, redirectURL)
 	if err != nil {
 		return Preparation{}, fmt.Errorf("prepare client of team: %w", err)
 	}
 	return out, nil
 }
 
-func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
-	conn, err := s.teamClientConnector(provider)
+func (r *ClientRegistry) prepare(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
+	conn, err := r.connector(provider)
 	if err != nil {
 		return Preparation{}, err
 	}
@@ -213,7 +223,7 @@ func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 		p.Add("redirect_url", badRedirect, "redirect_url_override")
 		return Preparation{}, p.Err()
 	}
-	settings, err := s.settings(ctx, team)
+	settings, err := r.offers.teamSettings(ctx, team)
 	if err != nil {
 		return Preparation{}, err
 	}
@@ -221,18 +231,19 @@ func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 	if redirectURL != nil {
 		settings.teamClients = map[string]TeamClient{provider: {RedirectURL: *redirectURL}}
 	}
-	back := s.callbackURL(&settings, provider)
+	ours := serviceCallback(r.baseURL, provider)
+	back := settings.callbackURL(provider, ours)
 	out := Preparation{Status: PrepareRequired, Steps: []SetupStep{}}
 	if !own || has.ProvenURL != back {
 		what := "Register this address with your client at the provider, as one that people may be sent back to."
-		if back != s.ourCallback(provider) {
-			what += " It is yours: send whoever comes there on to " + s.ourCallback(provider) + ", with everything behind the question mark."
+		if back != ours {
+			what += " It is yours: send whoever comes there on to " + ours + ", with everything behind the question mark."
 		}
 		out.Steps = append(out.Steps, SetupStep{Type: SetupRedirect, Key: "redirect_uri", Value: back, Description: what})
 	}
 	if conn.ClientListener {
 		out.Steps = append(out.Steps, SetupStep{
-			Type: SetupWebhook, Key: "webhook_uri", Value: s.opts.BaseURL + "/v2/link/push/" + url.PathEscape(provider) + "/" + team.String(),
+			Type: SetupWebhook, Key: "webhook_uri", Value: r.baseURL + "/v2/link/push/" + url.PathEscape(provider) + "/" + team.String(),
 			Description: "Register this address with your client at the provider, as the one that it sends its messages to.",
 		})
 	}
@@ -244,15 +255,15 @@ func (s *Service) prepareTeamClient(ctx context.Context, team healthlab.TeamID, 
 }
 
 // teamClientConnector returns the connector of a provider that supports clients of teams.
-func (s *Service) teamClientConnector(provider string) (ProviderConnector, error) {
-	p := s.users.Providers().Get(provider)
+func (r *ClientRegistry) connector(provider string) (ProviderConnector, error) {
+	p := r.offers.providers.Get(provider)
 	if p == nil {
 		var bad healthlab.Problems
-		bad.Add("unknown_provider", s.users.Providers().Expected(provider), "provider")
+		bad.Add("unknown_provider", r.offers.providers.Expected(provider), "provider")
 		return ProviderConnector{}, bad.Err()
 	}
-	conn := s.connectors.byProvider[provider]
-	if s.connectors.clients == nil || conn.ForClient == nil || p.AuthType != authOAuth && p.AuthType != authTeamOAuth {
+	conn := r.connectors.byProvider[provider]
+	if r.connectors.clients == nil || conn.ForClient == nil || p.AuthType != authOAuth && p.AuthType != authTeamOAuth {
 		return ProviderConnector{}, rule(RuleNoOwnClient, "provider: must be one that supports OAuth credentials of a team")
 	}
 	return conn, nil
@@ -306,9 +317,9 @@ func tail(s string) string {
 	return "…" + s[len(s)-shown:]
 }
 
-// TeamListeners returns the Listeners for messages to a team's own clients, by client id.
-func (s *Service) TeamListeners(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
-	list, err := s.teamClients(ctx, ClientQuery{Team: team})
+// Listeners returns the Listeners for messages to a team's own clients, by client id.
+func (r *ClientRegistry) Listeners(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
+	list, err := r.connectors.ofTeam(ctx, ClientQuery{Team: team})
 	if err != nil {
 		return nil, fmt.Errorf("listeners of team: %w", err)
 	}
@@ -317,7 +328,7 @@ func (s *Service) TeamListeners(ctx context.Context, team healthlab.TeamID, prov
 		if list[i].Provider != provider {
 			continue
 		}
-		conn, err := s.connectors.forTeamClient(ctx, &list[i])
+		conn, err := r.connectors.forTeamClient(ctx, &list[i])
 		if err != nil {
 			return nil, fmt.Errorf("listeners of team: %w", err)
 		}
