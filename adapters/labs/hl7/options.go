@@ -115,8 +115,8 @@ type Documents interface {
 	Put(ctx context.Context, d Document) error
 }
 
-// Reports implements [Documents]. It stores PDF files as reports of their orders, with the method StoreReport of an
-// orders.Service. Other files, and those of erased orders, stay in the journal, inside the message.
+// Reports implements [Documents]. It stores PDF files as reports of their orders, with
+// [orders.Files.StoreReport]. Other files, and those of erased orders, stay in the journal, inside the message.
 //
 // A report counts as the report of all results of an order if it is the last document, and came alone with all tests
 // ([exchange.Message.ReportFile]). A report that arrives after the order is completed is reported as a correction.
