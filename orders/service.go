@@ -272,7 +272,7 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 	if id.IsZero() || len(page.Orders) == 0 {
 		return TransactionDetail{}, rules.Missing(TransactionNotFound, "the team has no such order transaction")
 	}
-	return page.Orders[0].OrderTransaction.Detail(team), nil
+	return page.Orders[0].OrderTransaction.detail(team), nil
 }
 
 // PortalLink returns a link to the patient portal for a user. Invalid for an invalid request, or if the user
