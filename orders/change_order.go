@@ -28,7 +28,11 @@ func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID)
 // DrawCompleted records that the team has drawn the sample of an order for on-site collection. Forbidden unless
 // on-site collection is enabled for the team.
 func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
-	if err := s.allowed(ctx, team, func(have Settings) bool { return have.OnSiteCollection }); err != nil {
+	settings, err := s.Settings(ctx, team)
+	if err == nil && !settings.OnSiteCollection {
+		err = rules.FeatureOff()
+	}
+	if err != nil {
 		return Order{}, fmt.Errorf("complete draw: %w", err)
 	}
 	o, err := s.changeOrder(ctx, team, id, SampleDrawn, func(r *Record) error {
@@ -76,9 +80,9 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 
 // changeOrder applies a trigger to an order, unless allowed returns an error.
 func (s *Service) changeOrder(ctx context.Context, team healthlab.TeamID, id OrderID, on Trigger, allowed func(*Record) error) (Order, error) {
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.Settings(ctx, team)
 	if err != nil {
-		return Order{}, fmt.Errorf("team settings: %w", err)
+		return Order{}, err
 	}
 	st := Step{On: on, At: s.now(), EventID: s.opts.NewID(), NotifyPartial: settings.PartialWebhooks}
 	r, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {

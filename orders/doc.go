@@ -12,7 +12,8 @@
 //
 // What a host calls and gets:
 //
-//   - [Service] places, reads, lists, registers and cancels. [Service.Run] sends messages to patients.
+//   - [Service] places, reads, lists, registers and cancels. [PatientMessages] sends messages to patients,
+//     and [Files] stores the files of orders.
 //   - [Order] is an order in the HTTP API, with its history ([OrderEvent]) and its transaction, which includes
 //     redraws and replacements ([OrderTransaction]).
 //   - [Next] returns the status after a trigger, for each [catalogue.CollectionMethod]; [Diagram] draws the
@@ -38,6 +39,6 @@ package orders
 // Files in the order of reading: each uses those before it.
 //
 //	rows_event_ids.go reported_patient.go enum.go lifecycle.go order.go query.go visit.go interfaces.go
-//	store.go event.go transition.go visit_record.go service.go request.go change_order.go plan.go rows.go
-//	run.go rows_order.go rows_list.go rows_claim.go resend.go order_results.go notifications.go deleted_user.go
-//	testkit.go place_order.go followup_order.go files.go
+//	store.go event.go transition.go visit_record.go files.go notifications.go patient_messages.go service.go
+//	request.go change_order.go plan.go rows.go rows_order.go rows_list.go rows_claim.go resend.go order_results.go
+//	deleted_user.go testkit.go place_order.go followup_order.go

@@ -109,7 +109,7 @@ func TestReport_ofResultsUnderReviewIsNotShown(t *testing.T) {
 		a.settings.UnmatchedResults = true
 		mine, his := a.requisitioned("walk-in"), a.requisitioned("walk-in", as("patient", func(p *people.PatientDetailsInput) { p.FirstName = "Ben" }))
 		require.NoError(t, a.Receive(t.Context(), a.report(mine, func(m *exchange.Message) { m.On = orders.PartialResult })))
-		require.NoError(t, a.StoreReport(t.Context(), a.team, mine.ID, "BEN", ben))
+		require.NoError(t, a.Files().StoreReport(t.Context(), a.team, mine.ID, "BEN", ben))
 		held := a.held(a.report(mine, func(m *exchange.Message) { m.Patient.FirstName, m.ReportFile = "Ben", "BEN" }))
 		file, err := a.docs().Report(t.Context(), a.team, mine.ID)
 		require.NoError(t, err)
@@ -143,9 +143,9 @@ func TestReport_ofResultsUnderReviewIsNotShown(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, ben, file)
 			require.Equal(t, 1, a.files.left(t))
-			require.NoError(t, a.Forget(t.Context(), a.team, mine.UserID))
+			require.NoError(t, a.Files().Forget(t.Context(), a.team, mine.UserID))
 			require.Equal(t, 1, a.files.left(t), "it is not Ana's any more")
-			require.NoError(t, a.Forget(t.Context(), a.team, his.UserID))
+			require.NoError(t, a.Files().Forget(t.Context(), a.team, his.UserID))
 			require.Zero(t, a.files.left(t))
 		})
 	}

@@ -508,8 +508,8 @@ func TestReport_printsPartialFinalAndTheLabsOwn(t *testing.T) {
 	// The lab's own report takes its place with the results that it says, until there
 	// are other results.
 	own := []byte("%PDF-1.7 the lab's own")
-	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT1", own))
-	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT1", own))
+	require.NoError(t, a.Files().StoreReport(ctx, a.team, o.ID, "REPORT1", own))
+	require.NoError(t, a.Files().StoreReport(ctx, a.team, o.ID, "REPORT1", own))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(file), "PARTIAL REPORT", "it is kept, and nobody has said whose results it has")
@@ -525,7 +525,7 @@ func TestReport_printsPartialFinalAndTheLabsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(file), "FINAL REPORT")
 	corrected := results
-	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
+	require.NoError(t, a.Files().StoreReport(ctx, a.team, o.ID, "REPORT2", []byte("%PDF-1.7 corrected")))
 	require.NoError(t, a.Receive(ctx, exchange.Message{ID: "m", Team: a.team, Order: o.ID, On: orders.CorrectedResult, At: a.now(), Results: &corrected.Report, ReportFile: "REPORT2"}))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
@@ -534,20 +534,22 @@ func TestReport_printsPartialFinalAndTheLabsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(all), "CORRECTED REPORT")
 	// An old one that comes again is not the newest.
-	require.NoError(t, a.StoreReport(ctx, a.team, o.ID, "REPORT1", own))
+	require.NoError(t, a.Files().StoreReport(ctx, a.team, o.ID, "REPORT1", own))
 	file, err = a.docs().Report(ctx, a.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, "%PDF-1.7 corrected", string(file))
 
 	for name, bad := range map[string]func() error{
-		"no PDF":    func() error { return a.StoreReport(ctx, a.team, o.ID, "x", []byte("hello")) },
-		"no id":     func() error { return a.StoreReport(ctx, a.team, o.ID, "", own) },
-		"path":      func() error { return a.StoreReport(ctx, a.team, o.ID, "../x", own) },
-		"too large": func() error { return a.StoreReport(ctx, a.team, o.ID, "x", append(own, bytes.Repeat(own, 1<<20)...)) },
+		"no PDF": func() error { return a.Files().StoreReport(ctx, a.team, o.ID, "x", []byte("hello")) },
+		"no id":  func() error { return a.Files().StoreReport(ctx, a.team, o.ID, "", own) },
+		"path":   func() error { return a.Files().StoreReport(ctx, a.team, o.ID, "../x", own) },
+		"too large": func() error {
+			return a.Files().StoreReport(ctx, a.team, o.ID, "x", append(own, bytes.Repeat(own, 1<<20)...))
+		},
 	} {
 		require.ErrorIs(t, bad(), healthlab.Invalid, name)
 	}
-	require.Equal(t, orders.OrderNotFound, rule(a.StoreReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
+	require.Equal(t, orders.OrderNotFound, rule(a.Files().StoreReport(ctx, healthlab.TeamID{UUID: id("other team")}, o.ID, "x", own)))
 }
 
 // Erasing a user deletes the files of the user's documents.
@@ -565,19 +567,19 @@ func TestDocuments_areDeletedWhenTheUserIsErased(t *testing.T) {
 	require.NoError(t, err)
 	_, err = a.docs().CoverageNotice(ctx, a.team, mine.ID)
 	require.NoError(t, err)
-	require.NoError(t, a.StoreReport(ctx, a.team, mine.ID, "R1", []byte("%PDF-1.7")))
+	require.NoError(t, a.Files().StoreReport(ctx, a.team, mine.ID, "R1", []byte("%PDF-1.7")))
 	_, err = a.docs().Requisition(ctx, a.team, other.ID)
 	require.NoError(t, err)
 	require.Equal(t, 4, a.files.left(t))
 	for range 2 {
-		require.NoError(t, a.Forget(ctx, a.team, a.user))
+		require.NoError(t, a.Files().Forget(ctx, a.team, a.user))
 		require.Equal(t, 1, a.files.left(t))
 	}
 	// Between deletion and erasure nothing new is kept.
 	a.users[a.user] = false
 	_, err = a.docs().Requisition(ctx, a.team, mine.ID)
 	require.NoError(t, err)
-	require.NoError(t, a.StoreReport(ctx, a.team, mine.ID, "R2", []byte("%PDF-1.7")))
+	require.NoError(t, a.Files().StoreReport(ctx, a.team, mine.ID, "R2", []byte("%PDF-1.7")))
 	require.Equal(t, 1, a.files.left(t))
 }
 
@@ -590,7 +592,7 @@ func TestDocuments_storageErrorsAreUnavailableAndChangeNothing(t *testing.T) {
 	a.files.fails = true
 	_, err := a.docs().Requisition(ctx, a.team, o.ID)
 	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(err))
-	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(a.StoreReport(ctx, a.team, o.ID, "R1", []byte("%PDF-1.7"))))
+	require.Equal(t, healthlab.Unavailable, healthlab.KindOf(a.Files().StoreReport(ctx, a.team, o.ID, "R1", []byte("%PDF-1.7"))))
 	a.files.fails, a.printer.fails = false, true
 	_, err = a.docs().Requisition(ctx, a.team, o.ID)
 	require.Equal(t, healthlab.Unknown, healthlab.KindOf(err))
@@ -619,8 +621,8 @@ func TestDocuments_withoutAPrinterThereAreNone(t *testing.T) {
 	noFile(t, file, err)
 	file, err = none.RequisitionAt(ctx, "a.b")
 	noFile(t, file, err)
-	require.NoError(t, d.StoreReport(ctx, d.team, o.ID, "R1", []byte("%PDF-1.7")))
-	require.NoError(t, d.Forget(ctx, d.team, d.user))
+	require.NoError(t, d.Files().StoreReport(ctx, d.team, o.ID, "R1", []byte("%PDF-1.7")))
+	require.NoError(t, d.Files().Forget(ctx, d.team, d.user))
 	_, err = documents.NewLinks("https://x.example.com", nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 	_, err = documents.NewLinks("", &sealing{})

@@ -11,19 +11,28 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/people"
 )
+
+// Files stores the files of orders: the reports of laboratories, and documents as they were first printed. It
+// stores and finds nothing if no file store is configured ([Options].Files). It is safe for concurrent use.
+type Files struct {
+	orders Store // with orders of deleted users
+	users  people.Users
+	blobs  BlobStore // nil for none
+}
 
 // maxReportBytes is the highest size of a laboratory's report, in bytes.
 const maxReportBytes = 20 << 20
 
 // fetch reads a file of an order.
-func (s *Service) fetch(ctx context.Context, r *Record, key string) ([]byte, error) {
-	f, err := s.opts.Files.Get(ctx, r.TeamID, r.UserID, key)
+func (f *Files) fetch(ctx context.Context, r *Record, key string) ([]byte, error) {
+	content, err := f.blobs.Get(ctx, r.TeamID, r.UserID, key)
 	if err != nil {
 		return nil, fileError("read document", err)
 	}
-	b, err := io.ReadAll(f)
-	if err = errors.Join(err, f.Close()); err != nil {
+	b, err := io.ReadAll(content)
+	if err = errors.Join(err, content.Close()); err != nil {
 		return nil, fileError("read document", err)
 	}
 	return b, nil
@@ -44,8 +53,8 @@ func reportKey(id OrderID, file string) string { return "orders/" + id.String() 
 // ([Message.ReportFile]), until newer results come. It may be called again with the same report.
 //
 // Invalid if it is no PDF file, is larger than 20 MB or has an invalid id; NotFound if the team has no such
-// order. If the patient is to be erased, or if no file store is configured, it stores nothing.
-func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
+// order. It stores nothing if the patient is to be erased.
+func (f *Files) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
 	var p healthlab.Problems
 	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		p.Add("file_id", "must consist of letters, digits, hyphens and underscores", "id")
@@ -56,19 +65,19 @@ func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order 
 	if err := p.Err(); err != nil {
 		return err
 	}
-	r, err := s.allOrders.Get(ctx, team, order)
+	r, err := f.orders.Get(ctx, team, order)
 	if err != nil {
 		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
-	alive, err := s.users.HasUser(ctx, team, r.UserID)
+	alive, err := f.users.HasUser(ctx, team, r.UserID)
 	if err != nil {
 		return fmt.Errorf("keep report: %w", err)
 	}
-	if s.opts.Files == nil || !alive {
+	if f.blobs == nil || !alive {
 		return nil
 	}
 	// The order names the file before the file is stored, so that every file is erased with its order.
-	_, err = s.allOrders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
+	_, err = f.orders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
 		if !slices.Contains(r.Files, id) {
 			r.Files = append(slices.Clone(r.Files), id)
 		}
@@ -77,27 +86,27 @@ func (s *Service) StoreReport(ctx context.Context, team healthlab.TeamID, order 
 	if err != nil {
 		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
-	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
+	if err := f.blobs.Put(ctx, r.TeamID, r.UserID, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
 		return fileError("keep report", err)
 	}
 	return nil
 }
 
-// DropReport deletes a report of [Service.StoreReport] unless the order's results name it. It is a no-op if the
+// DropReport deletes a report of [Files.StoreReport] unless the order's results name it. It is a no-op if the
 // report does not exist.
-func (s *Service) DropReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string) error {
-	if s.opts.Files == nil || id == "" {
+func (f *Files) DropReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string) error {
+	if f.blobs == nil || id == "" {
 		return nil
 	}
-	r, err := s.allOrders.Get(ctx, team, order)
+	r, err := f.orders.Get(ctx, team, order)
 	if err == nil && (r.ReportFile == id || !slices.Contains(r.Files, id)) {
 		return nil
 	}
 	if err == nil {
-		err = s.opts.Files.Delete(ctx, reportKey(order, id))
+		err = f.blobs.Delete(ctx, reportKey(order, id))
 	}
 	if err == nil {
-		_, err = s.allOrders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
+		_, err = f.orders.Update(ctx, team, order, func(r *Record) ([]healthlab.Event, error) {
 			r.Files = slices.DeleteFunc(slices.Clone(r.Files), func(file string) bool { return file == id })
 			return nil, nil
 		})
@@ -110,16 +119,16 @@ func (s *Service) DropReport(ctx context.Context, team healthlab.TeamID, order O
 
 // Forget deletes the files of a user's orders, before the erasure of the user removes the orders. It may be
 // called again after any error. Use it as [healthdata.Options.Forget].
-func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-	if s.opts.Files == nil {
+func (f *Files) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+	if f.blobs == nil {
 		return nil
 	}
-	ids, err := s.allOrders.OfUser(ctx, team, user)
+	ids, err := f.orders.OfUser(ctx, team, user)
 	if err != nil {
 		return fmt.Errorf("forget documents: %w", err)
 	}
 	for _, id := range ids {
-		r, err := s.allOrders.Get(ctx, team, id)
+		r, err := f.orders.Get(ctx, team, id)
 		if err != nil && !errors.Is(err, healthlab.NotFound) { // the key may be deleted: files whose names are in the order cannot be read either
 			return fmt.Errorf("forget documents: %w", err)
 		}
@@ -131,7 +140,7 @@ func (s *Service) Forget(ctx context.Context, team healthlab.TeamID, user health
 			keys = append(keys, reportKey(id, file))
 		}
 		for _, key := range keys {
-			if err := s.opts.Files.Delete(ctx, key); err != nil {
+			if err := f.blobs.Delete(ctx, key); err != nil {
 				return fmt.Errorf("forget documents: %w", err)
 			}
 		}
@@ -144,43 +153,38 @@ var keptDocuments = []string{"requisition", "abn"}
 
 func documentKey(id OrderID, name string) string { return "orders/" + id.String() + "/" + name }
 
-// Document returns a document of an order from [Service.StoreDocument]. NotFound if none is stored.
-func (s *Service) Document(ctx context.Context, r *Record, name string) ([]byte, error) {
-	if s.opts.Files == nil {
+// Document returns a document of an order from [Files.StoreDocument]. NotFound if none is stored.
+func (f *Files) Document(ctx context.Context, r *Record, name string) ([]byte, error) {
+	if f.blobs == nil {
 		return nil, rules.Missing(DocumentNotFound, "the service stores no files of orders")
 	}
-	return s.fetch(ctx, r, documentKey(r.ID, name))
+	return f.fetch(ctx, r, documentKey(r.ID, name))
 }
 
 // StoreDocument stores a document of an order as it was first printed: requisition or abn, else Invalid. It
-// stores nothing without a file store, and nothing for a deleted user.
-func (s *Service) StoreDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
+// stores nothing for a deleted user.
+func (f *Files) StoreDocument(ctx context.Context, r *Record, name string, pdf []byte) error {
 	if !slices.Contains(keptDocuments, name) {
 		return fmt.Errorf("%w: the kind of a document must be one of %s", healthlab.Invalid, strings.Join(keptDocuments, ", "))
 	}
-	alive, err := s.users.HasUser(ctx, r.TeamID, r.UserID)
+	alive, err := f.users.HasUser(ctx, r.TeamID, r.UserID)
 	if err != nil {
 		return fmt.Errorf("find user: %w", err)
 	}
-	if s.opts.Files == nil || !alive {
+	if f.blobs == nil || !alive {
 		return nil
 	}
-	if err := s.opts.Files.Put(ctx, r.TeamID, r.UserID, documentKey(r.ID, name), bytes.NewReader(pdf)); err != nil {
+	if err := f.blobs.Put(ctx, r.TeamID, r.UserID, documentKey(r.ID, name), bytes.NewReader(pdf)); err != nil {
 		return fileError("keep "+name, err)
 	}
 	return nil
 }
 
-// LabReport returns the laboratory's own report of an order's results. NotFound if it sent none.
-func (s *Service) LabReport(ctx context.Context, r *Record) ([]byte, error) {
-	return s.LabReportFile(ctx, r, r.ReportFile)
-}
-
-// LabReportFile returns one of the reports that the laboratory sent for an order, including superseded ones. id
-// is one of the record's Files; NotFound for others.
-func (s *Service) LabReportFile(ctx context.Context, r *Record, id string) ([]byte, error) {
-	if s.opts.Files == nil || id == "" || id != r.ReportFile && !slices.Contains(r.Files, id) {
+// Report returns a report that the laboratory sent for an order. The id is the ReportFile of r, which is the
+// report of its results, or one of the Files of r, which include superseded reports. NotFound for any other id.
+func (f *Files) Report(ctx context.Context, r *Record, id string) ([]byte, error) {
+	if f.blobs == nil || id == "" || id != r.ReportFile && !slices.Contains(r.Files, id) {
 		return nil, rules.Missing(DocumentNotFound, "the laboratory sent no report as a file")
 	}
-	return s.fetch(ctx, r, reportKey(r.ID, id))
+	return f.fetch(ctx, r, reportKey(r.ID, id))
 }

@@ -70,7 +70,7 @@ type services struct {
 
 // Run is the background work of both.
 func (s services) Run(ctx context.Context) error {
-	return work.Together(ctx, []work.Part{{Name: "orders", Run: s.Service.Run}, {Name: "exchange", Run: s.exchangeService.Run}})
+	return work.Together(ctx, []work.Part{{Name: "patient messages", Run: s.PatientMessages().Run}, {Name: "exchange", Run: s.exchangeService.Run}})
 }
 
 func (d *fixture) newServices(cat catalogue.Source, lab exchange.LabBackend, opts *options) (services, error) {

@@ -217,9 +217,9 @@ func (s *Service) ImportAs(ctx context.Context, team healthlab.TeamID, id OrderI
 
 func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids planned, req ImportRequest, from *offer) (Order, error) {
 	at := s.now()
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.Settings(ctx, team)
 	if err != nil {
-		return Order{}, fmt.Errorf("team settings: %w", err)
+		return Order{}, err
 	}
 	if !settings.OrderImport {
 		return Order{}, &healthlab.RuleError{Kind: healthlab.Forbidden, Type: catalogue.FeatureNotEnabled, Msg: "imports are not switched on for the team"}

@@ -25,7 +25,7 @@ func newMessageFixture(t testing.TB) (*fixture, *sandbox.Outbox) {
 func (d *fixture) settle() {
 	d.t.Helper()
 	for {
-		n, err := d.SendDueNotifications(d.t.Context())
+		n, err := d.PatientMessages().SendDue(d.t.Context())
 		require.NoError(d.t, err)
 		m, err := d.ContinueSimulations(d.t.Context())
 		require.NoError(d.t, err)
@@ -86,14 +86,14 @@ func TestPatientMessages_followTeamAndOrderSettings(t *testing.T) {
 	d, out := newMessageFixture(t)
 	d.settings.SMSOff = true
 	o := d.placed("walk-in")
-	got, err := d.Communication(t.Context(), d.team, o.ID)
+	got, err := d.PatientMessages().Settings(t.Context(), d.team, o.ID)
 	require.NoError(t, err)
 	require.Equal(t, orders.CommunicationSettings{OrderID: o.ID}, got)
 	d.settle()
 	require.Equal(t, []string{"email ordered"}, sent(out, o))
 
 	// What is said of an order counts, whatever holds for the team.
-	got, err = d.SetCommunication(t.Context(), d.team, o.ID, true)
+	got, err = d.PatientMessages().SetSMS(t.Context(), d.team, o.ID, true)
 	require.NoError(t, err)
 	require.True(t, got.SMSEnabled)
 	d.settings.EmailOff = true
@@ -101,7 +101,7 @@ func TestPatientMessages_followTeamAndOrderSettings(t *testing.T) {
 	require.NoError(t, err)
 	d.settle()
 	require.Equal(t, []string{"email ordered", "sms cancelled"}, sent(out, o))
-	_, err = d.Communication(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID)
+	_, err = d.PatientMessages().Settings(t.Context(), healthlab.TeamID{UUID: id("other team")}, o.ID)
 	requireRule(t, err, orders.OrderNotFound, healthlab.NotFound)
 }
 

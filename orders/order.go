@@ -140,17 +140,16 @@ func (o Order) Reached(l LowLevel) bool {
 	return slices.ContainsFunc(o.Events, func(e OrderEvent) bool { return e.Status.LowLevel() == l })
 }
 
-// Activation returns whether the order waits for a day after today.
-func (o Order) Activation(today healthlab.Date) ActivationType {
+func (o Order) activation(today healthlab.Date) ActivationType {
 	if o.ActivateBy != nil && o.ActivateBy.After(today) {
 		return ActivationScheduled
 	}
 	return ActivationCurrent
 }
 
-// Recipient returns the recipient of the kit: the name in the shipping address, else in the patient's address;
+// recipient returns the recipient of the kit: the name in the shipping address, else in the patient's address;
 // empty if there is none.
-func (o Order) Recipient() string {
+func (o Order) recipient() string {
 	switch {
 	case o.ShippingDetails != nil:
 		return o.ShippingDetails.ReceiverName
@@ -282,8 +281,8 @@ func (m *TransactionDetailMember) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Detail returns the transaction in the form of the HTTP API.
-func (t OrderTransaction) Detail(team healthlab.TeamID) TransactionDetail {
+// detail returns the transaction in the form of the HTTP API.
+func (t OrderTransaction) detail(team healthlab.TeamID) TransactionDetail {
 	d := TransactionDetail{ID: t.ID, TeamID: team, Status: t.Status, Orders: []TransactionDetailMember{}}
 	for _, m := range t.Orders {
 		d.Orders = append(d.Orders, TransactionDetailMember{m, m.LowLevelStatus, m.LowLevelStatusCreatedAt})

@@ -32,20 +32,6 @@ func (s *Service) PlaceAs(ctx context.Context, team healthlab.TeamID, id OrderID
 	return s.Plans().Place(ctx, team, req).Run(ctx, id)
 }
 
-// createOnce returns the order with the id if it exists, else it calls create.
-func (s *Service) createOnce(ctx context.Context, team healthlab.TeamID, id OrderID, create func() (Order, error)) (Order, error) {
-	if kept, err := s.store.Get(ctx, team, id); !errors.Is(err, healthlab.NotFound) {
-		return kept.Order, err
-	}
-	o, err := create()
-	if errors.Is(err, healthlab.Conflict) {
-		if kept, missed := s.store.Get(ctx, team, id); missed == nil {
-			return kept.Order, nil
-		}
-	}
-	return o, err
-}
-
 func (s *Service) place(ctx context.Context, team healthlab.TeamID, ids planned, req PlaceRequest, from *offer) (Order, error) {
 	at := s.now()
 	if err := req.Check(rules.UTCDay(at)); err != nil {
@@ -107,9 +93,9 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planne
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
 	}
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.Settings(ctx, team)
 	if err != nil {
-		return Record{}, fmt.Errorf("team settings: %w", err)
+		return Record{}, err
 	}
 	chosen, accounts, err := from.Choose(settings.OnSiteCollection)
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 // remote service, so it is read before the transaction that stores the order. Run returns an error of the
 // catalogue if the rules need its data.
 type Plan struct {
-	s     *Service
-	ids   planned
-	start PlanStart
-	run   func(context.Context, planned) (Order, error)
+	orders Store
+	before func(context.Context, PlanStart) error // Options.BeforePlan; nil for none
+	ids    planned
+	start  PlanStart
+	run    func(context.Context, planned) (Order, error)
 }
 
 // PlanStart describes the rows that a [Plan] will read, for [Options].BeforePlan.
@@ -42,20 +43,27 @@ func (p *Plan) Run(ctx context.Context, id OrderID) (Order, error) {
 	if id.IsZero() || p.ids.order.IsZero() {
 		return p.run(ctx, p.ids)
 	}
-	return p.s.createOnce(ctx, p.start.Team, id, func() (Order, error) {
-		return p.run(ctx, planned{id, p.ids.transaction})
-	})
+	if kept, err := p.orders.Get(ctx, p.start.Team, id); !errors.Is(err, healthlab.NotFound) {
+		return kept.Order, err
+	}
+	o, err := p.run(ctx, planned{id, p.ids.transaction})
+	if errors.Is(err, healthlab.Conflict) {
+		if kept, missed := p.orders.Get(ctx, p.start.Team, id); missed == nil {
+			return kept.Order, nil
+		}
+	}
+	return o, err
 }
 
 // Read calls Options.BeforePlan, so that a transaction reads the rows that Run needs, and further queries, in
 // one round trip.
 func (p *Plan) Read(ctx context.Context, more ...store.Query) error {
-	if p.s.opts.BeforePlan == nil {
+	if p.before == nil {
 		return nil
 	}
 	start := p.start
 	start.Queries = slices.Concat(start.Queries, more)
-	return p.s.opts.BeforePlan(ctx, start)
+	return p.before(ctx, start)
 }
 
 // planned are the ids of a new order, the same in each run of its plan.
@@ -64,26 +72,10 @@ type planned struct {
 	transaction TransactionID
 }
 
-func (s *Service) newPlan(team healthlab.TeamID, user healthlab.UserID, run func(context.Context, planned) (Order, error)) *Plan {
-	ids := planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}
-	return &Plan{s: s, ids: ids, run: run, start: PlanStart{
-		Team: team, User: user, EventKey: ids.order.String(), Queries: newOrderQueries(team, user, ids),
-	}}
-}
-
 // offer is the catalogue's data for an order, or the error of reading it.
 type offer struct {
 	catalogue.Offer
 	err error
-}
-
-// offer reads the catalogue's data for a selection, unless the selection or the request is invalid.
-func (s *Service) offer(ctx context.Context, team healthlab.TeamID, w catalogue.Selection, refused ...error) offer {
-	if err := errors.Join(refused...); err != nil {
-		return offer{err: err}
-	}
-	o, err := s.catalogue.Offer(ctx, team, w, s.opts.NewID)
-	return offer{o, err}
 }
 
 // Choose implements [catalogue.Offer].
@@ -100,11 +92,29 @@ type Plans struct{ s *Service }
 // Plans returns the Plans of the service.
 func (s *Service) Plans() Plans { return Plans{s} }
 
+// offer reads the catalogue's data for a selection, unless the selection or the request is invalid.
+func (p Plans) offer(ctx context.Context, team healthlab.TeamID, w catalogue.Selection, refused ...error) offer {
+	if err := errors.Join(refused...); err != nil {
+		return offer{err: err}
+	}
+	o, err := p.s.catalogue.Offer(ctx, team, w, p.s.opts.NewID)
+	return offer{o, err}
+}
+
+func (p Plans) newOrder(team healthlab.TeamID, user healthlab.UserID, run func(context.Context, planned) (Order, error)) *Plan {
+	ids := planned{OrderID{p.s.opts.NewID()}, TransactionID{p.s.opts.NewID()}}
+	return p.plan(ids, PlanStart{Team: team, User: user, EventKey: ids.order.String(), Queries: newOrderQueries(team, user, ids)}, run)
+}
+
+func (p Plans) plan(ids planned, start PlanStart, run func(context.Context, planned) (Order, error)) *Plan {
+	return &Plan{orders: p.s.store, before: p.s.opts.BeforePlan, ids: ids, start: start, run: run}
+}
+
 // Place plans [Service.PlaceAs].
 func (p Plans) Place(ctx context.Context, team healthlab.TeamID, req PlaceRequest) *Plan {
 	w, refused := req.selection()
-	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
-	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+	o := p.offer(ctx, team, w, refused, req.Check(p.s.Today()))
+	return p.newOrder(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.place(ctx, team, ids, req, &o)
 	})
 }
@@ -112,8 +122,8 @@ func (p Plans) Place(ctx context.Context, team healthlab.TeamID, req PlaceReques
 // Create plans [Service.Create].
 func (p Plans) Create(ctx context.Context, team healthlab.TeamID, req CreateRequest) *Plan {
 	w, refused := req.selection()
-	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
-	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+	o := p.offer(ctx, team, w, refused, req.Check(p.s.Today()))
+	return p.newOrder(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.create(ctx, team, ids, req, &o)
 	})
 }
@@ -122,16 +132,16 @@ func (p Plans) Create(ctx context.Context, team healthlab.TeamID, req CreateRequ
 func (p Plans) Import(ctx context.Context, team healthlab.TeamID, req ImportRequest) *Plan {
 	place := req.place()
 	w, refused := place.selection()
-	o := p.s.offer(ctx, team, w, refused, req.Check(p.s.Today()))
-	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+	o := p.offer(ctx, team, w, refused, req.Check(p.s.Today()))
+	return p.newOrder(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.importOrder(ctx, team, ids, req, &o)
 	})
 }
 
 // Testkit plans [Service.PlaceTestkitAs].
 func (p Plans) Testkit(ctx context.Context, team healthlab.TeamID, req TestkitRequest) *Plan {
-	o := p.s.offer(ctx, team, catalogue.Selection{LabTests: []catalogue.LabTestID{req.LabTestID}}, req.Check())
-	return p.s.newPlan(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
+	o := p.offer(ctx, team, catalogue.Selection{LabTests: []catalogue.LabTestID{req.LabTestID}}, req.Check())
+	return p.newOrder(team, req.UserID, func(ctx context.Context, ids planned) (Order, error) {
 		return p.s.placeTestkit(ctx, team, ids, req, &o)
 	})
 }
@@ -144,7 +154,7 @@ func (p Plans) Register(ctx context.Context, team healthlab.TeamID, req Register
 	if req.UserID != nil {
 		start.User, start.Queries = *req.UserID, []store.Query{store.User(team, *req.UserID)}
 	}
-	return &Plan{s: p.s, start: start, run: func(ctx context.Context, _ planned) (Order, error) {
+	return p.plan(planned{}, start, func(ctx context.Context, _ planned) (Order, error) {
 		at := p.s.now()
 		if err := req.Check(rules.UTCDay(at)); err != nil {
 			return Order{}, err
@@ -154,5 +164,5 @@ func (p Plans) Register(ctx context.Context, team healthlab.TeamID, req Register
 			return Order{}, fmt.Errorf("register kit: %w", err)
 		}
 		return o, nil
-	}}
+	})
 }

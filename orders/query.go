@@ -150,7 +150,7 @@ func (q *Query) matchClear(o *Order) bool {
 		!rules.MatchesAny(q.Status, o.LowLevel()),
 		!rules.MatchesAny(q.Methods, o.Method()),
 		!rules.MatchesAny(q.IDs, o.ID),
-		!rules.MatchesAny(q.Activations, o.Activation(q.Today)),
+		!rules.MatchesAny(q.Activations, o.activation(q.Today)),
 		!q.User.IsZero() && o.UserID != q.User,
 		!q.Transaction.IsZero() && o.OrderTransaction.ID != q.Transaction:
 		return false
@@ -203,7 +203,7 @@ func searchTerms(o *Order) []string {
 	if o.PatientDetails != nil {
 		born = o.PatientDetails.DOB.String()
 	}
-	return slices.Concat(terms.Of(terms.Patient, o.PatientDetails.Name()), terms.Of(terms.Recipient, o.Recipient()), terms.Born(born))
+	return slices.Concat(terms.Of(terms.Patient, o.PatientDetails.Name()), terms.Of(terms.Recipient, o.recipient()), terms.Born(born))
 }
 
 // terms returns the search terms of PatientName and Recipient: a matching order has all of them. Empty if the

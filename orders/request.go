@@ -1,8 +1,6 @@
 package orders
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -203,18 +201,6 @@ func comment(order, account *string) string {
 func notBefore(day *healthlab.Date, at time.Time) error {
 	if day != nil && day.Before(rules.UTCDay(at)) {
 		return rules.Broken(ActivateByInPast, "activate_by must be today or later")
-	}
-	return nil
-}
-
-// allowed returns an error unless a feature is enabled for the team.
-func (s *Service) allowed(ctx context.Context, team healthlab.TeamID, on func(Settings) bool) error {
-	settings, err := s.opts.Settings(ctx, team)
-	if err != nil {
-		return fmt.Errorf("team settings: %w", err)
-	}
-	if !on(settings) {
-		return rules.FeatureOff()
 	}
 	return nil
 }

@@ -55,7 +55,9 @@ func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendR
 	}
 	told := []OrderID{}
 	for _, id := range ids {
-		switch err := s.resendEvent(ctx, team, id, s.opts.NewID(), now); {
+		event := s.opts.NewID()
+		_, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) { return r.resend(event, now) })
+		switch {
 		case errors.Is(err, healthlab.NotFound): // erased meanwhile
 		case err != nil:
 			return nil, fmt.Errorf("resend events: %w", err)
@@ -88,14 +90,11 @@ func (r ResendRequest) query(now time.Time) (Query, error) {
 	return q, nil
 }
 
-// resendEvent writes the latest event of an order again. The order does not change.
-func (s *Service) resendEvent(ctx context.Context, team healthlab.TeamID, id OrderID, event uuid.UUID, at time.Time) error {
-	_, err := s.store.Update(ctx, team, id, func(r *Record) ([]healthlab.Event, error) {
-		name := EventOrderUpdated
-		if len(r.Events) == 1 {
-			name = EventOrderCreated
-		}
-		return r.NewEvent(name, event, healthlab.At(at))
-	})
-	return err
+// resend returns the latest event of the order as a new event.
+func (r *Record) resend(event uuid.UUID, at time.Time) ([]healthlab.Event, error) {
+	name := EventOrderUpdated
+	if len(r.Events) == 1 {
+		name = EventOrderCreated
+	}
+	return r.NewEvent(name, event, healthlab.At(at))
 }

@@ -66,6 +66,8 @@ func (b *Background) defaults() {
 	}
 }
 
+func (b *Background) now() time.Time { return healthlab.At(b.Now()).Time }
+
 // Options are the options of a Service. A zero field means its default, unless it is required.
 type Options struct {
 	Background
@@ -125,6 +127,8 @@ type Service struct {
 	users     people.Users
 	catalogue *catalogue.Service
 	people    *people.Service
+	files     *Files
+	messages  *PatientMessages
 	opts      Options
 }
 
@@ -164,6 +168,8 @@ func New(store Store, users people.Users, cat catalogue.Source, opts *Options) (
 			return settings.OwnPayors, err
 		},
 	})
+	s.files = &Files{orders: store, users: users, blobs: s.opts.Files}
+	s.messages = &PatientMessages{orders: s.store, settings: s.Settings, messenger: s.opts.Messenger, shared: s.opts.Background}
 	return s, nil
 }
 
@@ -173,7 +179,14 @@ func (s *Service) People() *people.Service { return s.people }
 // Catalogue returns the service of the tests that teams can order.
 func (s *Service) Catalogue() *catalogue.Service { return s.catalogue }
 
-func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
+// Files returns the files of orders.
+func (s *Service) Files() *Files { return s.files }
+
+// PatientMessages returns the sender of messages to patients and teams, which is the background work of this
+// package.
+func (s *Service) PatientMessages() *PatientMessages { return s.messages }
+
+func (s *Service) now() time.Time { return s.opts.now() }
 
 // Today returns the current day in UTC by the Service's clock, for the Check methods of requests.
 func (s *Service) Today() healthlab.Date { return rules.UTCDay(s.now()) }
@@ -259,7 +272,7 @@ func (s *Service) Transaction(ctx context.Context, team healthlab.TeamID, id Tra
 	if id.IsZero() || len(page.Orders) == 0 {
 		return TransactionDetail{}, rules.Missing(TransactionNotFound, "the team has no such order transaction")
 	}
-	return page.Orders[0].OrderTransaction.Detail(team), nil
+	return page.Orders[0].OrderTransaction.detail(team), nil
 }
 
 // PortalLink returns a link to the patient portal for a user. Invalid for an invalid request, or if the user

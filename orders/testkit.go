@@ -96,9 +96,9 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 			return Order{}, err
 		}
 	}
-	settings, err := s.opts.Settings(ctx, team)
+	settings, err := s.Settings(ctx, team)
 	if err != nil {
-		return Order{}, fmt.Errorf("team settings: %w", err)
+		return Order{}, err
 	}
 	account, err := from.of(&found)
 	if err != nil {

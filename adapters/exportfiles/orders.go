@@ -155,7 +155,7 @@ func (f documentFiles) Write(ctx context.Context, team healthlab.TeamID, user he
 		if n < 1 || n > len(r.Files) {
 			return noFile()
 		}
-		pdf, err = f.Orders.LabReportFile(ctx, &r, r.Files[n-1])
+		pdf, err = f.Orders.Files().Report(ctx, &r, r.Files[n-1])
 	}
 	if err != nil {
 		return removed(err)

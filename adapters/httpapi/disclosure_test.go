@@ -144,7 +144,7 @@ func TestDisclosure_messagesHoldExactlyTheDocumentedFields(t *testing.T) {
 			c.get(path+document, 200)
 		}
 		to.add("order", json.RawMessage(c.get(path, 200).Body))
-		_, err = c.config.Orders.SendDueNotifications(t.Context())
+		_, err = c.config.Orders.PatientMessages().SendDue(t.Context())
 		require.NoError(t, err)
 	}
 	loops, err := store.CriticalResults().List(t.Context(), critical.Query{Team: team, Limit: 10})

@@ -137,11 +137,11 @@ func TestKitRegistration_sendsNoMessagesAboutEarlierEvents(t *testing.T) {
 	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
 	c.get(path, 200).JSON(t, &o)
 	require.Equal(t, orders.WithCustomer, o.LowLevel())
-	_, err := c.config.Orders.SendDueNotifications(t.Context())
+	_, err := c.config.Orders.PatientMessages().SendDue(t.Context())
 	require.NoError(t, err)
 	c.order("POST", "/v3/order/testkit/register", object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()})
 	c.Send(t, "POST", path+"/test", nil).Want(t, 200)
-	_, err = c.config.Orders.SendDueNotifications(t.Context())
+	_, err = c.config.Orders.PatientMessages().SendDue(t.Context())
 	require.NoError(t, err)
 	var got []string
 	for _, m := range out.sent {

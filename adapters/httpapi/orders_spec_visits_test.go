@@ -243,7 +243,7 @@ func TestPatientMessages_areSentAtTheDocumentedMoments(t *testing.T) {
 		o := c.order("POST", "/v3/order", c.request(test, nil))
 		path := "/v3/order/" + o.ID.String()
 		work := func() {
-			_, err := c.config.Orders.SendDueNotifications(t.Context())
+			_, err := c.config.Orders.PatientMessages().SendDue(t.Context())
 			require.NoError(t, err)
 		}
 		kind := map[string]string{walkInTest: "psc", atHomeTest: "phlebotomy"}[test]
@@ -271,7 +271,7 @@ func TestPatientMessages_areSentAtTheDocumentedMoments(t *testing.T) {
 	c := remade(t, func(x *shop) { x.options.Messenger = out })
 	o := c.order("POST", "/v3/order/import", c.anImport(walkInTest, "REQ-1"))
 	c.post("/v3/order/"+o.ID.String()+"/test", nil, 200)
-	_, err := c.config.Orders.SendDueNotifications(t.Context())
+	_, err := c.config.Orders.PatientMessages().SendDue(t.Context())
 	require.NoError(t, err)
 	require.Len(t, out.sent, 2)
 	require.Equal(t, orders.Moment("completed"), out.sent[0].Moment)

@@ -29,7 +29,7 @@ func (s *Service) Run(ctx context.Context) error {
 		{Name: "exports", Run: s.Exports.Run},
 	}
 	if s.Orders != nil {
-		parts = append(parts, work.Part{Name: "patient messages", Run: s.Orders.Run}, work.Part{Name: "laboratory", Run: s.Exchange.Run},
+		parts = append(parts, work.Part{Name: "patient messages", Run: s.Orders.PatientMessages().Run}, work.Part{Name: "laboratory", Run: s.Exchange.Run},
 			work.Part{Name: "appointments", Run: s.Visits.Run}, work.Part{Name: "idempotency keys", Run: s.Idempotency.Run},
 			work.Part{Name: "critical results", Run: s.Critical.Run}, work.Part{Name: "test runs", Run: s.MatchTests.Run})
 	}

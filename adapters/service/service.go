@@ -222,7 +222,7 @@ func (s *Service) buildHealth(ctx context.Context) (err error) {
 			return unlessErased(s.Orders.CancelForDeletion(ctx, team, user))
 		})
 		opts.Forget = append(slices.Clone(opts.Forget), func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
-			return unlessErased(s.Orders.Forget(ctx, team, user))
+			return unlessErased(s.Orders.Files().Forget(ctx, team, user))
 		})
 	}
 	if s.config.Extractors != nil {

@@ -226,7 +226,7 @@ func newSimulation(t *testing.T, seed uint64, retention time.Duration) *simulati
 	w.s, err = service.New(t.Context(), c)
 	require.NoError(t, err)
 	w.work = []func(context.Context) (int, error){
-		w.s.Pulls.Step, w.s.Exchange.SubmitDue, w.s.Exchange.PullUpdates, w.s.Visits.ProcessDue, w.s.Orders.SendDueNotifications, w.s.Exchange.ContinueSimulations, w.s.Critical.EscalateDue,
+		w.s.Pulls.Step, w.s.Exchange.SubmitDue, w.s.Exchange.PullUpdates, w.s.Visits.ProcessDue, w.s.Orders.PatientMessages().SendDue, w.s.Exchange.ContinueSimulations, w.s.Critical.EscalateDue,
 		w.s.Health.Deletions().EraseDue, w.s.Deliveries.Step,
 	}
 	_, err = w.s.Organisations.CreateTeam(t.Context(), newID(), organisation.NewTeam{ID: w.team, Name: "A team"})

@@ -42,7 +42,7 @@ func (s *host) laboratory(ctx context.Context, own *sandbox.Lab) (exchange.LabBa
 		LabSlug: labSlug, ReviewTeam: s.team, Processing: "T", Log: s.log,
 		// s.Orders is set when the service is built. The laboratory sends nothing before that.
 		Documents: hl7.Reports(func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error {
-			return s.Orders.StoreReport(ctx, team, order, id, pdf)
+			return s.Orders.Files().StoreReport(ctx, team, order, id, pdf)
 		}),
 		Insurance: func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (hl7.Insurance, error) {
 			coverage, err := s.Orders.People().Insurance(ctx, team, id)

@@ -187,7 +187,7 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id orders.O
 	if !r.HasResults() {
 		return nil, rules.Missing(orders.ResultNotFound, "the order has no result yet")
 	}
-	own, err := s.orders.LabReport(ctx, &r)
+	own, err := s.orders.Files().Report(ctx, &r, r.ReportFile)
 	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {
 		return own, err
 	}
@@ -264,7 +264,7 @@ func noDocument(msg string) error { return rules.Missing(orders.DocumentNotFound
 
 // kept returns a document as it was first printed, and stores it if it is printed for the first time.
 func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind, build func() (Document, error)) ([]byte, error) {
-	file, err := s.orders.Document(ctx, r, string(kind))
+	file, err := s.orders.Files().Document(ctx, r, string(kind))
 	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {
 		return file, err
 	}
@@ -275,7 +275,7 @@ func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind,
 	if file, err = s.print(ctx, r.TeamID, d); err != nil {
 		return nil, err
 	}
-	return file, s.orders.StoreDocument(ctx, r, string(kind), file)
+	return file, s.orders.Files().StoreDocument(ctx, r, string(kind), file)
 }
 
 // RequisitionAt returns the requisition for the token in a URL of [Links]. The token is the only credential.

@@ -122,8 +122,8 @@ type Message struct {
 	// are not mentioned as missing. A result with CorrectedAt corrects the result before it, in a partial
 	// report too. If no result of a CorrectedResult has CorrectedAt, all results that differ are corrected.
 	Results *labresult.Report
-	// ReportFile is the id of the lab's own report of Results, as it was passed to [Service.StoreReport]; empty
-	// for none.
+	// ReportFile is the id of the lab's own report of Results, as it was passed to [orders.Files.StoreReport];
+	// empty for none.
 	ReportFile string
 	// Notice comes with LabAccepted; see [Accepted]. Nil for none.
 	Notice *orders.CoverageNotice

@@ -17,7 +17,7 @@ func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
 	r, err := s.allOrders.Get(ctx, m.Team, m.Order)
 	var file []byte
 	if err == nil {
-		file, err = s.orders.LabReportFile(ctx, &r, m.ReportFile)
+		file, err = s.orders.Files().Report(ctx, &r, m.ReportFile)
 	}
 	if healthlab.KindOf(err) == healthlab.NotFound {
 		return nil, nil
@@ -31,7 +31,7 @@ func (s *Service) moveReport(ctx context.Context, m Message, to orders.OrderID, 
 	if len(file) == 0 || to == m.Order {
 		return
 	}
-	if err := s.orders.StoreReport(ctx, m.Team, to, m.ReportFile, file); err != nil {
+	if err := s.orders.Files().StoreReport(ctx, m.Team, to, m.ReportFile, file); err != nil {
 		s.shared.Log.Warn("report of results cannot be moved", "order", to.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 		return // the report stays with the first order
 	}
@@ -40,7 +40,7 @@ func (s *Service) moveReport(ctx context.Context, m Message, to orders.OrderID, 
 
 func (s *Service) dropReport(ctx context.Context, m Message) {
 	// An error is only logged, because the file is erased with the order at the latest.
-	if err := s.orders.DropReport(ctx, m.Team, m.Order, m.ReportFile); err != nil {
+	if err := s.orders.Files().DropReport(ctx, m.Team, m.Order, m.ReportFile); err != nil {
 		s.shared.Log.Warn("report of results cannot be deleted", "order", m.Order.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}
 }

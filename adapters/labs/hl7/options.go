@@ -116,8 +116,8 @@ type Documents interface {
 	Put(ctx context.Context, d Document) error
 }
 
-// Reports implements [Documents]. It stores PDF files as reports of their orders, with the method StoreReport of an
-// orders.Service. Other files, and those of erased orders, stay in the journal, inside the message.
+// Reports implements [Documents]. It stores PDF files as reports of their orders, with
+// [orders.Files.StoreReport]. Other files, and those of erased orders, stay in the journal, inside the message.
 //
 // A PDF counts as the report of all results of an order ([exchange.Message.ReportFile]) if it is the newest document
 // of the order, and the only one in a message with all tests of the order. A PDF that arrives after the order is

@@ -16,7 +16,7 @@ func (a API) compendiumOperations() []server.Operation {
 		{ID: "convert_lab_codes", Pattern: "POST /v3/compendium/convert", Bound: server.Public, Team: server.AsJSON(a.convertCodes)},
 		{ID: "search_orderable_tests", Pattern: "POST /v3/compendium/search_orderable_tests", Bound: server.Public, Team: server.AsJSON(a.searchOrderable)},
 		{ID: "list_physicians", Pattern: "GET /v2/team/{team_id}/physicians", Bound: server.TeamOnly, Team: server.AsJSON(a.listPhysicians)},
-		{ID: "read_communication_settings", Pattern: "GET /v3/order/{order_id}/communication_settings", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.Orders.Communication)},
+		{ID: "read_communication_settings", Pattern: "GET /v3/order/{order_id}/communication_settings", Bound: a.ofOrder(), Team: server.ReadOne(orderID, a.Orders.PatientMessages().Settings)},
 		{ID: "change_communication_settings", Pattern: "PATCH /v3/order/{order_id}/communication_settings", Bound: a.ofOrder(), Team: server.AsJSON(a.changeCommunication)},
 	}
 }
@@ -77,5 +77,5 @@ func (a API) changeCommunication(ctx context.Context, in *wire.In, team healthla
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	return a.Orders.SetCommunication(ctx, team, id, body.SMSEnabled)
+	return a.Orders.PatientMessages().SetSMS(ctx, team, id, body.SMSEnabled)
 }
