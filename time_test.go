@@ -201,7 +201,7 @@ func FuzzParseTime(f *testing.F) {
 }
 
 // A time has one reading in the extended format, the basic format and the two mixed.
-func TestParseTime_basicFormat(t *testing.T) {
+func TestParseTime_readsTheBasicFormatLikeTheExtendedOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 4102444800).Draw(t, "sec"), 0).UTC()
 		offset := rapid.SampledFrom([]string{"", "Z", "+02", "-03:30", "+0545"}).Draw(t, "offset")

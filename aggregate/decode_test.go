@@ -167,7 +167,7 @@ func TestDecode_eachInvalidRequestNamesItsField(t *testing.T) {
 	}
 }
 
-func TestDecode_unknownKeysAreRefusedOrPass(t *testing.T) {
+func TestDecode_unknownKeysAreRefusedUnlessAllowed(t *testing.T) {
 	s := service(t, queryoracle.NewPerson(), nil)
 	body := []byte(`{` + week + `,"colour":1,"queries":[{"select":[{"func":"count","arg":{"index":"sleep"}}],"x":2}]}`)
 	_, err := s.Decode(body, false)

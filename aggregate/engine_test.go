@@ -281,7 +281,7 @@ won 2026-03-11T00:00:00 to 2026-03-12T00:00:00 (2): acme_phone phone`, e.String(
 }
 
 // Samples of a source that loses are not read, also where the winner's samples must be.
-func TestQuery_samplesOfALosingSourceAreNotRead(t *testing.T) {
+func TestQuery_samplesOfLowerPrioritySourcesAreNotRead(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("heartrate", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false, tick("2026-03-01T00:00:00Z", 40*1440, time.Minute, 0, rising)...)
 	s := service(t, p, nil)
@@ -333,7 +333,7 @@ func TestQuery_moreRowsThanTheLimitAreRefused(t *testing.T) {
 }
 
 // A sample holds until the next one, but not over a long gap.
-func TestTimeFunctions_valueHoldsUntilTheNextSampleOrALongGap(t *testing.T) {
+func TestTimeFunctions_valueLastsUntilTheNextSampleOrALongGap(t *testing.T) {
 	p := queryoracle.NewPerson()
 	k := key("glucose", "acme_cgm", healthdata.SourceAutomatic, "")
 	sample := func(at_ string, v float64) series.Sample { return series.Sample{Time: at(at_), Value: v} }

@@ -225,7 +225,7 @@ func TestSensorActive_isTheShareOfExpectedReadings(t *testing.T) {
 	requireMeasure(t, 100.0, glucose(aggregate.SensorActive), readings(100, none, none, 100)...)     // every 15 minutes
 }
 
-func TestEpisodes_countAfter15MinutesOutsideTheBand(t *testing.T) {
+func TestEpisodes_areCountedAfter15MinutesOutsideTheBand(t *testing.T) {
 	none := math.NaN()
 	fine := several(10, 100)
 	for _, c := range []struct {
@@ -304,7 +304,7 @@ func glucoseFunctions() (out []aggregate.Aggregate) {
 
 // Storage decides nothing: a log of segments gives what chunks give, and each week asked alone
 // what weeks in a group give. Values that are kept are limited.
-func TestGlucoseFunctions_weeksGroupedOrAloneAreEqual(t *testing.T) {
+func TestGlucoseFunctions_groupedWeeksEqualSeparateQueries(t *testing.T) {
 	year := yearOfGlucose(28 * 288)
 	var frames []aggregate.Frame
 	for _, inLog := range []bool{false, true} {

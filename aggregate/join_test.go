@@ -94,7 +94,7 @@ func TestJoin_followsTheBucketsOfTheQuery(t *testing.T) {
 }
 
 // Of one day the result that was collected last counts, of one source.
-func TestJoin_lastCollectedResultOfADayCounts(t *testing.T) {
+func TestJoin_usesTheLastCollectedResultOfADay(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Put(t, "activity", "acme_band", healthdata.SourceWatch, date("2026-03-02").At(time.UTC), 0, &healthdata.Activity{CalendarDate: date("2026-03-02"), Steps: ptr(int64(100))})
 	for _, late := range []int{0, 1, 2} {

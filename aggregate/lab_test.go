@@ -30,7 +30,7 @@ func lipid(day, analyte, code string, value *float64) aggregate.LabResult {
 }
 
 // The columns of a laboratory result, a function over one analyte, and what has no day.
-func TestLabResults_columnsFunctionsAndUndatedResults(t *testing.T) {
+func TestLabResults_areSelectedAndAggregatedWithoutUndatedOnes(t *testing.T) {
 	s := labs(t,
 		lipid("2026-03-01", "ldl", "2089-1", ptr(3.5)), lipid("2026-03-15", "ldl", "22748-8", ptr(2.5)), lipid("2026-03-20", "ldl", "2089-1", nil),
 		lipid("2026-02-28", "ldl", "2089-1", ptr(9.0)), lipid("", "ldl", "2089-1", ptr(9.0)), lipid("2026-03-10", "hdl", "2085-9", ptr(1.5)))

@@ -59,7 +59,7 @@ func repeat(v float64, n int) []float64 {
 
 // A phone counts 8,000 steps on each of 7 days, a watch 9,000 on the last: 57,000, however
 // the question groups them.
-func TestMergeSources_daysAddUpHoweverGrouped(t *testing.T) {
+func TestMergeSources_totalDoesNotDependOnTheGrouping(t *testing.T) {
 	p := queryoracle.NewPerson()
 	for d := range 7 {
 		from := at(fmt.Sprintf("2026-03-%02dT08:00:00Z", 2+d))
@@ -112,7 +112,7 @@ func TestMergeSources_betterSourceCoversOverlappingIntervals(t *testing.T) {
 
 // An interval of a better source that crosses the border of the window covers what lies
 // inside, as it does for a longer window.
-func TestMergeSources_intervalAcrossTheWindowCoversItsInside(t *testing.T) {
+func TestMergeSources_intervalAcrossTheWindowEdgeReplacesWorseOnes(t *testing.T) {
 	p := queryoracle.NewPerson()
 	p.Measure(t, key("steps", "acme_watch", healthdata.SourceWatch, ""), series.PerMinute, false,
 		series.Sample{Time: at("2026-03-01T23:00:00Z"), End: at("2026-03-02T01:00:00Z"), Value: 100})
@@ -125,7 +125,7 @@ func TestMergeSources_intervalAcrossTheWindowCoversItsInside(t *testing.T) {
 
 // For points, the best source of each local hour counts; values that cannot be summed are
 // never cut.
-func TestMergeSources_bestSourceOfEachHourGivesThePoints(t *testing.T) {
+func TestMergeSources_pointValuesComeFromTheBestSourceOfEachHour(t *testing.T) {
 	p := queryoracle.NewPerson()
 	measure := func(resource, provider string, st healthdata.SourceType, list ...series.Sample) {
 		p.Measure(t, key(resource, provider, st, ""), series.PerMinute, false, list...)

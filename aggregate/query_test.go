@@ -34,7 +34,7 @@ func configured(body, config string) string {
 	return body[:len(body)-1] + `,"config":{` + config + `}}`
 }
 
-func TestWinnerPolicy_oneSourceAnswersEachGroup(t *testing.T) {
+func TestWinnerPolicy_takesOneSourceForEachGroup(t *testing.T) {
 	s := service(t, steps(t), nil)
 	rows := []struct{ name, query, config, want string }{
 		{"watch beats phone", `{` + sumSteps + `,` + byDay + `}`, ``, `{"index":["2026-03-01T00:00:00"],"sum":[700]}`},

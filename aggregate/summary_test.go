@@ -42,7 +42,7 @@ func cycle(t require.TestingT, p *queryoracle.Person, sleep uuid.UUID, end strin
 	p.Put(t, "sleep_cycle", "acme_ring", healthdata.SourceRing, stop.Add(-time.Hour), 3600, c)
 }
 
-func TestSleepMacros_areDerivedFromTheSession(t *testing.T) {
+func TestSleepMacros_areDerivedFromTheSleepSession(t *testing.T) {
 	p := queryoracle.NewPerson()
 	id := night(t, p, "acme_ring", healthdata.SourceRing, "2026-03-01T07:00:00", 8*time.Hour, func(s *healthdata.Sleep) {
 		s.Total, s.REM, s.Deep, s.Light = ptr(int64(25200)), ptr(int64(5400)), ptr(int64(5940)), ptr(int64(13860))
@@ -176,7 +176,7 @@ func TestProfile_timesAreInUTC(t *testing.T) {
 }
 
 // The functions over zero, one and two values, and over a column of nulls.
-func TestFunctions_ofZeroOneTwoAndNullValues(t *testing.T) {
+func TestFunctions_returnNullForTooFewOrOnlyNullValues(t *testing.T) {
 	p := queryoracle.NewPerson()
 	s := service(t, p, nil)
 	all := func(col string) string {

@@ -71,7 +71,7 @@ func TestPeriod_truncatesAndAdvancesByEachUnit(t *testing.T) {
 
 // The edges of a window are those that truncate and next give, cut to it, however it
 // is cut into slabs.
-func TestEdges_doNotDependOnSlabs(t *testing.T) {
+func TestEdges_doNotDependOnHowTheWindowIsCut(t *testing.T) {
 	w := window{wall("2025-12-30T10:10"), wall("2026-03-02T00:00")}
 	for _, p := range []Period{Minutes(7), Hours(5), Days(1), Weeks(2), Months(1), Years(3)} {
 		for _, limit := range []int{1, 3, 1 << 20} {

@@ -9,7 +9,7 @@ import (
 
 // The engine's list of buckets has a time where it belongs, around the changes of the clocks in
 // zones with half hours, changes at midnight and days that were left out.
-func TestBuckets_holdTheirTimesAroundClockChanges(t *testing.T) {
+func TestBuckets_containTheRightTimesAroundClockChanges(t *testing.T) {
 	for _, zone := range []string{"Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Apia", "America/Sao_Paulo", "Africa/Monrovia", "Europe/Berlin"} {
 		loc, err := time.LoadLocation(zone)
 		require.NoError(t, err)

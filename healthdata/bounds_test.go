@@ -18,7 +18,7 @@ import (
 )
 
 // An item with an impossible value or time is refused alone; the others are stored.
-func TestIngest_impossibleSampleIsRefusedAloneAndNamesItsField(t *testing.T) {
+func TestIngest_refusesOnlyTheImpossibleSampleAndNamesItsField(t *testing.T) {
 	at := ago(time.Hour)
 	pressure := func(high, low float64) healthdata.Sample {
 		return healthdata.Sample{Timestamp: at, Unit: "mmHg", Systolic: &high, Diastolic: &low}
@@ -57,7 +57,7 @@ func TestIngest_impossibleSampleIsRefusedAloneAndNamesItsField(t *testing.T) {
 	}
 }
 
-func TestIngest_impossibleSummaryIsRefusedAloneAndNamesItsField(t *testing.T) {
+func TestIngest_refusesOnlyTheImpossibleSummaryAndNamesItsField(t *testing.T) {
 	start, stop := ago(10*time.Hour), ago(2*time.Hour)
 	for _, c := range []struct {
 		name  string
@@ -89,7 +89,7 @@ func TestIngest_impossibleSummaryIsRefusedAloneAndNamesItsField(t *testing.T) {
 
 // Intervals have the lengths of their resource, and sessions those of theirs. What has another
 // length is refused alone.
-func TestIngest_itemOfAnotherLengthThanItsResourceIsRefusedAlone(t *testing.T) {
+func TestIngest_refusesOnlyTheItemWhoseDurationIsOutOfBounds(t *testing.T) {
 	const most, hour = 24 * time.Hour, time.Hour
 	offset := 3600
 	kept := func(s *station, resource string, from time.Time, length time.Duration) bool {

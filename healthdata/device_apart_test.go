@@ -14,7 +14,7 @@ import (
 // By default readers see one sample of two devices that recorded the same minute. A team may keep
 // them apart, for activity from on-device stores; a deletion by the person then covers all
 // devices.
-func TestDevicesApart_readsEachDevicesSampleOfOneMinute(t *testing.T) {
+func TestDevicesApart_readsOneSamplePerDeviceAndMinute(t *testing.T) {
 	var settings healthdata.TeamSettings
 	s := newStation(t, healthdata.Options{
 		Settings: func(context.Context, healthlab.TeamID) (healthdata.TeamSettings, error) { return settings, nil },

@@ -57,7 +57,7 @@ func TestCombineEntries_addsEntriesOfOneHour(t *testing.T) {
 }
 
 // An entry that cannot be stored is not added to another one; it alone is refused.
-func TestCombineEntries_invalidEntryIsRefusedAloneAndNotAdded(t *testing.T) {
+func TestCombineEntries_refusesOnlyTheInvalidEntry(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	entry := func(v *healthdata.Value, unit string) healthdata.Sample {

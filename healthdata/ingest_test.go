@@ -167,7 +167,7 @@ func ExampleService_IngestSamples() {
 	// 2026-03-01T07:30:00+00:00 +3600 s: 5.0 mmol/L
 }
 
-func TestSamples_oneInstantHoldsOneSampleOfEachType(t *testing.T) {
+func TestSamples_oneInstantHasOneSampleOfEachType(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	at := ago(time.Hour)
 	ldl, hdl := reading("mmol/L", at, 2.9), reading("mmol/L", at, 1.4)
@@ -378,7 +378,7 @@ func TestUnits_areConvertedToTheResourcesUnit(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestIngestSamples_invalidSampleIsRefusedAlone(t *testing.T) {
+func TestIngestSamples_refusesOnlyTheInvalidSample(t *testing.T) {
 	at := ago(time.Hour)
 	good := reading("bpm", at, 60)
 	change := func(f func(*healthdata.Sample)) healthdata.Sample {

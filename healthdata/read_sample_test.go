@@ -105,7 +105,7 @@ func everyMinute(n int) []healthdata.Sample {
 	return out
 }
 
-func TestSamplePages_hold5000SamplesEach(t *testing.T) {
+func TestSamplePages_have5000SamplesByDefault(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	in := everyMinute(12_000)
 	s.samples("heartrate", band, in...)

@@ -111,7 +111,7 @@ func (l *lane) read(ctx context.Context) (out []series.Sample, err error) {
 }
 
 // Random writes of one series keep what a map keeps, whatever the lengths of batches and the grid.
-func TestSeriesOverRows_randomWritesKeepWhatAMapKeeps(t *testing.T) {
+func TestSeriesOverRows_randomWritesStoreWhatAMapWould(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(r *rapid.T) {
 		l, model, at := newLane(t, nil), map[int64]series.Sample{}, 0
@@ -196,7 +196,7 @@ func (l *lane) put(ctx context.Context, r *rapid.T, span series.Span, model map[
 }
 
 // Late writes on grids of other lengths keep the chunks of a series and its open chunk apart.
-func TestSeriesOverRows_lateWritesOnOtherGridsLoseNoSample(t *testing.T) {
+func TestSeriesOverRows_lateWritesWithAnotherSpanLoseNoSample(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
 	want := map[int64]bool{}
 	for _, w := range []struct {
@@ -284,7 +284,7 @@ func TestSeriesOverRows_rangeReadsOnlyOverlappingChunks(t *testing.T) {
 }
 
 // A view that meets a write at every run is read in the end while writers of the user wait.
-func TestView_isReadInTheEndWhileWritersWait(t *testing.T) {
+func TestView_readSucceedsEventuallyDespiteConcurrentWrites(t *testing.T) {
 	l, ctx := newLane(t, nil), t.Context()
 	_, err := l.merge(ctx, series.PerMinute, healthdatatest.Sample(0, 1))
 	require.NoError(t, err)
@@ -343,7 +343,7 @@ func TestView_isReadInTheEndWhileWritersWait(t *testing.T) {
 }
 
 // A store whose users are kept elsewhere takes those that it does not know.
-func TestData_acceptsUnknownUsersIfUsersAreKeptElsewhere(t *testing.T) {
+func TestData_acceptsUnknownUsersIfUsersAreStoredElsewhere(t *testing.T) {
 	l, ctx := newLane(t, &healthdata.DataOptions{UsersElsewhere: true}), t.Context()
 	healthdatatest.DeleteUser(t, healthdata.NewUsers(l.s, nil), l.user.Team, l.user.ID)
 	_, err := l.merge(ctx, series.PerMinute, healthdatatest.Sample(0, 1))

@@ -66,7 +66,7 @@ func (s *station) nights() (out []string) {
 }
 
 // A session that shrinks, or moves away, no longer covers another one.
-func TestSessions_shrunkWorkoutNoLongerCoversAnother(t *testing.T) {
+func TestSessions_shortenedWorkoutNoLongerHidesAnother(t *testing.T) {
 	s := newStation(t, healthdata.Options{})
 	ride := func(id string, from, to time.Duration) *healthdata.Workout {
 		return &healthdata.Workout{Head: healthdata.Head{ExternalID: id}, TimeStart: ago(from), TimeEnd: ago(to), Sport: healthdata.Sport{Slug: "cycling", Name: "Cycling"}}

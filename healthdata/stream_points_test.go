@@ -14,7 +14,7 @@ import (
 
 // Of a good recording with one impossible point or value, everything else is stored, and the
 // answer names what is not.
-func TestStream_impossiblePointIsLeftOutAlone(t *testing.T) {
+func TestStream_leavesOutOnlyTheImpossiblePoint(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	s := newStation(t, healthdata.Options{})
 	id, _ := s.run()

@@ -535,7 +535,7 @@ func TestIngestionWindow_summariesOutsideOfItAreDropped(t *testing.T) {
 	require.Equal(t, healthdata.Counts{New: 1}, s.summaries("profile", band, &healthdata.Profile{}), "a profile has no day")
 }
 
-func TestIngestSummaries_invalidSummaryIsRefusedAlone(t *testing.T) {
+func TestIngestSummaries_refusesOnlyTheInvalidSummary(t *testing.T) {
 	nan := ptr(math.NaN())
 	start, stop := ago(2*time.Hour), ago(time.Hour)
 	for name, c := range map[string]struct {

@@ -35,7 +35,7 @@ func TestUsers_overEncryptedRowsPassTheSuite(t *testing.T) {
 
 // An erasure that was stopped after the key of the person was deleted is claimed when its lease is
 // over, and ends.
-func TestUsers_stoppedErasureEndsAlthoughTheKeyIsDeleted(t *testing.T) {
+func TestUsers_interruptedErasureCompletesAfterTheKeyIsDeleted(t *testing.T) {
 	tables := append(healthdata.UserTables(), eventlog.Tables()...)
 	clock := conformance.NewClock(time.Now())
 	engine, err := memstore.New(tables, &memstore.Options{Now: clock.Now})
@@ -76,7 +76,7 @@ func TestUsers_stoppedErasureEndsAlthoughTheKeyIsDeleted(t *testing.T) {
 
 // An erasure deletes what is kept of a user whom the host keeps elsewhere, and ends beside any number of
 // rows under the same user id in another team, which stay.
-func TestUsers_eraseOfAUserKeptElsewhereLeavesOtherTeams(t *testing.T) {
+func TestUsers_erasureOfAnExternalUserLeavesOtherTeams(t *testing.T) {
 	notes := store.Table[store.Key]{Name: "note", Clear: true, Row: func(k *store.Key) store.Row { return store.Row{Key: *k} }, Encode: func(*store.Key) ([]byte, error) { return []byte{}, nil }}
 	engine, err := memstore.New(append(healthdata.UserTables(), notes.Definition()), nil)
 	require.NoError(t, err)

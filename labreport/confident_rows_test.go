@@ -12,7 +12,7 @@ import (
 const tableHead = "Test  Result  Units  Reference\n"
 
 // A heading that joins two specimens decides none of its rows.
-func TestSpecimen_headingOfTwoSpecimensDecidesNone(t *testing.T) {
+func TestSpecimen_headingWithTwoSpecimensSetsNone(t *testing.T) {
 	for _, heading := range []string{"Renal Panel and Urine", "Serum and CSF", "Blutbild und Urin", "Suero y orina", "Serum / urine chemistry"} {
 		t.Run(heading, func(t *testing.T) {
 			all := rowsOf(t, heading+"\n"+tableHead+"Creatinine  0.9  mg/dL  0.6 - 1.2\nGlucose  95  mg/dL  70 - 99\nSodium (U)  60  mmol/L  20 - 200\n")
@@ -27,7 +27,7 @@ func TestSpecimen_headingOfTwoSpecimensDecidesNone(t *testing.T) {
 }
 
 // A line that says where a specimen was taken keeps the specimen of the heading over it.
-func TestSpecimen_lineOfTheBodySiteKeepsTheHeadingsSpecimen(t *testing.T) {
+func TestSpecimen_lineWithABodySiteDoesNotChangeTheSpecimen(t *testing.T) {
 	for _, text := range []string{"Body fluid analysis\nSource: Left knee\n", "Pleural fluid\nRight side\n", "Breast milk\n", "Gastric aspirate\n", "Muttermilch\n"} {
 		t.Run(text, func(t *testing.T) {
 			for _, r := range rowsOf(t, text+tableHead+"WBC  12500  /uL  < 200\nGlucose  40  mg/dL\nProtein  4.2  g/dL\n") {
@@ -39,7 +39,7 @@ func TestSpecimen_lineOfTheBodySiteKeepsTheHeadingsSpecimen(t *testing.T) {
 }
 
 // Blood is an analyte of urine and stool; colour and appearance are of any fluid.
-func TestSpecimen_bloodColourAndAppearanceStateNone(t *testing.T) {
+func TestSpecimen_analytesBloodColourAndAppearanceSetNoSpecimen(t *testing.T) {
 	all := rowsOf(t, "Urinalysis\nTest  Result  Reference\nBlood  2+  Negative\nNitrite  Negative  Negative\nGlucose  Negative  Negative\nKetones  Negative  Negative\n")
 	require.Equal(t, loinc.Urine, named(all, "Blood")[0].SampleType)
 	require.Contains(t, named(all, "Blood")[0].LoincMatches[0].LoincName, "Urine")
@@ -127,7 +127,7 @@ func TestRows_partsOfNeighbouringCellsAreNoFlagOrUnit(t *testing.T) {
 }
 
 // A name of which a part was left over is not sure, whatever the part is.
-func TestRows_partlyReadNameIsUnsure(t *testing.T) {
+func TestRows_partlyReadNameHasLowConfidence(t *testing.T) {
 	for _, name := range []string{"Vitamin D 1,25", "Glucose tolerance 2 hr", "Bilirubin xyz", "Calcium qq"} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range rowsOf(t, tableHead+"TSH  2.1  mIU/L  0.4 - 4.0\nFerritin  40  ng/mL  15 - 150\n"+name+"  45  mg/dL  18 - 72\n")[2:] {
@@ -139,7 +139,7 @@ func TestRows_partlyReadNameIsUnsure(t *testing.T) {
 }
 
 // Two columns of results that no heading tells apart are doubted.
-func TestRows_twoResultColumnsWithoutDatesAreUnsure(t *testing.T) {
+func TestRows_twoResultColumnsWithoutDatesHaveLowConfidence(t *testing.T) {
 	for _, r := range rowsOf(t, "Test  Result 1  Result 2  Mean  Units  Reference\nGlucose  94  96  95  mg/dL  70 - 99\nSodium  138  140  139  mmol/L  136 - 145\nPotassium  4.0  4.2  4.1  mmol/L  3.5 - 5.1\n") {
 		require.False(t, fieldIsSure(r, "value"), r.TestName)
 	}
@@ -152,7 +152,7 @@ func TestPanels_rowWithAnUnknownWordAsValueIsNoHeading(t *testing.T) {
 }
 
 // A label is no name, and a patient is no laboratory.
-func TestMetadata_labelIsNoNameAndPatientIsNoLaboratory(t *testing.T) {
+func TestMetadata_labelIsNotReadAsNameNorPatientAsLaboratory(t *testing.T) {
 	const rows = "Test  Result  Units  Reference\nGlucose  95  mg/dL  70 - 99\nSodium  139  mmol/L  136 - 145\nTSH  2.1  mIU/L  0.4 - 4.5\n"
 	for name, c := range map[string]struct{ text, first, last, lab string }{
 		"label below": {"Northlab Diagnostics\nName  Test, Anna\nBirth date  1980-05-13\nSpecimen ID  A-1234\n", "", "", "Northlab Diagnostics"},

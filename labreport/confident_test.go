@@ -61,7 +61,7 @@ func TestRows_resultUnderTheNewestDateIsCurrent(t *testing.T) {
 }
 
 // A row with two values or two units: which unit belongs to which value is not sure.
-func TestRows_twoValuesOrUnitsInARowAreUnsure(t *testing.T) {
+func TestRows_twoValuesOrUnitsInARowHaveLowConfidence(t *testing.T) {
 	for name, text := range map[string]string{
 		"two systems of units":    "Test  Conventional  Unit  SI  Unit\nGlucose  95  mg/dL  5.3  mmol/L\nCreatinine  0.9  mg/dL  80  umol/L\nCalcium  9.1  mg/dL  2.27  mmol/L\n",
 		"another decimal mark":    "Test  Result  Units  Reference\nCreatinine  0,9  mg/dL  0.6 - 1.2\nCalcium  9,1  mg/dL  8.6 - 10.3\nMagnesium  2.1  mg/dL  1.5 - 2.5\nPotassium  4.1  mmol/L  3.5 - 5.1\nChloride  101.0  mmol/L  98.0 - 110.0\n",
@@ -79,7 +79,7 @@ func TestRows_twoValuesOrUnitsInARowAreUnsure(t *testing.T) {
 }
 
 // Lines that look like results and are none are at least not sure.
-func TestRows_linesThatResembleResultsAreUnsure(t *testing.T) {
+func TestRows_linesThatResembleResultsHaveLowConfidence(t *testing.T) {
 	const rows = "CRP  <0.5  mg/L  < 5\nTSH  2.1  mIU/L  0.4 - 4.5\nFerritin  40  ng/mL  38 - 380\n"
 	for _, line := range []string{"Measuring range  0.01 - 100  mIU/L", "Measuring range  0.01  mIU/L", "Sensitivity  0.5  ng/mL", "Volume  1500  mL", "Blood pressure  120/80  mmHg",
 		"Nachweisgrenze  0.5  mg/L", "Vitamin D  1000  IU  daily", "Interference index  12  mg/dL  < 50"} {
@@ -118,14 +118,14 @@ func TestNumbers_spacesMayGroupThousands(t *testing.T) {
 }
 
 // A number that means two things in a report that writes decimals both ways is not sure.
-func TestNumbers_ambiguousDecimalMarkIsUnsure(t *testing.T) {
+func TestNumbers_ambiguousDecimalMarkHasLowConfidence(t *testing.T) {
 	all := rowsOf(t, "Test  Result  Units  Reference\nCalcium  9.1  mg/dL  8.6 - 10.3\nSodium  140.0  mmol/L  136.0 - 145.0\nPotassium  4,1  mmol/L  3.5 - 5.1\nFerritin  1.250  ng/mL  30 - 400\n")
 	require.False(t, fieldIsSure(named(all, "Ferritin")[0], "value"))
 }
 
 // No term of blood is a candidate for any other specimen, whatever the analyte and the unit, and
 // no term of one fluid for another.
-func TestLOINC_noCodeIsOfAnotherSpecimen(t *testing.T) {
+func TestLOINC_neverMatchesACodeOfAnotherSpecimen(t *testing.T) {
 	names := map[loinc.Specimen][]string{
 		"cerebrospinal_fluid": {"CSF", "Liquor", "Cerebrospinal Fluid", "LCR"}, "pleural_fluid": {"Pleural Fluid", "Pleurapunktat"}, "peritoneal_fluid": {"Ascites", "Peritoneal fluid", "Ascitic Fluid"},
 		"pericardial_fluid": {"Pericardial fluid"}, "synovial_fluid": {"Synovial fluid", "Gelenkpunktat", "Joint fluid"}, "amniotic_fluid": {"Amniotic fluid", "Fruchtwasser"},

@@ -11,7 +11,7 @@ import (
 )
 
 // A printed mark keeps its strength, in a cell of its own and glued to the value.
-func TestFlags_printedMarkKeepsItsStrength(t *testing.T) {
+func TestFlags_singleMarkIsAbnormalAndDoubleMarkCritical(t *testing.T) {
 	for mark, want := range map[string]labreport.Interpretation{
 		"H": labreport.Abnormal, "L": labreport.Abnormal, "*": labreport.Abnormal, "+": labreport.Abnormal, "↑": labreport.Abnormal, "▼": labreport.Abnormal, "!": labreport.Abnormal,
 		"HH": labreport.Critical, "LL": labreport.Critical, "++": labreport.Critical, "--": labreport.Critical, "+++": labreport.Critical, "↑↑": labreport.Critical, "↓↓": labreport.Critical, "**": labreport.Abnormal,
@@ -61,7 +61,7 @@ func TestUnits_litresPerLitreIsAUnitBesideAFlag(t *testing.T) {
 }
 
 // A flag is computed where the value, the unit and the range were each read with 0.9 or more.
-func TestFlags_areComputedOnlyFromSureFields(t *testing.T) {
+func TestFlags_areComputedOnlyFromFieldsOfHighConfidence(t *testing.T) {
 	reader := labreport.NewReader(nil)
 	fields := []string{"value", "units", "reference_range"}
 	for _, field := range append(fields, "") {

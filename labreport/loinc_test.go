@@ -76,7 +76,7 @@ func (l label) match(specimen loinc.Specimen) (code string, status labreport.Mat
 
 // A label that no list has is matched by its likeness to others. auto_match is hardly ever wrong:
 // of labels in and outside the lists, and of rows of other fluids, which have no right code.
-func TestLOINC_unlistedLabelsMatchByLikenessAndNeverWronglyAlone(t *testing.T) {
+func TestLOINC_unlistedLabelsMatchBySimilarityWithFewWrongAutoMatches(t *testing.T) {
 	t.Parallel()
 	outside, listed := labels(t)
 	require.GreaterOrEqual(t, len(outside), 400)

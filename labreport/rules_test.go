@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-func TestTypeOf_tellsNumbersRangesAndComments(t *testing.T) {
+func TestTypeOf_distinguishesNumbersRangesAndComments(t *testing.T) {
 	for _, c := range []struct {
 		in, unit string
 		kind     labreport.ValueType
@@ -435,7 +435,7 @@ func TestFlags_listMarkerIsNoFlag(t *testing.T) {
 }
 
 // A word of a name that was not read makes the name, and so the code, unsure.
-func TestLOINC_unreadWordOfANameNeedsReview(t *testing.T) {
+func TestLOINC_nameWithAnUnrecognizedWordNeedsReview(t *testing.T) {
 	const others = "Lipid Panel\nTest  Result  Units  Reference\nCholesterol, Total  180  mg/dL  < 200\nTriglycerides  90  mg/dL  < 150\nTSH  2.1  mIU/L  0.4 - 4.5\n"
 	for name, auto := range map[string]bool{"Bilirubin": true, "Bilirubin d1rcct": false} {
 		read := rowsOf(t, others+name+"  0.2  mg/dL  0.2 - 1.2\n")
@@ -515,7 +515,7 @@ func TestInterpret_loneDashIsNoFlag(t *testing.T) {
 }
 
 // A letter of a picture that looks like a digit is the digit that the names of the analyte have.
-func TestNames_lettersReadForDigitsAreTheDigitsOfTheAnalyte(t *testing.T) {
+func TestNames_lettersMisreadForDigitsAreCorrectedByTheAnalyte(t *testing.T) {
 	const others = "Glucose  95  mg/dL  70 - 99\nSodium  140  mmol/L  135 - 146\nMCV  90  fL  80 - 100\n"
 	for printed, want := range map[string]string{"HbAic": "HbA1c", "HbAlc": "HbA1c", "HBAIC": "HBA1C", "HbA1c": "HbA1c", "Hemoglobin Alc": "Hemoglobin A1c", "Albumin": "Albumin", "Bilirubin": "Bilirubin"} {
 		read := readAsPicture(t, others+printed+"  5.1  %  4.0 - 5.6\n")

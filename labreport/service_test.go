@@ -172,7 +172,7 @@ func TestJob_goesFromUploadToDataAndDeletesItsFiles(t *testing.T) {
 }
 
 // A page that was not read is named, and a person reviews the job. Files are counted together.
-func TestJob_withUnreadPagesNeedsReview(t *testing.T) {
+func TestJob_withUnreadablePagesNeedsReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		review bool
 		unread []bool
@@ -245,7 +245,7 @@ func TestJob_recordsAccessBeforeItReadsFiles(t *testing.T) {
 	require.Equal(t, []healthlab.UserID{d.user, d.user, d.user, d.user}, users)
 }
 
-func TestCreate_PDFWithPasswordIsRefusedAndSaysSo(t *testing.T) {
+func TestCreate_PDFWithPasswordIsRefusedWithThatReason(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	_, err := d.Create(t.Context(), d.team, labreport.Upload{User: d.user, Files: []labreport.File{{Data: []byte("%PDF-1.4 locked")}}})
 	var refused *healthlab.RuleError
@@ -290,7 +290,7 @@ func TestJob_eachFailureHasItsReasonAndAttempts(t *testing.T) {
 	}
 }
 
-func TestJob_failedStagingSendsCreatedAndUpdated(t *testing.T) {
+func TestJob_failureBeforeReadingSendsCreatedAndUpdatedEvents(t *testing.T) {
 	d := newTestService(t, labreport.Options{})
 	id := d.create(t, false)
 	require.NoError(t, d.blobs.Delete(t.Context(), "lab-reports/"+d.team.String()+"/"+id.String()+"/0"))
@@ -426,7 +426,7 @@ func (e engine) Rows(context.Context, []labreport.Page) (labreport.RawReport, la
 }
 
 // A host's own engine reads the rows; what follows from them is ours.
-func TestEngine_rowsOfTheHostAreInterpretedAlike(t *testing.T) {
+func TestEngine_rowsOfACustomEngineAreInterpretedLikeDefaultOnes(t *testing.T) {
 	low, high, none := json.Number("70"), json.Number("99.0"), json.Number("NaN")
 	e := engine{raw: labreport.RawReport{Rows: []labreport.RawRow{
 		{Name: "Glucose", Value: " 1,200 ", Unit: "mg/dL", Low: &low, High: &high, Type: labreport.Numeric, Panel: "Chemistry"},

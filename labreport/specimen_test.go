@@ -204,7 +204,7 @@ func TestMetadata_headingAbovePatientDataIsNoName(t *testing.T) {
 
 // A match without review needs a name, a value and a unit that were read surely. A flag that
 // contradicts the range shows that something was misread.
-func TestAutoMatch_requiresSureNameValueAndUnit(t *testing.T) {
+func TestAutoMatch_requiresConfidentNameValueAndUnit(t *testing.T) {
 	r := labreport.NewReader(nil)
 	row := labreport.RawRow{Name: "TSH", Value: "2.1", Unit: "mIU/L", Range: "0.4 - 4.5"}
 	status := func(e labreport.Evidence) labreport.MatchStatus {

@@ -35,7 +35,7 @@ func rowText(c [4]string) string { return fmt.Sprintf("%s  %s  %s  %s\n", c[0], 
 
 // A row of a picture whose value and range both lost their point is not sure; both readings are
 // offered and no flag is computed.
-func TestNumbers_pointLostInValueAndRangeIsUnsure(t *testing.T) {
+func TestNumbers_lostDecimalPointInValueAndRangeHasLowConfidence(t *testing.T) {
 	const others = "Glucose  95  mg/dL  70 - 99\nMCV  90  fL  80 - 100\nSodium  140  mmol/L  135 - 146\nChloride  101  mmol/L  98 - 107\nBUN  15  mg/dL  7 - 25\n"
 	for _, c := range decimalRows {
 		t.Run(c[0], func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestNumbers_pointLostInValueAndRangeIsUnsure(t *testing.T) {
 }
 
 // Many shifted rows make every number of the sheet unsure, whatever its own range says.
-func TestNumbers_manyShiftedRowsMakeTheSheetUnsure(t *testing.T) {
+func TestNumbers_manyShiftedRowsLowerTheConfidenceOfTheSheet(t *testing.T) {
 	text := "Glucose  95  mg/dL  70 - 99\nSodium  140  mmol/L  135 - 146\nFerritin  40  ng/mL  15 - 150\n"
 	for _, c := range decimalRows {
 		text += rowText(withoutPoint(c))
@@ -82,7 +82,7 @@ func TestNumbers_manyShiftedRowsMakeTheSheetUnsure(t *testing.T) {
 }
 
 // Names beside the values of the lines below are not sure, whatever else their rows say.
-func TestPicture_namesBesideOtherRowsAreUnsure(t *testing.T) {
+func TestPicture_namesShiftedAgainstTheirValuesHaveLowConfidence(t *testing.T) {
 	names := []string{"Glucose", "Hematocrit", "MCV", "MCH", "RDW", "Sodium", "Cholesterol"}
 	values := []string{"95  mg/dL  70 - 99", "43.1  %  38.5 - 50.0", "90.1  fL  80.0 - 100.0", "29.9  pg  27.0 - 33.0", "12.9  %  11.0 - 15.0", "140  mmol/L  135 - 146", "184  mg/dL  < 200"}
 	page := func(below int) (text string) {
@@ -104,7 +104,7 @@ func TestPicture_namesBesideOtherRowsAreUnsure(t *testing.T) {
 
 // A range that lost its points beside a value that kept its own, points that moved to the left, and points
 // that moved by two places: the range is not sure, and no flag is computed from it.
-func TestNumbers_pointMovedInValueOrRangeIsUnsure(t *testing.T) {
+func TestNumbers_movedDecimalPointInValueOrRangeHasLowConfidence(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		row       [4]string
@@ -134,7 +134,7 @@ func TestNumbers_pointMovedInValueOrRangeIsUnsure(t *testing.T) {
 }
 
 // A value of a picture far from what is published for its analyte is not sure if the row has no printed range.
-func TestNumbers_pointLostBesideNoRangeIsUnsure(t *testing.T) {
+func TestNumbers_lostDecimalPointWithoutARangeHasLowConfidence(t *testing.T) {
 	const others = "Glucose  95  mg/dL  70 - 99\nMCV  90  fL  80 - 100\nSodium  140  mmol/L  135 - 146\nChloride  101  mmol/L  98 - 107\n"
 	for _, c := range append([][4]string{{"HbA1c", "7.8", "%", ""}}, decimalRows...) {
 		t.Run(c[0], func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestNumbers_pointLostBesideNoRangeIsUnsure(t *testing.T) {
 }
 
 // A number that stands in the column of ranges, and in no column of values, is no sure value.
-func TestNumbers_valueInTheColumnOfRangesIsUnsure(t *testing.T) {
+func TestNumbers_valueInTheColumnOfRangesHasLowConfidence(t *testing.T) {
 	w := newWriter(10)
 	for _, cells := range [][4]string{
 		{"Test", "Result", "Units", "Reference"}, {"Glucose", "95", "mg/dL", "70 - 99"}, {"Sodium", "140", "mmol/L", "135 - 146"},

@@ -177,7 +177,7 @@ func TestCrosswalk_suggestsMarkersOfTheSameName(t *testing.T) {
 
 // A marker that is requested by name and procedure is found even if many other markers have
 // that name.
-func TestCompendium_findsAMarkerBehindManyOfTheSameName(t *testing.T) {
+func TestCompendium_findsAMarkerByProcedureAmongManyOfOneName(t *testing.T) {
 	var markers []catalogue.MarkerComplete
 	for i := range 150 {
 		markers = append(markers, marker(1000+i, 1, fmt.Sprintf("Panel %03d", i), fmt.Sprintf("N%d", i), fmt.Sprintf("c%d", i)))

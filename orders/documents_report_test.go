@@ -15,7 +15,7 @@ import (
 
 // The report of a transaction is headed by the order of the newest results, and says that it
 // is corrected if any of its results were.
-func TestReport_ofATransactionHasTheOrderOfTheNewestResults(t *testing.T) {
+func TestReport_ofATransactionIsHeadedByTheOrderWithNewestResults(t *testing.T) {
 	a := newArchive(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	a.settings.Redraws = true
 	ctx := t.Context()
@@ -35,7 +35,7 @@ func TestReport_ofATransactionHasTheOrderOfTheNewestResults(t *testing.T) {
 	require.Contains(t, string(file), "FINAL REPORT")
 }
 
-func TestReport_ofACorrectedTransactionSaysSo(t *testing.T) {
+func TestReport_ofACorrectedTransactionIsMarkedCorrected(t *testing.T) {
 	a := newArchive(t)
 	a.settings.UnmatchedResults = true
 	a.everywhere()

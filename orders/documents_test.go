@@ -141,7 +141,7 @@ func TestRequisition_printsAllFieldsOfTheResponsiblePerson(t *testing.T) {
 	}
 }
 
-func TestRequisition_printsTheOrderOnce(t *testing.T) {
+func TestRequisition_printsTheOrderAndIsNotPrintedAgain(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	o := a.placed("asked", func(r *orders.PlaceRequest) {
@@ -483,7 +483,7 @@ func TestCollectionInstructions_printStepsAndFasting(t *testing.T) {
 	require.Len(t, invalid.Problems, 5)
 }
 
-func TestReport_printsPartialFinalAndTheLabsOwn(t *testing.T) {
+func TestReport_isTheLabsOwnOrPrintsPartialAndFinalResults(t *testing.T) {
 	a := newArchive(t)
 	ctx := t.Context()
 	o := a.placed("walk-in", withOutcome("partial"))

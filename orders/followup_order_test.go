@@ -61,7 +61,7 @@ func TestRedraw_isOrderedForMissingResultsOnly(t *testing.T) {
 }
 
 // A lab that reports results has accepted the order, even if its acceptance was lost.
-func TestRedraw_reportCountsAsTheLostAcceptance(t *testing.T) {
+func TestRedraw_reportOfResultsImpliesThatTheLabAccepted(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
 	d.settings.Redraws = true
 	o := d.placed("walk-in")
@@ -75,7 +75,7 @@ func TestRedraw_reportCountsAsTheLostAcceptance(t *testing.T) {
 	require.Equal(t, orders.OriginRedraw, d.get(orders.Order{ID: o.OrderTransaction.Orders[1].ID}).Origin)
 }
 
-func TestRedraw_isNotMadeIfTeamLabOrOrderHasNone(t *testing.T) {
+func TestRedraw_isNotMadeIfDisabledForTeamLabOrMethod(t *testing.T) {
 	for _, tc := range []struct {
 		name, test string
 		on         bool
@@ -297,7 +297,7 @@ func (d *fixture) accountAt(lab, name string, status catalogue.LabAccountStatus)
 
 // A replacement uses the lab account of the order that it replaces, in its present state.
 // Another account is chosen only if that one is at another lab or no longer the team's.
-func TestRecreation_keepsTheLabAccountIfItCan(t *testing.T) {
+func TestRecreation_usesTheSameLabAccountIfStillAvailable(t *testing.T) {
 	d := newFixture(t)
 	own := func(name string, status catalogue.LabAccountStatus) catalogue.LabAccount {
 		return d.accountAt("northlab", name, status)

@@ -86,9 +86,9 @@ func TestStatuses_matchTheGoldenFile(t *testing.T) {
 	golden(t, "testdata/statuses.golden", b.String())
 }
 
-// TestLifecycle_edgesEqualASecondDescription compares the table with a second description of the same automaton: for
+// TestLifecycle_transitionsEqualAnIndependentDescription compares the table with a second description of the same automaton: for
 // each state, the states that can follow.
-func TestLifecycle_edgesEqualASecondDescription(t *testing.T) {
+func TestLifecycle_transitionsEqualAnIndependentDescription(t *testing.T) {
 	const (
 		pre  = "requisition_created requisition_bypassed"
 		last = "completed>corrected corrected>corrected"
@@ -189,7 +189,7 @@ func edges(m catalogue.CollectionMethod, f orders.Facts) []string {
 	return slices.Compact(out)
 }
 
-func TestLifecycle_redrawIsOfferedOnce(t *testing.T) {
+func TestLifecycle_redrawIsOfferedOnlyForTheInitialOrder(t *testing.T) {
 	first := edges(catalogue.WalkInTest, orders.Facts{Initial: true})
 	second := edges(catalogue.WalkInTest, orders.Facts{})
 	for _, e := range first {
@@ -443,7 +443,7 @@ func TestApply_doesNotWriteIntoASharedHistory(t *testing.T) {
 	require.Equal(t, orders.Cancelled, other.Events[1].Status.LowLevel())
 }
 
-func TestApply_eventIDsNeverGoBack(t *testing.T) {
+func TestApply_eventIDsAlwaysIncrease(t *testing.T) {
 	o := newOrder(catalogue.WalkInTest, false)
 	o.NextEventID = 901
 	_, err := orders.Begin(&o, noon, id("first"))

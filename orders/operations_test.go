@@ -67,7 +67,7 @@ func TestOperationsReview_decidesForTeamsWithoutReviews(t *testing.T) {
 	require.Equal(t, "hers", *kept.Note)
 }
 
-func TestOperationsReview_decidesWhatTeamsReturn(t *testing.T) {
+func TestOperationsReview_decidesResultsThatTeamsHandOver(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, bySample, nobodys))

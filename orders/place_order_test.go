@@ -141,8 +141,8 @@ func TestPlace_minorsNeedASettingAndAProxy(t *testing.T) {
 	require.Equal(t, "Bo", o.PatientDetails.MedicalProxy.FirstName)
 }
 
-// TestPlace_choosesTheLabAccount goes through every case of which account an order uses.
-func TestPlace_choosesTheLabAccount(t *testing.T) {
+// TestPlace_choosesAUsableLabAccountOfTeamAndLab goes through every case of which account an order uses.
+func TestPlace_choosesAUsableLabAccountOfTeamAndLab(t *testing.T) {
 	team := healthlab.TeamID{UUID: id("team")}
 	north, south := catalogue.Lab{ID: 1, Slug: "northlab", CollectionMethods: catalogue.CollectionMethods()}, catalogue.Lab{ID: 2, Slug: "southlab"}
 	own := func(name, lab string, status catalogue.LabAccountStatus) catalogue.LabAccount {

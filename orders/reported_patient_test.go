@@ -25,7 +25,7 @@ func TestReportedPatient_apostrophesOfEveryKindAreEqual(t *testing.T) {
 }
 
 // Names are compared by their letters and digits; no near spelling and no nickname is equal.
-func TestReportedPatient_contradictsByLettersAndDigitsOfNames(t *testing.T) {
+func TestReportedPatient_namesAreComparedByLettersAndDigits(t *testing.T) {
 	born := healthlab.Date{Year: 1985, Month: 2, Day: 3}
 	for _, tc := range []struct {
 		name        string

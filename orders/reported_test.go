@@ -234,7 +234,7 @@ func TestSampleRejection_notesTheReasonOfEachMissingResult(t *testing.T) {
 }
 
 // Each critical result is announced to the team once, with the time of the first results.
-func TestCriticalResults_eachIsAnnouncedOnce(t *testing.T) {
+func TestCriticalResults_eachSendsOneEventWithTheFirstTime(t *testing.T) {
 	d := newFixture(t)
 	o := d.requisitioned("walk-in")
 	began := d.now()

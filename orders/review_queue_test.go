@@ -192,7 +192,7 @@ func TestAccept_refusesAMessageTheOrderHas(t *testing.T) {
 }
 
 // A report that names an order and another one's specimen is not lost.
-func TestReview_holdsAReportWithAnotherOrdersSpecimen(t *testing.T) {
+func TestReview_queuesAReportWithTheSpecimenOfAnotherOrder(t *testing.T) {
 	for name, edit := range map[string]func(*exchange.Message){"final": func(*exchange.Message) {}, "with a redraw": lost} {
 		t.Run(name, func(t *testing.T) {
 			d := newReviewFixture(t, func(o *options) { o.RedrawLabs = []string{"northlab"} })
@@ -282,7 +282,7 @@ func TestAccept_eventsShowTheStateOfBothOrders(t *testing.T) {
 }
 
 // An order that was made for a partial result is never sent to a lab.
-func TestAccept_partialResultOfAKitIsNotSubmittedToALab(t *testing.T) {
+func TestAccept_orderMadeForAPartialResultIsNotSubmittedToALab(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("kit")
 	_, err := d.Cancel(t.Context(), d.team, o.ID)
@@ -316,7 +316,7 @@ func TestReview_resultHasTheInterpretationOfItsOrder(t *testing.T) {
 }
 
 // If a message names no lab, the lab of the order that it names is used.
-func TestReview_labIsThatOfTheNamedOrder(t *testing.T) {
+func TestReview_missingLabIsTakenFromTheNamedOrder(t *testing.T) {
 	d := newReviewFixture(t)
 	o := d.requisitioned("walk-in")
 	r := d.held(d.report(o, func(m *exchange.Message) {

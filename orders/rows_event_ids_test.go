@@ -20,7 +20,7 @@ import (
 // Few changes of orders hold the row of their team from which ids of events are taken. The ids of an order
 // ascend, and no other order of the team has them, also if two processes change the orders by turns and
 // transactions are undone.
-func TestEventIDs_holdTheTeamSeldom(t *testing.T) {
+func TestEventIDs_fewOrderChangesLockTheRowOfTheTeam(t *testing.T) {
 	rows := newRowStore(t)
 	counted := &puts{Store: rows.Store}
 	opts := rows.options()

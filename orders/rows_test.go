@@ -71,16 +71,16 @@ func newRowOrders(t testing.TB) orderstest.StoreHarness {
 
 func TestStore_overRowsPassesTheSuite(t *testing.T) { orderstest.RunStore(t, newRowOrders) }
 
-func TestRows_model(t *testing.T) { orderstest.RunStoreModel(t, newRowOrders) }
+func TestOrders_overRowsPassTheModelSuite(t *testing.T) { orderstest.RunStoreModel(t, newRowOrders) }
 
-func TestRows_keys(t *testing.T) {
+func TestIdempotencyKeys_overRowsPassTheSuite(t *testing.T) {
 	orderstest.RunKeys(t, func(t testing.TB) orderstest.KeysHarness {
 		s := newRowStore(t)
 		return orderstest.KeysHarness{Keys: idempotency.NewStore(s, nil), SetClock: s.setClock}
 	})
 }
 
-func TestRows_reviews(t *testing.T) {
+func TestReviews_overRowsPassTheSuite(t *testing.T) {
 	orderstest.RunReviews(t, func(t testing.TB) orderstest.ReviewsHarness {
 		s := newRowStore(t)
 		return orderstest.ReviewsHarness{
@@ -90,7 +90,7 @@ func TestRows_reviews(t *testing.T) {
 	})
 }
 
-func TestRows_erasure(t *testing.T) {
+func TestOrders_overRowsPassTheErasureSuite(t *testing.T) {
 	orderstest.RunErasure(t, func(t testing.TB) orderstest.ErasureHarness {
 		s := newRowStore(t)
 		return orderstest.ErasureHarness{
@@ -99,7 +99,7 @@ func TestRows_erasure(t *testing.T) {
 	})
 }
 
-func TestRows_visits(t *testing.T) {
+func TestVisits_overRowsPassTheSuite(t *testing.T) {
 	orderstest.RunVisits(t, func(t testing.TB) orderstest.VisitsHarness {
 		s := newRowStore(t)
 		both := orders.NewStore(s, s.elsewhere())
@@ -113,9 +113,13 @@ func twoProcesses(t testing.TB) []orderstest.Process {
 	return []orderstest.Process{p, p}
 }
 
-func TestRows_walks(t *testing.T) { orderstest.RunTwoProcesses(t, twoProcesses) }
+func TestOrders_overRowsPassTheTwoProcessesSuite(t *testing.T) {
+	orderstest.RunTwoProcesses(t, twoProcesses)
+}
 
-func TestRows_concurrentCreates(t *testing.T) { orderstest.RunConcurrentCreates(t, twoProcesses) }
+func TestOrders_overRowsPassTheConcurrentCreatesSuite(t *testing.T) {
+	orderstest.RunConcurrentCreates(t, twoProcesses)
+}
 
 // messages shows events. It has no other method of webhook.Log.
 type messages struct {
@@ -127,22 +131,22 @@ func (m messages) Message(ctx context.Context, team healthlab.TeamID, event uuid
 	return m.log.Message(ctx, team, event)
 }
 
-func TestRows_labTests(t *testing.T) {
+func TestLabTests_overRowsPassTheSuite(t *testing.T) {
 	cataloguetest.RunLabTestStore(t, func(t testing.TB) catalogue.LabTestStore { return catalogue.NewLabTestStore(newRowStore(t)) })
 }
 
-func TestRows_slotCache(t *testing.T) {
+func TestSlotCache_overRowsPassesTheSuite(t *testing.T) {
 	appointmenttest.RunSlotCache(t, func(t testing.TB) appointment.SlotCache { return appointment.NewSlotCache(newRowStore(t)) })
 }
 
-func TestRows_persons(t *testing.T) {
+func TestPersons_overRowsPassTheSuite(t *testing.T) {
 	peopletest.RunStore(t, func(t testing.TB) peopletest.StoreHarness {
 		s := newRowStore(t)
 		return peopletest.StoreHarness{Persons: people.NewStore(s, &people.StoreOptions{UsersElsewhere: true}), Users: usersOf{s: s}}
 	})
 }
 
-func TestRows_labJournal(t *testing.T) {
+func TestLabJournal_overRowsPassesTheSuite(t *testing.T) {
 	labjournaltest.RunStore(t, func(t testing.TB) labjournaltest.Harness {
 		s := newRowStore(t)
 		return labjournaltest.Harness{Journal: labjournal.NewStore(s, &labjournal.StoreOptions{UsersElsewhere: true}), Users: usersOf{s: s}}
@@ -221,7 +225,7 @@ func (v usersOf) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.
 
 // Rows about a user of whom the store knows nothing are refused, so that none is left behind an
 // erasure.
-func TestRows_unknownUser(t *testing.T) {
+func TestStores_rowsOfAnUnknownUserAreRefused(t *testing.T) {
 	s := newRowStore(t)
 	ctx, team, user := t.Context(), conformance.Team("a"), conformance.User("ana")
 	require.ErrorIs(t, people.NewStore(s, nil).PutUserInfo(ctx, team, user, people.UserInfo{}), healthlab.NotFound)
@@ -252,7 +256,7 @@ func TestRows_unknownUser(t *testing.T) {
 
 // What identifies a sample or a patient is in no key, no index value and no document that is kept in
 // clear; and an erasure leaves no row of the user.
-func TestRows_privacy(t *testing.T) {
+func TestStores_keysAndClearDocumentsContainNoPatientData(t *testing.T) {
 	s := newRowStore(t)
 	users, team, user := usersOf{s: s}, conformance.Team("a"), conformance.User("ana")
 	require.NoError(t, users.Insert(t.Context(), healthdata.User{ID: user, Team: team, ClientUserID: "c"}, 0))
@@ -283,7 +287,7 @@ func TestRows_privacy(t *testing.T) {
 
 // An order that changes its user, as that of a kit that is registered for another person, is erased
 // with the new user and stays, with all by which it is found, when the first one is erased.
-func TestRows_orderOfAnotherUser(t *testing.T) {
+func TestStore_reassignedOrderIsErasedWithItsNewUser(t *testing.T) {
 	s := newRowStore(t)
 	ctx, users, team := t.Context(), usersOf{s: s}, conformance.Team("a")
 	first, second := conformance.User("ana"), conformance.User("bo")

@@ -116,8 +116,8 @@ func requireRule(t testing.TB, err error, rule string, kind healthlab.ErrorKind)
 	require.ErrorIs(t, err, kind)
 }
 
-// TestOrders_endAsTheLabsOutcomeSays walks an order through everything that can happen at the lab.
-func TestOrders_endAsTheLabsOutcomeSays(t *testing.T) {
+// TestOrders_followEachOutcomeOfTheLab walks an order through everything that can happen at the lab.
+func TestOrders_followEachOutcomeOfTheLab(t *testing.T) {
 	const kit = "ordered requisition_created transit_customer out_for_delivery "
 	const back = kit + "with_customer transit_lab "
 	for _, tc := range []struct {
@@ -170,7 +170,7 @@ func TestOrders_endAsTheLabsOutcomeSays(t *testing.T) {
 	}
 }
 
-func TestPartialResults_areReadableAndAnnouncedBySetting(t *testing.T) {
+func TestPartialResults_areReadableAndSentAsEventsBySetting(t *testing.T) {
 	d := newFixture(t)
 	d.settings.PartialWebhooks = true
 	o := d.placed("walk-in", withOutcome("partial"))
@@ -191,7 +191,7 @@ func TestPartialResults_areReadableAndAnnouncedBySetting(t *testing.T) {
 	require.Equal(t, labresult.Partial, results.Metadata.Status)
 }
 
-func TestCriticalResult_isAnnouncedOnce(t *testing.T) {
+func TestCriticalResult_sendsOneEventDespiteRepeatedMessages(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("walk-in", withOutcome("critical,repeats"))
 	d.advance(3 * day)
@@ -223,7 +223,7 @@ func TestSubmission_isRetriedWhileTheLabIsDown(t *testing.T) {
 	require.Equal(t, orders.RequisitionCreated, d.get(o).LowLevel())
 }
 
-func TestReceive_reportCountsAsTheLostAcceptance(t *testing.T) {
+func TestReceive_statusMessageImpliesThatTheLabAccepted(t *testing.T) {
 	d := newFixture(t, func(o *options) { o.Retry = func(int) time.Duration { return 365 * day } })
 	o := d.placed("kit", withOutcome("silent"))
 	d.advance(0)
@@ -333,7 +333,7 @@ func (i *interrupted) Submit(ctx context.Context, s exchange.Submission) (exchan
 
 // A new activation day holds, also if it is set while the order is being placed at the lab
 // for the old one.
-func TestScheduledOrder_newDayHoldsDuringASubmission(t *testing.T) {
+func TestScheduledOrder_activationDayChangedDuringSubmissionApplies(t *testing.T) {
 	d := newFixture(t)
 	lab := &interrupted{LabBackend: d.lab}
 	service, err := d.newServices(book(t), lab, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
@@ -458,7 +458,7 @@ func TestSimulate_walksToTheFinalStatus(t *testing.T) {
 
 // In a simulation with critical and missing results, the only result is critical, not
 // missing.
-func TestSimulate_onlyResultIsCriticalNotMissing(t *testing.T) {
+func TestSimulate_singleResultIsCriticalInsteadOfMissing(t *testing.T) {
 	d := newFixture(t)
 	o := d.placed("coded")
 	lost := true
@@ -475,7 +475,7 @@ func TestSimulate_onlyResultIsCriticalNotMissing(t *testing.T) {
 }
 
 // The simulation of a kit that is not registered stops before the kit leaves the patient.
-func TestSimulate_unregisteredKitStopsAtThePatient(t *testing.T) {
+func TestSimulate_unregisteredKitStopsWithTheCustomer(t *testing.T) {
 	for _, low := range []orders.LowLevel{orders.TransitLab, orders.ProblemInTransitLab, orders.DeliveredToLab, orders.LabProcessingBlocked,
 		orders.FailureToDeliverToLab, orders.SampleError, orders.Completed} {
 		d := newFixture(t)

@@ -87,7 +87,7 @@ func as(user string, edit func(*people.PatientDetailsInput)) func(*orders.PlaceR
 }
 
 // What is certain goes to its order; everything else waits, and says why.
-func TestMatching_certainResultsGoToTheOrderAndOthersWait(t *testing.T) {
+func TestMatching_certainResultsAreAttachedAndOthersQueuedForReview(t *testing.T) {
 	person := func(edit func(*orders.ReportedPatient)) func(*exchange.Message) {
 		return func(m *exchange.Message) { edit(m.Patient) }
 	}
@@ -474,7 +474,7 @@ func TestMatching_noWrongMessageReachesAnotherPerson(t *testing.T) {
 }
 
 // A test run ends as its case says, whichever it is, and the result waits.
-func TestMatchTestRuns_endAsTheirCaseSays(t *testing.T) {
+func TestMatchTestRuns_endWithTheDecisionOfTheirCase(t *testing.T) {
 	d := newReviewFixture(t)
 	of := func(d *fixture) *simulation.MatchTests {
 		s, err := simulation.NewMatchTests(d.exchangeService, d.store.MatchTestRuns(), &simulation.MatchTestOptions{

@@ -339,7 +339,7 @@ func zone(t testing.TB, name string) *time.Location {
 
 // A provider that takes a booking and does not answer: the appointment is pending, and
 // there is one in the end, whether the team books again or not.
-func TestVisit_timeoutOfTheProviderMakesOneAppointment(t *testing.T) {
+func TestVisit_providerTimeoutStillMakesOnlyOneAppointment(t *testing.T) {
 	for _, typ := range appointment.Types() {
 		for _, again := range []bool{false, true} {
 			for _, outcome := range []string{"silent", "down", "down,silent"} {
@@ -370,7 +370,7 @@ func TestVisit_timeoutOfTheProviderMakesOneAppointment(t *testing.T) {
 }
 
 // An appointment whose outcome is open can be cancelled, and another slot booked.
-func TestVisit_pendingOneIsReplacedByAnotherSlot(t *testing.T) {
+func TestVisit_pendingOneCanBeCancelledAndAnotherSlotBooked(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()
@@ -387,7 +387,7 @@ func TestVisit_pendingOneIsReplacedByAnotherSlot(t *testing.T) {
 	require.Equal(t, a.ID, d.visit(o, center).ID)
 }
 
-func TestReschedule_timeoutMovesTheVisitLater(t *testing.T) {
+func TestReschedule_isCompletedAfterAProviderTimeout(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("walk-in")
 	d.work()

@@ -298,7 +298,7 @@ func TestBook_keyIsUsedOnce(t *testing.T) {
 
 // A provider's late answer to a booking changes nothing if the requisition has confirmed the
 // visit meanwhile.
-func TestBook_lateAnswerAfterTheRequisitionChangesNothing(t *testing.T) {
+func TestBook_lateProviderAnswerDoesNotChangeAConfirmedVisit(t *testing.T) {
 	for _, byMessage := range []bool{false, true} {
 		d := newVisits(t)
 		o := d.placed("at home")
@@ -326,7 +326,7 @@ func TestBook_lateAnswerAfterTheRequisitionChangesNothing(t *testing.T) {
 }
 
 // A visit that has begun cannot be moved, also if the provider was asked to move it before.
-func TestReschedule_visitThatHasBegunStays(t *testing.T) {
+func TestReschedule_startedVisitIsNotMoved(t *testing.T) {
 	d := newVisits(t)
 	o := d.placed("at home")
 	d.work()
@@ -348,7 +348,7 @@ func (d *fixture) partly(o orders.Order) exchange.Message {
 }
 
 // The event of an order does not name an appointment that the same step ends.
-func TestOrderEvent_doesNotNameAVisitThatEnds(t *testing.T) {
+func TestOrderEvent_omitsAnAppointmentThatTheSameStepEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		ends func(*fixture, orders.Order) error

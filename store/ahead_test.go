@@ -81,7 +81,7 @@ func (a *aheadStore) read(ctx context.Context, reads int, q ...store.Query) []in
 	return found
 }
 
-func TestAheadStore_readsAnnouncedKeysInOneTrip(t *testing.T) {
+func TestAheadStore_readsAnnouncedKeysInOneRoundTrip(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		test func(a *aheadStore)

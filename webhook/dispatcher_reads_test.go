@@ -63,7 +63,7 @@ func (s blindStore) Due(context.Context) ([]webhook.EndpointID, error) {
 // A dispatcher delivers what it has routed itself without finding it by a poll, also if a
 // poll runs at that time. Polls run at 0, 1, 2 s and so on, or from 0 to 0.9 s and from 1.9
 // to 2.8 s.
-func TestDispatcher_deliversRoutedEventsOnceBesideAPoll(t *testing.T) {
+func TestDispatcher_deliversRoutedEventsOnceDuringAPoll(t *testing.T) {
 	for _, c := range []struct{ look, at time.Duration }{
 		{0, 1500 * time.Millisecond},
 		{900 * time.Millisecond, 1500 * time.Millisecond},

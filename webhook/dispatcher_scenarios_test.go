@@ -197,7 +197,7 @@ func TestDispatcher_maxBlockSkipsAMessageAndRecoverSendsIt(t *testing.T) {
 }
 
 // A process whose clock is wrong disables an endpoint no sooner and no later than others.
-func TestDispatcher_disablesByTheClockOfTheStore(t *testing.T) {
+func TestDispatcher_disablesEndpointsByTheClockOfTheStore(t *testing.T) {
 	for _, wrong := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newFixture(t)

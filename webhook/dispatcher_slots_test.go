@@ -57,7 +57,7 @@ func (h *fixture) runWith(t testing.TB, store webhook.Deliveries, endpoints webh
 	}
 }
 
-func TestDispatcher_keepsSlotsBusyBesideASlowStore(t *testing.T) {
+func TestDispatcher_keepsSlotsBusyDespiteASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)

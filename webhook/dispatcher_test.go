@@ -543,7 +543,7 @@ func TestStep_sendsDueMessagesInOrderAndRetriesLater(t *testing.T) {
 }
 
 // Step sends more messages of different lanes than an endpoint has slots, each once.
-func TestStep_sendsMoreLanesThanSlotsEachOnce(t *testing.T) {
+func TestStep_sendsEachDeliveryOnceWithMoreLanesThanSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t)
 		h.create(t)

@@ -9,7 +9,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func TestEndpointGate_growsByOnePerRoundTripUpToItsLimit(t *testing.T) {
+func TestEndpointLimiter_growsByOnePerRoundTripUpToItsLimit(t *testing.T) {
 	g := newGate(10)
 	require.Equal(t, 8, g.free(start))
 	for range 8 {
@@ -27,7 +27,7 @@ func TestEndpointGate_growsByOnePerRoundTripUpToItsLimit(t *testing.T) {
 	require.Equal(t, 10, g.free(start), "never above its limit")
 }
 
-func TestEndpointGate_halvesOnTimeoutAndThrottling(t *testing.T) {
+func TestEndpointLimiter_halvesOnTimeoutAndThrottling(t *testing.T) {
 	g := newGate(64)
 	g.start(start)
 	g.fail(1, ClassTimeout, start)
@@ -45,7 +45,7 @@ func TestEndpointGate_halvesOnTimeoutAndThrottling(t *testing.T) {
 	require.Equal(t, 2, g.free(start.Add(2*time.Second)))
 }
 
-func TestEndpointGate_claimsAheadForAFastEndpoint(t *testing.T) {
+func TestEndpointLimiter_claimsMoreThanItsSlotsForAFastEndpoint(t *testing.T) {
 	g := newGate(64)
 	g.slots = 64
 	answer := func(took time.Duration) { g.start(start); g.succeed(took, start) }
@@ -89,7 +89,7 @@ func TestClaim_waitsUntilHalfOfTheSlotsAreFree(t *testing.T) {
 	require.Zero(t, rest(50, 0), "there is room for half as much as there are slots")
 }
 
-func TestEndpointGate_keepsTheRateLimit(t *testing.T) {
+func TestEndpointLimiter_staysWithinTheRateLimit(t *testing.T) {
 	g := newGate(64)
 	g.limit(3, start)
 	sent := 0
@@ -109,7 +109,7 @@ func TestEndpointGate_keepsTheRateLimit(t *testing.T) {
 	require.Equal(t, 1, g.free(at), "what is held will be sent")
 }
 
-func TestEndpointGate_pausesAfterFailuresOfDifferentDeliveries(t *testing.T) {
+func TestEndpointLimiter_pausesAfterFailuresOfDifferentDeliveries(t *testing.T) {
 	g := newGate(64)
 	for range 30 {
 		g.start(start)
@@ -133,7 +133,7 @@ func TestEndpointGate_pausesAfterFailuresOfDifferentDeliveries(t *testing.T) {
 	require.Equal(t, 1, g.free(start))
 }
 
-func TestLimits_decideTheStateAfterAnAttempt(t *testing.T) {
+func TestLimits_decideTheDeliveryStateAfterAnAttempt(t *testing.T) {
 	l := limits{schedule: DefaultSchedule(0, nil), expiry: 72 * time.Hour, crashLimit: 5}
 	blocking := l
 	blocking.maxBlock = time.Hour

@@ -46,7 +46,7 @@ func TestHealth_disablesAfterFiveDaysOfFailures(t *testing.T) {
 
 // Health keeps two instants, and decides as the rule does with all failures since the last
 // success: a failure arms if one of them is 12 to 24 hours older.
-func TestHealth_twoInstantsDecideLikeAllFailures(t *testing.T) {
+func TestHealth_twoStoredTimesDecideLikeAllFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h webhook.Health
 		var run []time.Time

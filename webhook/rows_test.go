@@ -63,7 +63,7 @@ func TestEndpoints_overRowsPassTheSuite(t *testing.T) { webhooktest.RunEndpoints
 
 func TestBodies_overRowsPassTheSuite(t *testing.T) { webhooktest.RunBodies(t, storeHarness) }
 
-func TestStore_keepsTheOrderUnderFailures(t *testing.T) {
+func TestDeliveries_keepTheOrderOfAKeyUnderFailures(t *testing.T) {
 	webhooktest.RunOrderUnderFailures(t, storeHarness)
 }
 
@@ -266,7 +266,7 @@ func (b *storeBench) seq(event uuid.UUID) int64 {
 
 // The events of an outbox commit with the change, know the user's own name for the team, and wake
 // the dispatcher once the commit is there.
-func TestNewOutbox_commitsWithTheChange(t *testing.T) {
+func TestNewOutbox_eventsCommitWithTheChange(t *testing.T) {
 	written := 0
 	opts := &webhook.StoreOptions{OnWritten: func() { written++ }}
 	b := newStoreBench(t, opts)
@@ -320,7 +320,7 @@ func (t putsTx) Put(rows ...store.Row) {
 
 // An append puts the event and the count of its key: no row of the team, of its endpoints or of lanes,
 // which concurrent requests would share.
-func TestNewOutbox_appendWritesTheEventAndTheCountOfItsKey(t *testing.T) {
+func TestNewOutbox_appendWritesOnlyTheEventAndItsKeyCounter(t *testing.T) {
 	b := newStoreBench(t, nil)
 	p := puts{b.rows, map[string]int{}}
 	s := webhook.NewStore(p, nil)

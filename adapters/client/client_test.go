@@ -143,7 +143,7 @@ func TestRequest_isRetriedByMethodAndStatus(t *testing.T) {
 }
 
 // The context ends a wait, and an attempt.
-func TestRequest_endsWithItsContext(t *testing.T) {
+func TestRequest_isCancelledWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, func(*http.Request) (*http.Response, error) { return answer(503, "", "Retry-After", "20"), nil }, client.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -231,7 +231,7 @@ func TestPages_areReadOnDemandAndEndWithTheError(t *testing.T) {
 }
 
 // Keys go where they belong, ids are escaped, and an id that is empty reaches no other operation.
-func TestRequest_keysAndEscapedIDsReachTheirOperation(t *testing.T) {
+func TestRequest_sendsEachKeyInItsHeaderAndEscapesIDs(t *testing.T) {
 	var got []string
 	c := newClient(t, func(r *http.Request) (*http.Response, error) {
 		got = append(got, fmt.Sprint(r.Method, " ", r.URL.RequestURI(), " ", r.Header.Get("x-service-api-key"), " ", r.Header.Get("x-manager")))

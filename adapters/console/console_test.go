@@ -232,7 +232,7 @@ func TestPersonPage_showsChartSourcesAndEscapedTexts(t *testing.T) {
 }
 
 // Where a team has more users than are counted, Home says how many are.
-func TestHomePage_saysHowManyUsersItCounts(t *testing.T) {
+func TestHomePage_notesHowManyUsersAreCountedIfNotAll(t *testing.T) {
 	const note = "count the first"
 	require.NotContains(t, signedInPage(t, "/"), note)
 	api := http.NewServeMux()
@@ -297,7 +297,7 @@ func TestSleepPage_showsStagesAndHeartRate(t *testing.T) {
 }
 
 // Home shows what waits, each with a link, and the rate of a log that is longer than a page.
-func TestHomePage_showsWaitingWorkWithLinks(t *testing.T) {
+func TestHomePage_linksToPendingReviewsPullsAndOrders(t *testing.T) {
 	page := signedInPage(t, "/")
 	for _, want := range []string{
 		`href="/console/reports"><strong>1</strong> reports in review`, `href="/console/reviews"><strong>2</strong> results to match`,
@@ -341,7 +341,7 @@ func TestPersonPage_opensOnTheDayOfTheNewestData(t *testing.T) {
 }
 
 // Values that add up are bars of sums, whatever has a duration; others are lines of means.
-func TestPersonPage_sumsAreBarsAndMeansAreLines(t *testing.T) {
+func TestPersonPage_chartsSumsAsBarsAndMeansAsLines(t *testing.T) {
 	page := signedInPage(t, "/users/"+person+"?resource=steps&from=2026-01-01&to=2026-01-02&by=hour")
 	require.Contains(t, page, `<rect class="s0" x="`)
 	require.Contains(t, page, "steps (count): 3 values between 0 and 30")
@@ -351,7 +351,7 @@ func TestPersonPage_sumsAreBarsAndMeansAreLines(t *testing.T) {
 }
 
 // A role sees its own pages alone; every call of a team's operation carries the key of the session.
-func TestRoles_seeTheirOwnPagesAlone(t *testing.T) {
+func TestRoles_openOnlyTheirOwnPages(t *testing.T) {
 	var beside []string
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Service-Api-Key") != "" {

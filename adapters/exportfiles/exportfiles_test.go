@@ -81,7 +81,7 @@ func (p *person) write(folder, name string, w io.Writer) {
 }
 
 // The Parquet file has the samples of the NDJSON file, and both have all of them.
-func TestSamples_parquetAndNDJSONHoldTheSameSamples(t *testing.T) {
+func TestSamples_parquetAndNDJSONContainTheSameSamples(t *testing.T) {
 	p := newPerson(t)
 	p.upload("heartrate", "bpm", 30_000)
 	p.upload("glucose", "mmol/L", 3)
@@ -125,7 +125,7 @@ func TestSamples_intervalsKeepTheirEnd(t *testing.T) {
 }
 
 // Summaries of every age are in their file, each once, and a resource without any has none.
-func TestSummaries_ofEveryAgeAreWrittenOnce(t *testing.T) {
+func TestSummaries_ofAnyDateAreWrittenOnce(t *testing.T) {
 	p := newPerson(t)
 	up := healthdata.Upload{Provider: "manual", Source: healthdata.Source{Type: healthdata.SourceWatch}}
 	days := []healthlab.Date{{Year: 1990, Month: 5, Day: 1}, {Year: 1999, Month: 12, Day: 31}, {Year: 2000, Month: 1, Day: 1}, {Year: 2025, Month: 12, Day: 31}, {Year: 2026, Month: 1, Day: 1}}

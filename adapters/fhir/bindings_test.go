@@ -404,7 +404,7 @@ func (c *clinic) served() (out []object) {
 }
 
 // Each code is in the value set of its element, and each bound element of the table is served but those that it says.
-func TestBindings(t *testing.T) {
+func TestBindings_everyServedCodeIsInTheValueSetOfItsElement(t *testing.T) {
 	b := bindings{seen: map[string]bool{}}
 	for _, r := range newClinic(t).served() {
 		b.resource(r)
@@ -421,7 +421,7 @@ func TestBindings(t *testing.T) {
 }
 
 // The walk reports a code that no value set has, wherever it stands, and an element that the table does not have.
-func TestBindings_unknownCodes(t *testing.T) {
+func TestBindings_checkReportsCodesOutsideTheirValueSet(t *testing.T) {
 	for at, binding := range bound() {
 		dot := strings.LastIndex(at, ".")
 		of, to, _ := strings.Cut(binding, "=")

@@ -72,7 +72,7 @@ func (c *clinic) download(key string, files []exportFile) (out []object) {
 }
 
 // An export has what $everything has of each person of the team.
-func TestExport(t *testing.T) {
+func TestExport_containsWhatEverythingReturnsForEachPatient(t *testing.T) {
 	c := newClinic(t)
 	for _, path := range []string{"/$export", "/Patient/$export?_outputFormat=ndjson", c.group() + "/$export"} {
 		status := c.kickOff("team", path)
@@ -110,7 +110,7 @@ func TestExport(t *testing.T) {
 }
 
 // With _since, an export has what was updated, and who was deleted.
-func TestExportSince(t *testing.T) {
+func TestExport_sinceReturnsUpdatedResourcesAndDeletedPatients(t *testing.T) {
 	c := newClinic(t)
 	m := c.manifest("team", c.kickOff("team", "/$export?_type=DiagnosticReport,Patient&_since=2100-01-01T00:00:00Z"))
 	for _, r := range c.download("team", m.Output) {
@@ -160,7 +160,7 @@ func (c *clinic) deletions(key, path string) (out []string) {
 }
 
 // With _since, an export tells of the observations that data was removed of and that are no more.
-func TestExportDeleted(t *testing.T) {
+func TestExport_sinceListsObservationsWhoseDataWasRemoved(t *testing.T) {
 	c := newClinic(t)
 	since := "_since=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	all := []string{"/$export?" + since, "/Patient/$export?" + since, c.group() + "/$export?" + since}
@@ -212,7 +212,7 @@ func TestExportDeleted(t *testing.T) {
 }
 
 // A next export from the transactionTime of the one before tells of what was removed in between, once.
-func TestExportDeleted_chain(t *testing.T) {
+func TestExport_sinceTransactionTimeListsEachDeletionOnce(t *testing.T) {
 	c := newClinic(t)
 	next := func(m exportManifest) string {
 		return "/$export?_type=Observation&_since=" + url.QueryEscape(m.TransactionTime)
@@ -227,7 +227,7 @@ func TestExportDeleted_chain(t *testing.T) {
 }
 
 // A report that the laboratory has taken back is told as deleted.
-func TestExportDeleted_report(t *testing.T) {
+func TestExport_sinceListsAWithdrawnReportAsDeleted(t *testing.T) {
 	c := newClinic(t)
 	since := "?_since=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	to := func(status orders.LowLevel) {
@@ -248,7 +248,7 @@ func TestExportDeleted_report(t *testing.T) {
 }
 
 // An export lasts a week.
-func TestExportExpires(t *testing.T) {
+func TestExport_expiresAfterAWeek(t *testing.T) {
 	c := newClinic(t)
 	status := c.kickOff("team", "/$export?_type=Patient")
 	file := strings.TrimPrefix(c.manifest("team", status).Output[0].URL, base)
@@ -261,7 +261,7 @@ func TestExportExpires(t *testing.T) {
 	require.Equal(t, 404, code)
 }
 
-func TestExportLenient(t *testing.T) {
+func TestExport_lenientHandlingIgnoresUnsupportedParameters(t *testing.T) {
 	c := newClinic(t)
 	ask := func(prefer, path string) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
@@ -280,7 +280,7 @@ func TestExportLenient(t *testing.T) {
 	require.Equal(t, 400, ask("respond-async, handling=lenient", "/$export?_since=yesterday"))
 }
 
-func TestExportRefusals(t *testing.T) {
+func TestExport_refusesInvalidParametersAndAMissingPrefer(t *testing.T) {
 	c := newClinic(t)
 	for _, path := range []string{"/$export", "/Patient/$export", c.group() + "/$export"} {
 		for _, query := range []string{"_type=Goal", "_type=Group", "_since=marker", "_outputFormat=csv", "interval=sampled", "marker=1"} {
@@ -305,7 +305,7 @@ func TestExportRefusals(t *testing.T) {
 }
 
 // A file has a line in the access log for each person.
-func TestExportAccess(t *testing.T) {
+func TestExport_downloadIsLoggedForEachPatient(t *testing.T) {
 	c := newClinic(t)
 	m := c.manifest("team", c.kickOff("team", c.group()+"/$export?_type=Device"))
 	before, err := c.s.Access.Lines(t.Context(), accesslog.Query{Team: c.team, N: 1000})
@@ -324,7 +324,7 @@ func TestExportAccess(t *testing.T) {
 func (c *clinic) group() string { return "/Group/" + c.team.String() }
 
 // The Group of a team counts those whom an export by the same key has.
-func TestGroup(t *testing.T) {
+func TestGroup_quantityIsTheNumberOfExportedPatients(t *testing.T) {
 	c := newClinic(t)
 	g := c.get("team", c.group(), 200)
 	version := g["meta"].(object)["versionId"]
@@ -346,7 +346,7 @@ func TestGroup(t *testing.T) {
 }
 
 // The id of another team and one of no team get the same answer, which a line of the access log is about.
-func TestGroupOfAnotherTeam(t *testing.T) {
+func TestGroup_ofAnotherTeamIsNotFoundAndLogged(t *testing.T) {
 	c := newClinic(t)
 	lines, err := c.s.Access.Lines(t.Context(), accesslog.Query{Team: c.team, N: 1000})
 	require.NoError(t, err)
@@ -377,7 +377,7 @@ func TestGroupOfAnotherTeam(t *testing.T) {
 }
 
 // Without exports there is no Group.
-func TestGroupNeedsExports(t *testing.T) {
+func TestGroup_isAbsentWithoutExports(t *testing.T) {
 	c := newClinic(t)
 	c.config.Exports = nil
 	var err error

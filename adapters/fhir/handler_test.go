@@ -28,7 +28,7 @@ import (
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
 )
 
-func TestConfig(t *testing.T) {
+func TestHandler_requiresAuthenticateURLHealthAndAggregate(t *testing.T) {
 	_, err := fhir.Handler(fhir.Config{URL: "https://api.example.com/"})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	for _, field := range []string{"API.Authenticate", "URL", "Health", "Aggregate"} {
@@ -36,7 +36,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func TestPatient(t *testing.T) {
+func TestPatient_hasKnownDemographicsAndNoInventedOnes(t *testing.T) {
 	c := newClinic(t)
 	p := c.get("team", "/Patient/"+c.ann.String(), 200)
 	require.Equal(t, "Patient", p["resourceType"])
@@ -52,7 +52,7 @@ func TestPatient(t *testing.T) {
 }
 
 // Every resource of a search can be read by its id, and is the same there, version included.
-func TestReadsAreSearchResults(t *testing.T) {
+func TestRead_returnsTheResourceAsSearchDoes(t *testing.T) {
 	c := newClinic(t)
 	for kind, least := range map[string]int{
 		"Observation": 7*days + 2, "DiagnosticReport": 1, "ServiceRequest": 2, "Specimen": 1, "Appointment": 1, "Provenance": 1, "Coverage": 2,
@@ -73,7 +73,7 @@ func TestReadsAreSearchResults(t *testing.T) {
 	}
 }
 
-func TestVitalSigns(t *testing.T) {
+func TestVitalSigns_areObservationsOfADayWithLOINCCodes(t *testing.T) {
 	c := newClinic(t)
 	day := noon(1).Format(time.DateOnly)
 	q := "/Observation?category=vital-signs&patient=Patient/" + c.ann.String() + "&date=" + day
@@ -91,7 +91,7 @@ func TestVitalSigns(t *testing.T) {
 	require.Empty(t, entries(c.get("team", q+"&_lastUpdated=gt2000", 200)), "nothing says when")
 }
 
-func TestLaboratory(t *testing.T) {
+func TestDiagnosticReport_referencesResultsWithValueOrAbsentReason(t *testing.T) {
 	c := newClinic(t)
 	report := c.get("team", "/DiagnosticReport/"+c.order.String(), 200)
 	require.Equal(t, "final", report["status"])
@@ -128,7 +128,7 @@ func TestLaboratory(t *testing.T) {
 }
 
 // A code of a laboratory is a coding if its system has an address and the code is one of that system.
-func TestLaboratoryCodes(t *testing.T) {
+func TestLaboratory_codeOfAKnownSystemBecomesACoding(t *testing.T) {
 	c := newClinic(t)
 	id := c.placed(c.ann)
 	_, err := c.s.Exchange.Simulate(t.Context(), c.team, id, orders.StatusOf(catalogue.Testkit, orders.DeliveredToLab), orders.SimulationFlags{})
@@ -177,7 +177,7 @@ func codedReport(version int) *labresult.Report {
 }
 
 // The pages of next links have every resource once, in the order of one page, for every size.
-func TestPages(t *testing.T) {
+func TestSearch_pagesContainEachResourceOnceInOrder(t *testing.T) {
 	c := newClinic(t)
 	for _, path := range []string{"/Patient?", "/Observation?patient=" + c.ann.String() + "&"} {
 		whole := ids(c.get("team", path+"_count=500", 200))
@@ -199,7 +199,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestSearchByForm(t *testing.T) {
+func TestSearch_acceptsParametersInAPOSTForm(t *testing.T) {
 	c := newClinic(t)
 	status, body := c.send(c.handler, "POST", "/Observation/_search", "team", "code=8867-4&patient="+c.ann.String())
 	require.Equal(t, 200, status)
@@ -209,7 +209,7 @@ func TestSearchByForm(t *testing.T) {
 }
 
 // What is not known is refused, and nothing that was sent is repeated.
-func TestRefusals(t *testing.T) {
+func TestHandler_refusesUnknownInputWithoutRepeatingIt(t *testing.T) {
 	c := newClinic(t)
 	at := "&patient=" + c.ann.String()
 	for path, status := range map[string]int{
@@ -290,7 +290,7 @@ func (c *clinic) paths(user healthlab.UserID) (reads, searches []string) {
 }
 
 // Another team and a caller bound to another user get the answers that ids get which do not exist.
-func TestTeamsAndBoundCallersAreApart(t *testing.T) {
+func TestHandler_hidesPatientsOfOtherTeamsAndUsers(t *testing.T) {
 	c := newClinic(t)
 	reads, searches := c.paths(c.ann)
 	for _, key := range []string{"other", "bound"} {
@@ -310,7 +310,7 @@ func TestTeamsAndBoundCallersAreApart(t *testing.T) {
 	require.Len(t, entries(c.get("bound", "/Observation?code=8867-4&patient="+c.ben.String(), 200)), days)
 }
 
-func TestDeletedUsers(t *testing.T) {
+func TestHandler_deletedUserIsNeitherReadNorFound(t *testing.T) {
 	c := newClinic(t)
 	reads, searches := c.paths(c.ann)
 	require.NoError(t, c.s.Health.Deletions().Delete(t.Context(), c.team, c.ann))
@@ -324,7 +324,7 @@ func TestDeletedUsers(t *testing.T) {
 }
 
 // Each request has one line for each person whom it reads or tries to.
-func TestAccessLog(t *testing.T) {
+func TestAccessLog_hasALineForEachPatientOfARequest(t *testing.T) {
 	c := newClinic(t)
 	var after int64
 	read := func() (out []string) {
@@ -372,7 +372,7 @@ func TestAccessLog(t *testing.T) {
 	require.Equal(t, []string{"orders fhir_read_servicerequest ann 404"}, read())
 }
 
-func TestETag(t *testing.T) {
+func TestETag_matchingIfNoneMatchAnswersNotModified(t *testing.T) {
 	c := newClinic(t)
 	ask := func(tag string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/Patient/"+c.ann.String(), http.NoBody)
@@ -390,7 +390,7 @@ func TestETag(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(`W/"a", "b"`).Code)
 }
 
-func TestCapabilityStatement(t *testing.T) {
+func TestCapabilityStatement_everyListedParameterIsSupported(t *testing.T) {
 	c := newClinic(t)
 	out := c.get("", "/metadata", 200)
 	require.Equal(t, "4.0.1", out["fhirVersion"])
@@ -422,7 +422,7 @@ func TestCapabilityStatement(t *testing.T) {
 }
 
 // Everything that leaves is valid by an independent validator, by R4 and by the profiles that it names.
-func TestValidator(t *testing.T) {
+func TestResources_areValidByAnIndependentValidator(t *testing.T) {
 	if !prove.All() {
 		t.Skip("runs in CI and under make prove: it fetches a validator")
 	}
@@ -491,7 +491,7 @@ func TestValidator(t *testing.T) {
 }
 
 // Every reference leads to a resource that can be read.
-func TestReferences(t *testing.T) {
+func TestReferences_leadToReadableResources(t *testing.T) {
 	c := newClinic(t)
 	seen := map[string]bool{}
 	var follow func(v any)
@@ -526,7 +526,7 @@ func TestReferences(t *testing.T) {
 }
 
 // $everything is what the searches find, and each resource is there once.
-func TestEverything(t *testing.T) {
+func TestEverything_returnsWhatSearchesFindOnce(t *testing.T) {
 	c := newClinic(t)
 	all := func(path string) (out []string) {
 		for _, r := range entries(c.get("team", path, 200)) {
@@ -562,7 +562,7 @@ func TestEverything(t *testing.T) {
 }
 
 // An hour begins at the offset of the person, and samples have a place a minute.
-func TestIntervals(t *testing.T) {
+func TestObservation_intervalParameterGroupsByDayHourOrSamples(t *testing.T) {
 	c := newClinic(t)
 	at := "&date=" + noon(0).Format(time.DateOnly) + "&patient=" + c.ann.String()
 	glucose := func(by, code string) []object {
@@ -598,7 +598,7 @@ func TestIntervals(t *testing.T) {
 }
 
 // A document is a file, and a Binary for who asks for FHIR.
-func TestDocuments(t *testing.T) {
+func TestDocument_isAFileOrABinaryByAcceptHeader(t *testing.T) {
 	c := newClinic(t)
 	found := entries(c.get("team", "/DocumentReference?patient="+c.ann.String(), 200))
 	require.NotEmpty(t, found)
@@ -628,7 +628,7 @@ func TestDocuments(t *testing.T) {
 
 // What US Core 5.0.1 requires of types beside R4 is there: the validator does not have its profiles for
 // them.
-func TestOtherProfiles(t *testing.T) {
+func TestOtherResources_haveTheElementsThatUSCoreRequires(t *testing.T) {
 	c := newClinic(t)
 	required := map[string][]string{
 		"Organization": {"active", "name"}, "Practitioner": {"identifier", "name"}, "Provenance": {"target", "recorded", "agent"},
@@ -657,7 +657,7 @@ func TestOtherProfiles(t *testing.T) {
 
 // Laboratory resources have what US Core 5.0.1 requires beside R4: the validator does not have its
 // profiles for them.
-func TestLaboratoryProfiles(t *testing.T) {
+func TestLaboratory_resourcesHaveTheElementsThatUSCoreRequires(t *testing.T) {
 	c := newClinic(t)
 	day := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
 	for kind, required := range map[string][]string{

@@ -64,7 +64,7 @@ func TestFormat_otherThanJSONIsRefused(t *testing.T) {
 }
 
 // What is not known is refused, or does not count where the client prefers that.
-func TestHandling_unknownParameters(t *testing.T) {
+func TestHandling_lenientIgnoresUnknownParametersAndStrictRefuses(t *testing.T) {
 	c := newClinic(t)
 	ann := c.ann.String()
 	for path, and := range map[string]string{"/Observation": "?code=8867-4&patient=" + ann, "/Patient/" + ann + "/$everything": "?_type=Patient"} {
@@ -87,7 +87,7 @@ func TestHandling_unknownParameters(t *testing.T) {
 	require.Equal(t, 400, got)
 }
 
-func TestSort_pagesAreInTheOrder(t *testing.T) {
+func TestSort_pagesFollowTheRequestedOrder(t *testing.T) {
 	c := newClinic(t)
 	for _, kind := range []string{"Observation", "ServiceRequest", "DiagnosticReport", "Coverage", "Device", "DocumentReference"} {
 		path := "/" + kind + "?patient=" + c.ann.String()
@@ -134,7 +134,7 @@ func TestSort_pagesAreInTheOrder(t *testing.T) {
 }
 
 // _since finds what changed since then, and what nothing says of when it changed: as $everything does.
-func TestSince_isThatOfEverything(t *testing.T) {
+func TestSince_searchAndEverythingReturnTheSame(t *testing.T) {
 	c := newClinic(t)
 	at := "&patient=" + c.ann.String()
 	for since, labs := range map[string]bool{"2020-01-01T00:00:00Z": true, "2100-01-01T00:00:00Z": false, "2020-01-01T00:00:00%2B01:00": true, "2020-01-01T00:00:00+01:00": true} {
@@ -154,7 +154,7 @@ func TestSince_isThatOfEverything(t *testing.T) {
 }
 
 // The bundle has what its parameters ask for.
-func TestResultParameters_summaryElementsAndTotal(t *testing.T) {
+func TestResultParameters_applySummaryElementsAndTotal(t *testing.T) {
 	c := newClinic(t)
 	path := "/Observation?code=8867-4&patient=" + c.ann.String()
 	whole := c.get("team", path, 200)
@@ -216,7 +216,7 @@ func modes(bundle object) (match, include []string) {
 }
 
 // What matches refer to comes with them, once, and does not count.
-func TestInclude_addsWhatMatchesReferTo(t *testing.T) {
+func TestInclude_addsReferencedResourcesOnceOutsideTheTotal(t *testing.T) {
 	c := newClinic(t)
 	at := "patient=" + c.ann.String()
 	patient := "Patient/" + c.ann.String()
@@ -265,7 +265,7 @@ func TestInclude_addsWhatMatchesReferTo(t *testing.T) {
 }
 
 // An export is its client's alone, and other clients of the team learn nothing of it.
-func TestExport_isOfTheClientWhoBeganIt(t *testing.T) {
+func TestExport_isVisibleOnlyToTheClientThatStartedIt(t *testing.T) {
 	c := newClinic(t)
 	get, client := c.tokens()
 	own := get("system/*.read")
@@ -287,7 +287,7 @@ func TestExport_isOfTheClientWhoBeganIt(t *testing.T) {
 }
 
 // _typeFilter leaves what none of the searches of a type finds, and all of the other types.
-func TestExport_typeFilter(t *testing.T) {
+func TestExport_typeFilterLimitsOnlyItsType(t *testing.T) {
 	c := newClinic(t)
 	export := func(params string) map[string]int {
 		out := map[string]int{}
@@ -319,7 +319,7 @@ func TestExport_typeFilter(t *testing.T) {
 
 // Operations are called by POST, too, with parameters in the address or in a resource; and what a Patient's compartment has is
 // searched under its address.
-func TestOperations_byPOSTAndCompartments(t *testing.T) {
+func TestOperations_acceptPOSTAndCompartmentSearch(t *testing.T) {
 	c := newClinic(t)
 	path := "/Patient/" + c.ann.String() + "/$everything"
 	want := ids(c.get("team", path+"?_type=Observation&_count=3", 200))

@@ -26,7 +26,7 @@ func (c *clinic) found(kind string, params ...string) []string {
 }
 
 // A reference to a Patient is an id, a relative one or an address, and several are alternatives.
-func TestSearch_patient(t *testing.T) {
+func TestSearch_patientTakesIDsAndReferencesAsAlternatives(t *testing.T) {
 	c := newClinic(t)
 	ann, ben := c.ann.String(), c.ben.String()
 	want := c.found("Observation", "patient", ann, "code", "8867-4")
@@ -50,7 +50,7 @@ func TestSearch_patient(t *testing.T) {
 }
 
 // Dates have precisions, prefixes and alternatives, and each parameter holds.
-func TestSearch_date(t *testing.T) {
+func TestSearch_dateAppliesPrecisionsPrefixesAndAlternatives(t *testing.T) {
 	c := newClinic(t)
 	day := func(n int) string { return noon(n).Format(time.DateOnly) }
 	for _, x := range []struct {
@@ -95,7 +95,7 @@ func TestSearch_date(t *testing.T) {
 }
 
 // Tokens have a system or none, and several are alternatives.
-func TestSearch_tokens(t *testing.T) {
+func TestSearch_tokenMatchesWithOrWithoutASystem(t *testing.T) {
 	c := newClinic(t)
 	ann := c.ann.String()
 	hr := c.found("Observation", "patient", ann, "code", "8867-4")
@@ -129,7 +129,7 @@ func TestSearch_tokens(t *testing.T) {
 }
 
 // A modifier is refused with the parameter that it is at, and other parameters are with the list of those there are.
-func TestSearch_modifiers(t *testing.T) {
+func TestSearch_unsupportedModifierIsRefusedByName(t *testing.T) {
 	c := newClinic(t)
 	at := "&patient=" + c.ann.String()
 	for path, says := range map[string]string{
@@ -151,7 +151,7 @@ func TestSearch_modifiers(t *testing.T) {
 }
 
 // Several ids are alternatives, each parameter holds, and their pages are as small as was asked for.
-func TestSearch_ids(t *testing.T) {
+func TestSearch_severalIDsAreAlternativesInPages(t *testing.T) {
 	c := newClinic(t)
 	hr := c.found("Observation", "patient", c.ann.String(), "code", "8867-4")
 	for kind, all := range map[string][]string{"Observation": hr, "Patient": {c.ann.String(), c.ben.String()}} {
@@ -187,7 +187,7 @@ func nextOf(bundle object) string {
 }
 
 // _count=0 asks for the total alone.
-func TestSearch_total(t *testing.T) {
+func TestSearch_countZeroReturnsOnlyTheTotal(t *testing.T) {
 	c := newClinic(t)
 	for path, want := range map[string]int{"/Patient?": 2, "/Observation?code=8867-4&patient=" + c.ann.String() + "&": days, "/Group?": 1, "/Patient?_id=" + c.ann.String() + "&": 1} {
 		out := c.get("team", path+"_count=0", 200)
@@ -200,7 +200,7 @@ func TestSearch_total(t *testing.T) {
 }
 
 // meta.lastUpdated of a resource is found, and what is before it and after it is not.
-func TestSearch_lastUpdated(t *testing.T) {
+func TestSearch_lastUpdatedAppliesEachPrefix(t *testing.T) {
 	c := newClinic(t)
 	for _, kind := range []string{"DiagnosticReport", "ServiceRequest", "Coverage"} {
 		r := entries(c.get("team", "/"+kind+"?patient="+c.ann.String(), 200))[0]
@@ -215,7 +215,7 @@ func TestSearch_lastUpdated(t *testing.T) {
 }
 
 // A Patient is found by the id that the team has given, and by its own as an identifier.
-func TestSearch_identifier(t *testing.T) {
+func TestSearch_identifierFindsByClientUserIDAndUUID(t *testing.T) {
 	c := newClinic(t)
 	ann := []string{c.ann.String()}
 	for _, value := range []string{"ann", base + "/NamingSystem/client-user-id|ann", "urn:ietf:rfc:3986|urn:uuid:" + ann[0], "ann,nobody"} {
@@ -231,7 +231,7 @@ func TestSearch_identifier(t *testing.T) {
 }
 
 // A client finds the Group that it exports, and no other.
-func TestSearch_group(t *testing.T) {
+func TestSearch_groupFindsOnlyTheClientsOwnGroup(t *testing.T) {
 	c := newClinic(t)
 	own := []string{c.team.String()}
 	for _, path := range []string{
@@ -254,7 +254,7 @@ func TestSearch_group(t *testing.T) {
 }
 
 // The pages of $everything have every resource once, in the order of one page.
-func TestEverything_pages(t *testing.T) {
+func TestEverything_pagesContainEachResourceOnceInOrder(t *testing.T) {
 	c := newClinic(t)
 	path := "/Patient/" + c.ann.String() + "/$everything"
 	whole := ids(c.get("team", path, 200))

@@ -46,7 +46,7 @@ func inUse() uint64 {
 }
 
 // What $everything keeps in memory does not grow with a person's data.
-func TestEverythingIsAStream(t *testing.T) {
+func TestEverything_isStreamedInBoundedMemory(t *testing.T) {
 	c := newClinic(t)
 	minutes := prove.Counts(10, 30, 365) * 24 * 60
 	start := noon(0).Add(-time.Duration(minutes) * time.Minute)
@@ -88,7 +88,7 @@ func TestEverythingIsAStream(t *testing.T) {
 }
 
 // Days without samples are not read; the days beside them are, on the clock of the person.
-func TestEverything_findsSingleSamples(t *testing.T) {
+func TestEverything_findsSingleSamplesOfSparseDays(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t)
 	for ago := range 17 { // as many days as are read at once, and one more

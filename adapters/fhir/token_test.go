@@ -88,7 +88,7 @@ func (c *clinic) bear(token, path string) (int, string, http.Header) {
 }
 
 // A token reads the types of its scopes, and nothing else of the team, on every way.
-func TestTokens(t *testing.T) {
+func TestToken_readsOnlyResourceTypesOfItsScopes(t *testing.T) {
 	c := newClinic(t)
 	get, client := c.tokens()
 	token := get("system/Patient.read system/Device.rs system/ServiceRequest.r")
@@ -140,7 +140,7 @@ func TestTokens(t *testing.T) {
 }
 
 // Requests for tokens are limited by the address of the client, as other requests without a key are.
-func TestTokens_areLimitedByAddress(t *testing.T) {
+func TestTokenRequests_areRateLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

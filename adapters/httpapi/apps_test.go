@@ -85,7 +85,7 @@ func TestLinkCode_isExchangedOnceWithoutAKey(t *testing.T) {
 	other.Send(t, "POST", "/v2/link/code/exchange", `{"code":"`+open+`"}`).Want(t, 200)
 }
 
-func TestAppToken_opensTheDataOfItsUserAlone(t *testing.T) {
+func TestAppToken_accessesOnlyDataOfItsUser(t *testing.T) {
 	c := newFixture(t, nil)
 	tokens := c.signedIn()
 	app := c.app().With("Authorization", "Bearer "+tokens.AccessToken)
@@ -152,7 +152,7 @@ func TestAppToken_isRefreshedAndRevokedBySignOut(t *testing.T) {
 }
 
 // What an app may call is what the contract says it may.
-func TestAppToken_operationsAreThoseOfTheContract(t *testing.T) {
+func TestAppToken_allowedOperationsEqualThoseOfTheContract(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct {
 			ID       string                `json:"operationId"`

@@ -91,7 +91,7 @@ var teamReads = []string{"list_users", "read_team_metrics", "list_orders", "coun
 
 // Every operation that takes a caller says what it is for one that is bound to a user, as the
 // contract names users: in the path, in the query, in the body.
-func TestOperations_eachDeclaresItsBoundToAUserAsTheContractDoes(t *testing.T) {
+func TestOperations_userBindingsEqualThoseOfTheContract(t *testing.T) {
 	c, _ := full(t)
 	bounds := httpapi.Bounds(c.of())
 	var doc struct {
@@ -200,7 +200,7 @@ func TestUserBoundCaller_cannotReadOrChangeAnotherUser(t *testing.T) {
 }
 
 // The lists and counts of a bound caller hold the things of its user alone.
-func TestUserBoundCaller_listsHoldItsUserAlone(t *testing.T) {
+func TestUserBoundCaller_listsContainOnlyItsUser(t *testing.T) {
 	c := newBoundFixture(t)
 	var page struct {
 		Users  []healthdata.User
@@ -238,7 +238,7 @@ func TestUserBoundCaller_listsHoldItsUserAlone(t *testing.T) {
 }
 
 // A bound caller registers the kits of its user alone.
-func TestUserBoundCaller_registersKitsOfItsUserAlone(t *testing.T) {
+func TestUserBoundCaller_registersOnlyKitsOfItsUser(t *testing.T) {
 	c := newBoundFixture(t)
 	register := func(o orders.Order, status int) {
 		c.bound.Send(t, "POST", "/v3/order/testkit/register", object{"sample_id": *o.SampleID, "patient_details": aPatient(), "patient_address": anAddress()}).Want(t, status)

@@ -235,7 +235,7 @@ func TestCompressedBody_isDecodedAndLimitedByItsDecodedSize(t *testing.T) {
 }
 
 // A body that is compressed without saying so, and one in UTF-16, are answered with what is wrong with them.
-func TestBody_inAnotherEncodingIsAnsweredWithTheExpectation(t *testing.T) {
+func TestBody_wrongEncodingErrorNamesTheExpectedEncoding(t *testing.T) {
 	c := newFixture(t, nil)
 	h := c.config.handler()
 	text := upload(`{"timestamp":"2026-03-01T07:00:00Z","unit":"bpm","value":60}`)

@@ -136,7 +136,7 @@ func TestBulkImport_linksKnownUsersAndReportsTheOthers(t *testing.T) {
 	}
 }
 
-func TestBulkImport_answersWhenDoneIfAskedToWait(t *testing.T) {
+func TestBulkImport_waitForCompletionAnswersWhenDone(t *testing.T) {
 	m := newPatientRemoval(t, time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -340,7 +340,7 @@ func TestBulkImport_continuesAfterCrashesWithoutDuplicates(t *testing.T) {
 
 // A process that is slower than its lease loses its work to another process, and its late
 // writes change nothing.
-func TestBulkImport_lateWritesAfterTheLeaseChangeNothing(t *testing.T) {
+func TestBulkImport_writesAfterTheLeaseExpiredAreIgnored(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID
 	var recipes []map[string]any

@@ -218,7 +218,7 @@ func TestBulkPause_pausesConnectionsAndExportReturnsTheirTokens(t *testing.T) {
 	require.Equal(t, bulk.Export{Data: []bulk.ConnectionTokens{recipe(bob, "b")}}, export(map[string]any{"provider": "acme_band"}))
 }
 
-func TestBulkExport_pagesHoldEveryConnectionOnce(t *testing.T) {
+func TestBulkExport_pagesContainEveryConnectionOnce(t *testing.T) {
 	m := newRemoval(t)
 	all := map[healthlab.UserID]bool{}
 	for i := range 205 {
@@ -378,7 +378,7 @@ func TestBulkTrigger_startsAtMostEightPullsAMinute(t *testing.T) {
 
 // With a limit on concurrent histories, the next users start when histories have ended.
 // Histories that will never end do not block them.
-func TestBulkTrigger_waitsWhileTooManyHistoriesRun(t *testing.T) {
+func TestBulkTrigger_waitsWhileTooManyHistoricalPullsRun(t *testing.T) {
 	m := newRemoval(t)
 	var users []healthlab.UserID
 	for i := range 252 {
@@ -410,7 +410,7 @@ func TestBulkTrigger_waitsWhileTooManyHistoriesRun(t *testing.T) {
 	require.Equal(t, bulk.Success, m.ops("/v2/link/bulk_op").Data[0].Status)
 }
 
-func TestBulkTrigger_answersWhenDoneIfAskedToWait(t *testing.T) {
+func TestBulkTrigger_waitForCompletionAnswersWhenDone(t *testing.T) {
 	m := newPatientRemoval(t, time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

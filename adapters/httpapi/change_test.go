@@ -165,7 +165,7 @@ func (c *changes) stream() *contract.Reply {
 }
 
 // An operation that changes something answers after one commit, which has its line in the access log.
-func TestChange_isOneTransaction(t *testing.T) {
+func TestChange_takesOneTransactionWithItsAccessLogLine(t *testing.T) {
 	c := newChanges(t, nil)
 	c.upload().Want(t, 200)
 	require.Equal(t, 1, c.commits)
@@ -202,7 +202,7 @@ func TestChange_retriedTransactionAnswersLikeTheFirst(t *testing.T) {
 }
 
 // A change that is refused is not stored, and its line is.
-func TestChange_refusedIsNotStoredButLogged(t *testing.T) {
+func TestChange_refusedRequestIsLoggedButNotStored(t *testing.T) {
 	c := newChanges(t, nil)
 	c.Send(t, "POST", "/v2/timeseries/"+c.user.String()+"/heartrate", object{
 		"provider": "other", "data": []object{{"timestamp": "2026-03-02T12:00:00Z", "value": 61, "unit": "bpm"}},
@@ -294,7 +294,7 @@ func TestChange_failedPartKeepsEarlierPartsAndResendStoresTheRest(t *testing.T) 
 }
 
 // An atomic upload is one transaction, however many summaries it has.
-func TestChange_atomicIsOneTransaction(t *testing.T) {
+func TestChange_atomicUploadTakesOneTransaction(t *testing.T) {
 	const n = 2*healthdata.SummariesOfPart + 1
 	c := newChanges(t, nil)
 	require.Equal(t, http.StatusUnprocessableEntity, c.bodies(n, "?atomic=true").Code, "an item is refused")

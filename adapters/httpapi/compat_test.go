@@ -18,7 +18,7 @@ import (
 
 // With the option Compat, and only with it, the API accepts and returns the shapes of
 // existing clients.
-func TestCompat_isRequiredForTheShapesOfExistingClients(t *testing.T) {
+func TestCompat_isRequiredForTheFormatsOfExistingClients(t *testing.T) {
 	config, user := full(t)
 	links := newLinks(t, memory.New(nil), config.Health, &linking.Options{Settings: func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 		return linking.TeamSettings{Bulk: true, OwnOAuth: []string{"acme_band"}}, nil
@@ -99,7 +99,7 @@ func TestCompat_isRequiredForTheShapesOfExistingClients(t *testing.T) {
 	both("POST", path, upload(strings.Replace(whole["sleep"], `"state"`, `"nosuch":1,"state"`, 1)), 422, 422)
 }
 
-func TestCompat_convertsTheShapesOfRequestsAndAnswers(t *testing.T) {
+func TestCompat_convertsRequestAndResponseFormats(t *testing.T) {
 	c := httpapi.Compat{Service: "acme"}
 	for _, tt := range []struct{ id, pattern, body, want string }{
 		{"find_patient_service_centers", "GET /v3/order/psc/info",

@@ -45,7 +45,7 @@ func TestCompendium_searchesAndConvertsTestsBetweenLabs(t *testing.T) {
 		Send(t, "POST", "/v3/compendium/search", object{"mode": "canonical", "query": "a"}).Want(t, 403).ErrorType(t))
 }
 
-func TestPhysicians_areListedForTheirTeamAlone(t *testing.T) {
+func TestPhysicians_areListedOnlyForTheirTeam(t *testing.T) {
 	c := newFixture(t, nil)
 	require.JSONEq(t, `[{"first_name":"Cy","last_name":"Vale","npi":"1"}]`, string(c.get("/v2/team/"+team.String()+"/physicians", 200).Body))
 	c.refused("GET", "/v2/team/"+otherTeam.String()+"/physicians", nil, 404, orders.TeamNotFound)
@@ -66,7 +66,7 @@ func TestCommunicationSettings_areReadAndPatchedPerOrder(t *testing.T) {
 	require.Equal(t, orders.OrderNotFound, c.With("x-service-api-key", "other").Send(t, "GET", path, nil).Want(t, 404).ErrorType(t))
 }
 
-func TestSimulation_withADelayMovesOneStatusAtOnce(t *testing.T) {
+func TestSimulation_withADelayAppliesOnlyTheFirstStatusAtOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	path := "/v3/order/" + c.placed().ID.String()
 	c.post(path+"/test?delay=60", nil, 200)

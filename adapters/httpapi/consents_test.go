@@ -43,7 +43,7 @@ func TestConsents_areGivenListedAndWithdrawn(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, c.With("x-service-api-key", "other").Send(t, http.MethodDelete, path+"/acme_band", nil).Status)
 }
 
-func TestConsents_anAppGivesThemForItsOwnUser(t *testing.T) {
+func TestConsents_appRecordsThemForItsOwnUser(t *testing.T) {
 	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String() + "/consent"
 	app := c.app().With("Authorization", "Bearer "+c.signedIn().AccessToken)

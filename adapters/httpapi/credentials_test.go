@@ -243,7 +243,7 @@ func (o *credOffice) link(of healthlab.TeamID, name string) (healthlab.UserID, u
 
 // A connection that was made with a team's own client uses that client for the sign-in, the
 // exchange, renewals and the revocation, whatever the team sets later.
-func TestOwnCredentials_bindTheConnectionsMadeWithThem(t *testing.T) {
+func TestOwnCredentials_connectionKeepsTheClientItWasMadeWith(t *testing.T) {
 	o := newCredOffice(t)
 	ann, q := o.link(team, "ann")
 	require.Equal(t, []string{ourID, callbackOfOurs}, []string{q.Get("client_id"), q.Get("redirect_uri")})
@@ -316,7 +316,7 @@ func TestOwnCredentials_bindTheConnectionsMadeWithThem(t *testing.T) {
 }
 
 // Connections move with the credentials that they are bound to.
-func TestOwnCredentials_moveWithTheirConnections(t *testing.T) {
+func TestOwnCredentials_bulkExportOmitsConnectionsOfOtherClients(t *testing.T) {
 	o := newCredOffice(t)
 	c := o.With("x-service-api-key", team.String())
 	o.link(team, "ann")

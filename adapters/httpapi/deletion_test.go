@@ -124,7 +124,7 @@ func (d *deletable) gone() {
 }
 
 // Nothing of a deleted user is in any answer, and undoing the deletion brings all of it back.
-func TestDeletedUser_isInNoAnswerUntilUndone(t *testing.T) {
+func TestDeletedUser_isInNoResponseUntilTheDeletionIsUndone(t *testing.T) {
 	d := newDeletable(t)
 	before := map[string]string{}
 	for name, path := range d.paths {

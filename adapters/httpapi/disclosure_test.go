@@ -102,7 +102,7 @@ func (s recordedStore) Update(ctx context.Context, team healthlab.TeamID, id ord
 
 // Every document, message, event and log line has the fields that docs/disclosure.md
 // marks, and no other of them.
-func TestDisclosure_messagesHoldExactlyTheDocumentedFields(t *testing.T) {
+func TestDisclosure_messagesContainExactlyTheDocumentedFields(t *testing.T) {
 	to := &recipients{text: map[string]string{}}
 	store := memory.New(&memory.Options{UsersElsewhere: true})
 	c := remade(t, func(x *shop) {

@@ -19,7 +19,7 @@ import (
 
 // In a restored backup the key of an erased person is gone and the rows are there. Every list of the
 // contract that showed the person leaves the person out, and shows the others as before.
-func TestLists_leaveOutAPersonWhoseKeyIsErased(t *testing.T) {
+func TestLists_omitAPersonWhoseEncryptionKeyIsErased(t *testing.T) {
 	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
 	keys := personkey.New(memory.NewPersonKeys(), sealer, nil)

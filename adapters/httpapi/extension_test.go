@@ -22,7 +22,7 @@ import (
 )
 
 // An extension has the rules of the operations of the contract, and answers every error in its own form.
-func TestExtension_followsTheRulesOfContractOperations(t *testing.T) {
+func TestExtension_isAuthenticatedAndLoggedLikeContractOperations(t *testing.T) {
 	person := healthlab.UserID{UUID: uuid.New()}
 	problem := &healthlab.InvalidError{Problems: []healthlab.Problem{{Path: []any{"limit"}, Code: "invalid", Msg: "must be 1"}}}
 	var scopes organisation.Scopes
@@ -102,7 +102,7 @@ func TestExtension_followsTheRulesOfContractOperations(t *testing.T) {
 }
 
 // A public extension answers callers without a key, as often as their address may ask.
-func TestExtension_publicIsLimitedByAddress(t *testing.T) {
+func TestExtension_publicOneIsRateLimitedByAddress(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := httpapi.Config{
 		Authenticate: func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{}, healthlab.Unauthenticated },

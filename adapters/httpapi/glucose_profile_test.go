@@ -21,7 +21,7 @@ func (pagePrinter) PrintProfile(_ context.Context, subject string, p *glucosepro
 }
 
 // A profile is there as numbers and as a page, in both units, for the team of the person alone.
-func TestGlucoseProfile_isServedAsNumbersAndPageToItsTeamAlone(t *testing.T) {
+func TestGlucoseProfile_isServedAsJSONAndPDFOnlyToItsTeam(t *testing.T) {
 	c := newFixture(t, nil)
 	path := "/v2/user/" + c.user.String() + "/glucose_profile?end_date=2026-03-04"
 	c.get(path, 200) // without readings

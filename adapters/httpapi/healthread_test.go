@@ -177,7 +177,7 @@ func TestAnswers_haveEmptyListsInsteadOfNull(t *testing.T) {
 	require.Empty(t, contract.NilCollections(stream))
 }
 
-func TestRead_includesBothEndsOfItsDays(t *testing.T) {
+func TestRead_dateRangeIncludesItsFirstAndLastDay(t *testing.T) {
 	c := newFixture(t, nil)
 	for _, at := range []string{"2023-02-12T23:59:59.999Z", "2023-02-13T00:00:00Z", "2023-02-13T23:59:59Z", "2023-02-13T23:59:59.999999Z", "2023-02-14T00:00:00Z"} {
 		c.post(c.timeseries("heartrate"), upload(`{"timestamp":"`+at+`","unit":"bpm","value":60}`), 200)
@@ -230,7 +230,7 @@ func (p *page) samples() (out []healthdata.Sample) {
 	return out
 }
 
-func TestGroupedRead_pagesHoldEverySampleOnce(t *testing.T) {
+func TestGroupedRead_pagesContainEverySampleOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	var samples []string
 	for i := range 12_000 {
@@ -407,7 +407,7 @@ func TestStream_isReadWithItsWorkoutOrSleep(t *testing.T) {
 	require.Equal(t, []string{"path.sleep_id"}, c.get("/v2/timeseries/sleep/nonsense/stream", 422).Locs(t))
 }
 
-func TestRawRead_returnsTheKeptProviderData(t *testing.T) {
+func TestRawRead_returnsTheStoredProviderData(t *testing.T) {
 	for keep, opts := range map[bool]*healthdata.Options{true: keepRaw(), false: nil} {
 		t.Run(fmt.Sprint("kept ", keep), func(t *testing.T) {
 			c := newFixture(t, opts)

@@ -215,7 +215,7 @@ func (u *uploads) badSummaries(kinds map[string]func() string, good map[string]a
 
 // Of a random good upload with one bad item, everything else is stored, and the answer names the bad
 // one. With atomic, nothing is. It holds for all resources.
-func TestUpload_invalidItemIsRefusedAloneUnlessAtomic(t *testing.T) {
+func TestUpload_refusesOnlyTheInvalidItemUnlessAtomic(t *testing.T) {
 	r := rand.New(rand.NewPCG(34, 44))
 	cases := prove.Sequential(300, 800, 10_000)
 	var fixture *fixture

@@ -37,7 +37,7 @@ func (c *fixture) stored() int {
 	return len(list)
 }
 
-func TestUpload_countsNewChangedSameAndDropped(t *testing.T) {
+func TestUpload_responseCountsNewChangedSameAndDroppedItems(t *testing.T) {
 	c := newFixture(t, nil)
 	path := c.timeseries("heartrate")
 	require.JSONEq(t, `{"new":3,"changed":0,"same":0,"dropped":0}`, string(c.post(path, upload(beats(3)...), 200).Body))
@@ -584,7 +584,7 @@ func TestRemoval_fromALongSeriesDeletesWholeChunks(t *testing.T) {
 }
 
 // An upload whose offsets come from the fallback zone looks up the stored offsets, in a series of several chunks too.
-func TestUpload_toALongSeriesAfterTheFallbackZoneChanged(t *testing.T) {
+func TestUpload_afterAChangeOfTheFallbackZoneReplacesStoredSamples(t *testing.T) {
 	now := fixtureNow
 	c := newFixture(t, &healthdata.Options{Now: func() time.Time { return now }})
 	path, items := c.timeseries("heartrate"), beats(3000)

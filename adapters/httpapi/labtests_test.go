@@ -193,7 +193,7 @@ func TestLabTest_isReadWithItsMarkers(t *testing.T) {
 		Send(t, "GET", "/v3/lab_tests/2/markers/S002?lab_account_id="+pendingAccount, nil).Want(t, 404).ErrorType(t))
 }
 
-func TestLabAccounts_areListedForTheirTeamAlone(t *testing.T) {
+func TestLabAccounts_areListedOnlyForTheirTeam(t *testing.T) {
 	c := newFixture(t, nil)
 	other := c.With("x-service-api-key", "other")
 	list := func(c *contract.Client, query string) []catalogue.LabAccount {

@@ -141,7 +141,7 @@ func TestSlowBody_isAnsweredAfterTheLimit(t *testing.T) {
 }
 
 // A request ends at its deadline if the store does not answer.
-func TestRequest_endsAtItsDeadlineIfTheStoreIsSilent(t *testing.T) {
+func TestRequest_endsAtItsDeadlineIfTheStoreDoesNotRespond(t *testing.T) {
 	c := newFixture(t, nil)
 	c.config.Limits = httpapi.Limits{Timeout: 20 * time.Millisecond}
 	c.config.Authenticate = func(r *http.Request) (httpapi.Caller, error) {

@@ -163,7 +163,7 @@ func TestMount_contractListsOnlyErrorTypesOfMountedDomains(t *testing.T) {
 }
 
 // Without a writer of Parquet files, queries answer JSON alone.
-func TestMount_withoutParquetAnswersQueriesAsJSONAlone(t *testing.T) {
+func TestMount_withoutParquetAnswersQueriesOnlyAsJSON(t *testing.T) {
 	all, user := full(t)
 	c := all.of()
 	c.Parquet = nil

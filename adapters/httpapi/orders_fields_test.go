@@ -94,7 +94,7 @@ func TestInsurance_beforeDemographicsUsesTheInsuredPersonsState(t *testing.T) {
 }
 
 // If the provider does not answer a reschedule, the appointment keeps its time.
-func TestReschedule_unansweredKeepsTheAppointmentsTime(t *testing.T) {
+func TestReschedule_providerTimeoutKeepsTheAppointmentTime(t *testing.T) {
 	c := remade(t, func(x *shop) { x.lab = silentMover{newBusyLab()} })
 	keys, o := c.keys("psc"), c.accepted(walkInTest, nil)
 	path := "/v3/order/" + o.ID.String() + "/psc/appointment"

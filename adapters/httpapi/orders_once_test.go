@@ -50,7 +50,7 @@ func TestIdempotencyKey_repeatedOrderIsPlacedOnce(t *testing.T) {
 // Every operation that creates something takes an idempotency key: a repeated request with
 // the same body gets the first answer, one with another body is refused, and neither creates
 // anything.
-func TestIdempotencyKey_isTakenByEveryCreatingOperation(t *testing.T) {
+func TestIdempotencyKey_isAcceptedByEveryCreatingOperation(t *testing.T) {
 	c := newFixture(t, nil)
 	c.Send(t, "PATCH", c.about("info"), anInfo(nil)).Want(t, 200)
 	slots := c.keys("phlebotomy")
@@ -97,7 +97,7 @@ func TestIdempotencyKey_belongsToItsTeamAndEndpoint(t *testing.T) {
 	require.Equal(t, catalogue.NoActiveLabAccount, reply.Want(t, 400).ErrorType(t), "the other team got its own answer")
 }
 
-func TestIdempotencyKey_repeatsARefusalByARule(t *testing.T) {
+func TestIdempotencyKey_replaysABusinessRuleError(t *testing.T) {
 	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	minor := aPatient()
@@ -119,7 +119,7 @@ func TestIdempotencyKey_repeatsARefusalByARule(t *testing.T) {
 	require.Equal(t, 1, c.count())
 }
 
-func TestIdempotencyKey_invalidRequestIsNotKept(t *testing.T) {
+func TestIdempotencyKey_invalidRequestIsNotStored(t *testing.T) {
 	c := newFixture(t, nil)
 	keyed := c.With("x-idempotency-key", "k-1")
 	keyed.Send(t, "POST", "/v3/order", c.request(walkInTest, object{"billing_type": "barter"})).Want(t, 422)

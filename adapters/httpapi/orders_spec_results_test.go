@@ -325,7 +325,7 @@ func (c *fixture) at(test string, s orders.Status) orders.Order {
 }
 
 // For each status of an order: can it be cancelled, booked, drawn or rescheduled?
-func TestOrder_statusDecidesCancelBookDrawAndReschedule(t *testing.T) {
+func TestOrder_statusDecidesIfCancelBookDrawOrRescheduleIsAllowed(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.settings.Redraws, x.exchange.RedrawLabs, x.settings.PreRequisitionBooking = true, []string{"northlab"}, false
 	})

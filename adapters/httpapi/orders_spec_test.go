@@ -105,7 +105,7 @@ func TestDrawCompleted_needsOnSiteCollectionEnabled(t *testing.T) {
 
 // From the day on which the sample was drawn, the order has the dates on which results are
 // expected.
-func TestOrder_hasExpectedResultDatesFromTheDraw(t *testing.T) {
+func TestOrder_hasExpectedResultDatesOnceTheSampleIsDrawn(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.order("POST", "/v3/order", c.request(onSiteTest, nil))
 	require.Nil(t, o.ExpectedResultByDate)
@@ -151,7 +151,7 @@ func TestKitRegistration_sendsNoMessagesAboutEarlierEvents(t *testing.T) {
 }
 
 // States in the configuration may be written in lower case.
-func TestNotInsurable_statesMayBeLowerCase(t *testing.T) {
+func TestNotInsurableStates_mayBeConfiguredInLowerCase(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		x.registry.NotInsurable = []people.NotInsurable{{Lab: "northlab", ProviderID: "N011", States: []string{"mn"}}}
 	})
@@ -242,7 +242,7 @@ func TestAddress_stateMustBeAUSCodeInTheUS(t *testing.T) {
 }
 
 // Only the central labs are compared, and looked for in an area.
-func TestCentralLabs_limitComparisonsAndAreaSearches(t *testing.T) {
+func TestCentralLabs_onlyTheyAreComparedAndSearchedByArea(t *testing.T) {
 	c := remade(t, func(x *shop) { x.options.CentralLabs = []string{"northlab"} })
 	var area struct {
 		CentralLabs map[string]any `json:"central_labs"`
@@ -257,7 +257,7 @@ func TestCentralLabs_limitComparisonsAndAreaSearches(t *testing.T) {
 }
 
 // A code of several labs is that of the account's lab, or of the lab that has all codes.
-func TestProviderIDs_ofSeveralLabsResolveToTheAccountsLab(t *testing.T) {
+func TestProviderIDs_sharedByLabsResolveToTheLabOfTheAccount(t *testing.T) {
 	c := remade(t, func(x *shop) {
 		linked(x, ownAccount, catalogue.LabAccountActive, func(a *catalogue.LabAccount) { a.Lab = "southlab" })
 		i := slices.IndexFunc(x.book.Markers, func(m catalogue.MarkerComplete) bool { return m.ID == 2001 })
@@ -387,7 +387,7 @@ func (l *watchfulLab) Submit(_ context.Context, s exchange.Submission) (exchange
 
 // The lab reads the order's comment, then the account's; labs that take none get none, and
 // the order keeps its own as it was written.
-func TestClinicalNotes_reachTheLabBeforeTheAccountsNote(t *testing.T) {
+func TestClinicalNotes_precedeTheDefaultNotesOfTheLabAccount(t *testing.T) {
 	lab := &watchfulLab{busyLab: newBusyLab()}
 	c := remade(t, func(x *shop) {
 		x.lab, x.options.CentralLabs = lab, []string{"northlab"}
@@ -520,7 +520,7 @@ func TestOrders_areFoundByRecipientAndSortedByPatientName(t *testing.T) {
 
 // A test that the service built for an order can be read and listed, and ordered again;
 // the same selection is the same test.
-func TestBuiltLabTest_isListedAndReusedForTheSameSelection(t *testing.T) {
+func TestGeneratedLabTest_isListedAndReusedForTheSameSelection(t *testing.T) {
 	c := newFixture(t, nil)
 	pick := object{"order_set": object{"lab_test_ids": []string{kitTest}, "add_on": object{"provider_ids": []string{"N011"}}}, "collection_method": "walk_in_test"}
 	o := c.order("POST", "/v3/order", c.request(kitTest, pick))

@@ -86,7 +86,7 @@ func TestAppointment_eachStepMovesItsOrder(t *testing.T) {
 }
 
 // What the answer of a change says of an appointment is what a later read says.
-func TestAppointment_changeAnswersWhatALaterReadAnswers(t *testing.T) {
+func TestAppointment_changeReturnsWhatALaterReadReturns(t *testing.T) {
 	for _, managed := range []bool{false, true} {
 		c := remade(t, func(x *shop) {
 			x.visits.Providers[0].PatientManaged = managed
@@ -148,7 +148,7 @@ func TestAppointment_cancelledCanBeBookedAgain(t *testing.T) {
 	}
 }
 
-func TestBooking_aSlotIsTakenOnce(t *testing.T) {
+func TestBooking_slotCanBeBookedOnlyOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	keys := c.keys("phlebotomy")
 	one, two := c.accepted(atHomeTest, nil), c.accepted(atHomeTest, nil)
@@ -228,7 +228,7 @@ func TestAppointments_disabledOperationIsForbidden(t *testing.T) {
 }
 
 // The patient of each method is told at the moments of the documentation, on its channels.
-func TestPatientMessages_areSentAtTheDocumentedMoments(t *testing.T) {
+func TestPatientMessages_areSentAtTheDocumentedStatuses(t *testing.T) {
 	for test, want := range map[string]string{
 		kitTest: "sms ordered, sms transit_customer, sms out_for_delivery, sms delivered_to_lab, sms completed",
 		walkInTest: "sms ordered, email ordered, sms requisition_created, email requisition_created, sms appointment_scheduled, " +

@@ -414,7 +414,7 @@ func TestAddress_acceptsZipAndZipCode(t *testing.T) {
 	require.Equal(t, 1, strings.Count(body, "zip_code"))
 }
 
-func TestCancelOrder_worksOnce(t *testing.T) {
+func TestCancelOrder_succeedsOnlyOnce(t *testing.T) {
 	c := newFixture(t, nil)
 	o := c.placed()
 	got := c.order("POST", "/v3/order/"+o.ID.String()+"/cancel", nil)
@@ -465,7 +465,7 @@ func TestReplacement_isInTheTransactionOfItsParent(t *testing.T) {
 	require.Equal(t, []string{"body.parent_id"}, c.post("/v3/order", c.request(kitTest, object{"parent_id": absent}), 422).Locs(t))
 }
 
-func TestOrderImport_takesARequisitionOnceAndAPendingAccount(t *testing.T) {
+func TestOrderImport_refusesAUsedSampleIDAndAcceptsAPendingAccount(t *testing.T) {
 	c := newFixture(t, nil)
 	body := object{"user_id": c.user.String(), "billing_type": "client_bill", "collection_method": "walk_in_test",
 		"order_set":       object{"add_on": object{"provider_ids": []string{"N011"}}},
@@ -581,7 +581,7 @@ func TestOrders_areFilteredSortedAndPaged(t *testing.T) {
 }
 
 // Errors and logs of refused orders have no value of the patient.
-func TestOrderRefusals_holdNoValueOfThePatient(t *testing.T) {
+func TestOrderErrors_containNoValueOfThePatient(t *testing.T) {
 	c := newFixture(t, nil)
 	const mark = "Qzmarker"
 	patient := aPatient()

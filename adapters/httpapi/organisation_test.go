@@ -111,7 +111,7 @@ func (hq *headquarters) key(team healthlab.TeamID, label string) (out keySeen) {
 	return out
 }
 
-func TestTeams_areManagedByTheirOrganisationAlone(t *testing.T) {
+func TestTeams_areManagedOnlyByTheirOrganisation(t *testing.T) {
 	hq := newHeadquarters(t)
 	const accents = "Łódź (Nord), A/B: l’été d'Åse | R&D_1-2"
 	a := hq.create(hq.Client, org, `{"id":"`+hq.teamA.String()+`","name":"`+accents+`","integration_team_id":"crm 1"}`)
@@ -200,7 +200,7 @@ func TestTeams_areManagedByTheirOrganisationAlone(t *testing.T) {
 }
 
 // Keys open a team from their creation to their end, and are shown once.
-func TestAPIKey_opensItsTeamUntilDeletedAndIsShownOnce(t *testing.T) {
+func TestAPIKey_authenticatesItsTeamUntilDeletedAndIsShownOnce(t *testing.T) {
 	hq := newHeadquarters(t)
 	a := hq.create(hq.Client, org, `{"id":"`+hq.teamA.String()+`","name":"A"}`)
 	b := hq.create(hq.Client, org, `{"name":"B"}`)

@@ -32,7 +32,7 @@ func TestPriorities_arePatchedAndRead(t *testing.T) {
 }
 
 // Between two sources of equal type the team's preference decides what a query answers.
-func TestPriorities_chooseBetweenEqualSourcesInQueries(t *testing.T) {
+func TestPriorities_decideBetweenSourcesOfEqualTypeInQueries(t *testing.T) {
 	c := newFixture(t, nil)
 	_, err := c.health.Connections().Connect(t.Context(), team, c.user, healthdata.NewConnection{Provider: "manual"})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // Every operation that reads a range of time refuses one that ends before it starts, and a time without an offset.
-func TestRanges_operationsReadThemAlike(t *testing.T) {
+func TestTimeRanges_reversedOrWithoutOffsetAreRefusedEverywhere(t *testing.T) {
 	c, user := full(t)
 	h := c.handler()
 	var doc struct {

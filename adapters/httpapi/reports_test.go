@@ -313,7 +313,7 @@ func TestReportUpload_invalidFormIsRefusedByField(t *testing.T) {
 }
 
 // The name of a file decides nothing, so a form is read however a client writes it.
-func TestReportUpload_nameOfTheFileDecidesNothing(t *testing.T) {
+func TestReportUpload_ignoresTheFileName(t *testing.T) {
 	const part = `form-data; name="file"; `
 	for name, disposition := range map[string]string{
 		"none":                       `form-data; name="file"`,

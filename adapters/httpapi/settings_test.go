@@ -122,7 +122,7 @@ func TestTeamSettings_arePatchedReadAndReset(t *testing.T) {
 }
 
 // A team reads its own record, and no other team's.
-func TestReadTeam_returnsTheCallersTeamAlone(t *testing.T) {
+func TestReadTeam_returnsOnlyTheCallersTeam(t *testing.T) {
 	o := newHeadOffice(t)
 	want := func(logo string) string {
 		return `{"id":"` + team.String() + `","org_id":"` + org.String() + `","name":"Riverside","logo_url":` + logo + `,"configuration":` + o.read(team) + `}`

@@ -18,7 +18,7 @@ import (
 
 // While the store does not answer, a request is answered with 503, whatever its operation makes
 // of the context that ended; a store that answers may take its time.
-func TestSilentStore_requestsAreAnsweredWith503(t *testing.T) {
+func TestUnresponsiveStore_requestsAreAnsweredWith503(t *testing.T) {
 	waits := func(becomes func(ctx context.Context) error) server.Operation {
 		return server.Operation{ID: "op", Pattern: "GET /x", Bound: server.Public, Team: func(w http.ResponseWriter, r *http.Request, _ healthlab.TeamID) error {
 			select {

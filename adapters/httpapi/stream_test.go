@@ -68,7 +68,7 @@ func TestWorkoutStream_isUploadedWholeOrInParts(t *testing.T) {
 
 // Of a random good stream with one bad value, everything else is stored, and the answer names the point and
 // the array. With atomic, nothing is.
-func TestWorkoutStream_invalidValueIsRefusedAloneUnlessAtomic(t *testing.T) {
+func TestWorkoutStream_refusesOnlyTheInvalidValueUnlessAtomic(t *testing.T) {
 	r := rand.New(rand.NewPCG(35, 44))
 	c := newFixture(t, nil)
 	c.post(c.summary("workouts"), upload(`{"external_id":"w1","time_start":"2026-03-01T07:00:00Z","time_end":"2026-03-01T07:30:00Z","sport":""}`), 200)

@@ -76,7 +76,7 @@ func (c *fixture) manager() *contract.Client {
 // which do not exist get, and changes nothing.
 func TestTeam_cannotReadOrChangeAnotherTeam(t *testing.T) {
 	c := fullFixture(t)
-	c.config.Organisations = nil // it would have to know the two teams; TestTeams_areManagedByTheirOrganisationAlone is about it
+	c.config.Organisations = nil // it would have to know the two teams; TestTeams_areManagedOnlyByTheirOrganisation is about it
 	c.config.TeamIdentity = func(_ context.Context, of healthlab.TeamID) (httpapi.TeamIdentity, error) {
 		if of == team {
 			return httpapi.TeamIdentity{Org: org, Name: "Riverside"}, nil

@@ -109,7 +109,7 @@ func TestUnmatchedResults_areListedAndDecided(t *testing.T) {
 	require.Equal(t, []string{"path.raw_result_id"}, c.get("/v3/unmatched_result/7", 422).Locs(t))
 }
 
-func TestUnmatchedResultTest_runsEachCaseOncePerKey(t *testing.T) {
+func TestUnmatchedResultTest_runsEachCaseOncePerIdempotencyKey(t *testing.T) {
 	c := newFixture(t, nil)
 	var cases struct{ Data []simulation.MatchTestCase }
 	c.get("/v3/unmatched_result_test/case", 200).JSON(t, &cases)

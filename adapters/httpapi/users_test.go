@@ -205,7 +205,7 @@ func TestResolveUser_findsByExactClientUserID(t *testing.T) {
 	}
 }
 
-func TestReadUser_findsUsersOfTheTeamAlone(t *testing.T) {
+func TestReadUser_findsOnlyUsersOfTheTeam(t *testing.T) {
 	c := newOffice(t)
 	id := c.create("ann")
 	require.Equal(t, id, c.get("/v2/user/" + id)["user_id"])

@@ -110,7 +110,7 @@ func (l *busyLab) MoveVisit(ctx context.Context, b visits.Booking) (visits.Booke
 
 func (*busyLab) CancelVisit(context.Context, visits.Cancellation) error { return nil }
 
-func TestPlaces_areFoundNearAZipCode(t *testing.T) {
+func TestServiceCenters_areFoundNearAZipCode(t *testing.T) {
 	c := newFixture(t, nil)
 	var info appointment.PSCInfo
 	c.get("/v3/order/psc/info?zip_code=85201&lab_id=1", 200).JSON(t, &info)

@@ -247,7 +247,7 @@ func TestWebhook_invalidInputIsRefusedByField(t *testing.T) {
 	require.Len(t, list.Data, 1, "what was refused left something behind")
 }
 
-func TestWebhookSecret_isRotatedAndShownByItsOwnOperationAlone(t *testing.T) {
+func TestWebhookSecret_isRotatedAndShownOnlyByItsOwnOperation(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in", "secret": firstSecret})
 	read := func() any {
@@ -462,7 +462,7 @@ func TestWebhook_limitsEndpointsAndRequests(t *testing.T) {
 
 // A management key opens the teams of its mandate in this environment; for other teams the
 // answer is NotFound.
-func TestManagementKey_opensTheTeamsOfItsMandateAlone(t *testing.T) {
+func TestManagementKey_accessesOnlyItsTeamsAndEnvironment(t *testing.T) {
 	o := newBackOffice(t)
 	at := o.register(object{"url": "https://receiver.example.com/in"})
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // The suites of one interface alone hold for the interfaces of the store.
-func TestUsersDataAndOutbox_passTheirSuitesAlone(t *testing.T) {
+func TestUsersDataAndOutbox_passTheirSuitesWithoutOtherStores(t *testing.T) {
 	t.Run("Users", func(t *testing.T) {
 		healthdatatest.RunUsersAlone(t, func(testing.TB) healthdatatest.UsersAloneHarness {
 			s := memory.New(nil)

@@ -17,7 +17,7 @@ import (
 )
 
 // A long erasure says how many rows it has deleted, and a short one says nothing.
-func TestErasure_longOneReportsTheDeletedRows(t *testing.T) {
+func TestErasure_longErasureReportsTheNumberOfDeletedRows(t *testing.T) {
 	ctx := t.Context()
 	engine, err := memstore.New(stores.Tables(), nil)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 
 // What is older than the retention is forgotten: messages, attempts, and deliveries
 // that were never finished. What is not routed yet stays, however old.
-func TestOutbox_forgetsRoutedMessagesAfterTheRetention(t *testing.T) {
+func TestOutbox_deletesRoutedMessagesAfterTheRetention(t *testing.T) {
 	var days atomic.Int64
 	s := memory.New(&memory.Options{Keys: newKeys(), Now: func() time.Time { return time.Now().AddDate(0, 0, int(days.Load())) }})
 	team := healthlab.TeamID{UUID: uuid.New()}

@@ -155,7 +155,7 @@ func upload(ctx context.Context, s *service.Service, user healthlab.UserID, prov
 
 // An uploaded sample with its event takes two round trips to PostgreSQL and one commit, which has the
 // count of the upload and the line in the access log too. The caller's key is not looked up here.
-func TestUpload_takesTwoTripsAndOneCommit(t *testing.T) {
+func TestUpload_takesTwoRoundTripsAndOneCommit(t *testing.T) {
 	s, w, all, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ const walkInTest = "5ab0c1d2-0000-4000-8000-000000000001"
 
 // An order takes two round trips and one commit, which has its event, the answer for its idempotency key
 // and the line in the access log too. So does a repeated request.
-func TestOrder_takesTwoTripsAndOneCommit(t *testing.T) {
+func TestOrder_takesTwoRoundTripsAndOneCommit(t *testing.T) {
 	s, w, all, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestOrder_takesTwoTripsAndOneCommit(t *testing.T) {
 
 // A request with a key that is refused leaves its answer and no order. A lab test that the catalogue does
 // not have is looked up among those of the team, before the transaction: a third trip.
-func TestOrder_refusedWithAKeyStoresTheAnswerAlone(t *testing.T) {
+func TestOrder_refusedWithIdempotencyKeyStoresOnlyTheResponse(t *testing.T) {
 	s, w, _, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)

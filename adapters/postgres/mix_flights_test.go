@@ -21,7 +21,7 @@ var lockOfTeam = regexp.MustCompile(`^(?:insert into|with put as \(update|select
 
 // Each kind of request of the mix of examples/load has one transaction that writes, with its line in the access
 // log, and takes as many trips as docs/performance.md says. None puts a row of its team, or waits for one.
-func TestRequests_takeTheDocumentedTripsAndOneWrite(t *testing.T) {
+func TestRequests_takeTheDocumentedRoundTripsAndOneWrite(t *testing.T) {
 	s, w, _, team := onPostgres(t)
 	u, err := s.Health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "u"})
 	require.NoError(t, err)

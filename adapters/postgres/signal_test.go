@@ -64,7 +64,7 @@ func (r routing) Route(ctx context.Context, modes map[string]healthlab.Mode, mos
 
 // One process routes and another one delivers. The second polls once an hour, so only a signal can
 // make it deliver before that, also after its connection was cut.
-func TestSignal_wakesAnotherProcess(t *testing.T) {
+func TestSignal_wakesTheDispatcherOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	engine, second := openEngine(t, pool, stores.Tables(), postgres.Options{}), openEngine(t, pgtest.Connect(t, pool.Config().ConnString()), stores.Tables(), postgres.Options{})

@@ -189,7 +189,7 @@ func TestStore_lostConnectionIsRetriedOrUnavailable(t *testing.T) {
 	require.ErrorIs(t, postgres.Migrate(t.Context(), nowhere, storetest.Tables(), nil), healthlab.Unavailable)
 }
 
-// engineWriterEnv has the address of the database of a process that TestStore_killedProcessLosesNoAnsweredRow starts and kills.
+// engineWriterEnv has the address of the database of a process that TestStore_killedProcessLosesNoAcknowledgedRow starts and kills.
 const engineWriterEnv = "HEALTHLABTEST_ENGINE_WRITER"
 
 func newPair(team healthlab.TeamID) [2]store.Row {
@@ -231,7 +231,7 @@ func whole(t *testing.T, s store.Store, answered map[string]bool) {
 }
 
 // Whatever a killed process had answered is stored.
-func TestStore_killedProcessLosesNoAnsweredRow(t *testing.T) {
+func TestStore_killedProcessLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	if address := os.Getenv(engineWriterEnv); address != "" {
 		pool, err := pgxpool.New(t.Context(), address)
@@ -250,7 +250,7 @@ func TestStore_killedProcessLosesNoAnsweredRow(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	for range prove.Counts(2, 10, 40) {
-		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestStore_killedProcessLosesNoAnsweredRow$")
+		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestStore_killedProcessLosesNoAcknowledgedRow$")
 		cmd.Env = append(os.Environ(), engineWriterEnv+"="+address)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestStore_killedProcessLosesNoAnsweredRow(t *testing.T) {
 }
 
 // Whatever was answered before the server ended sessions, or crashed, is stored.
-func TestStore_crashedServerLosesNoAnsweredRow(t *testing.T) {
+func TestStore_crashedServerLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(pgtest.Env) != "" {
 		t.Skip("the server of " + pgtest.Env + " is not ours to crash")

@@ -15,7 +15,7 @@ import (
 )
 
 // Many processes may make the tables at once, and what a later program declares is added.
-func TestMigrate_isConcurrentAndAddsTables(t *testing.T) {
+func TestMigrate_runsConcurrentlyAndAddsTables(t *testing.T) {
 	t.Parallel()
 	pool := poolWith(t, pgtest.Empty(t), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"

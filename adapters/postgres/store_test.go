@@ -187,7 +187,7 @@ func TestWithTx_commitsWithTheHostsTransaction(t *testing.T) {
 }
 
 // What fails in a host's transaction undoes itself alone.
-func TestWithTx_failureUndoesItselfAlone(t *testing.T) {
+func TestWithTx_failedUpdateRollsBackOnlyItself(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	e := openEngine(t, pool, storetest.Tables(), postgres.Options{})
@@ -263,7 +263,7 @@ func TestStore_deadlockedUpdatesRunAgain(t *testing.T) {
 }
 
 // A write that cannot succeed is tried a few times at most.
-func TestStore_impossibleWriteIsTriedAFewTimes(t *testing.T) {
+func TestStore_failingWriteIsRetriedAFewTimes(t *testing.T) {
 	t.Parallel()
 	e := openEngine(t, pgtest.Pool(t), storetest.Tables(), postgres.Options{})
 	team := anyTeam()

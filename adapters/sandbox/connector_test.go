@@ -207,7 +207,7 @@ func TestOAuth_replayedCallbackIsRefused(t *testing.T) {
 	require.Equal(t, linking.TokenNotValidated, d.returns(back, nil).Error, "a callback that was replayed")
 }
 
-func TestOAuth_refusedScopeBlocksAStrictProvider(t *testing.T) {
+func TestOAuth_strictProviderRequiresEveryScope(t *testing.T) {
 	d := newFixture(t)
 	user, token := d.user("ann")
 	back, err := d.connectors["acme_strict"].Approve(d.page(token, "acme_strict"), "ann", "sleep")

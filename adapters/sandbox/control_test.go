@@ -19,7 +19,7 @@ import (
 
 // A user of the sandbox makes a provider send a message, twice, and then makes a person
 // withdraw consent.
-func TestControl_makesAProviderSendMessagesAndWithdraw(t *testing.T) {
+func TestControl_triggersProviderMessagesAndConsentWithdrawal(t *testing.T) {
 	key := []byte("0123456789abcdef")
 	band := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{PushKey: key})
 	quiet := sandbox.NewConnector("acme_ring", nil)

@@ -43,7 +43,7 @@ func TestLab_passesTheLabBackendSuite(t *testing.T) {
 	})
 }
 
-func TestLab_passthroughTextMakesItFail(t *testing.T) {
+func TestLab_passthroughTextSelectsAFailure(t *testing.T) {
 	lab := newLab(&clock{noon})
 	_, err := lab.Submit(t.Context(), kit("sandbox:refused"))
 	require.ErrorIs(t, err, healthlab.Invalid)
@@ -103,7 +103,7 @@ func TestUpdates_unknownCursorStartsFromTheBeginning(t *testing.T) {
 	}
 }
 
-func TestOutcome_unknownBehavioursAreIgnored(t *testing.T) {
+func TestOutcomeFromPassthrough_ignoresUnknownBehaviours(t *testing.T) {
 	for _, text := range []string{"", "lost_inbound", "sandbox:", "sandbox:unheard of"} {
 		require.Equal(t, sandbox.Outcome{}, sandbox.OutcomeFromPassthrough(orders.Order{Passthrough: &text}))
 	}

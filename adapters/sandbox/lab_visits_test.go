@@ -61,7 +61,7 @@ func TestSlots_followTheLocalClockOfTheSite(t *testing.T) {
 	}
 }
 
-func TestBooking_notesMakeItFail(t *testing.T) {
+func TestBooking_notesSelectAFailure(t *testing.T) {
 	c := &clock{noon}
 	lab := newLab(c)
 	site := appointment.Center{LabID: 1, SiteCode: "A", IANATimezone: "America/Phoenix"}

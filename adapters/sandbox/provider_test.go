@@ -92,7 +92,7 @@ func everything(t *testing.T, h hash.Hash, user healthlab.UserID, date healthlab
 
 // The data of a user and a day is the same in every call, process and version, so that hosts
 // can test against it.
-func TestDay_isTheSameInEveryProcessAndVersion(t *testing.T) {
+func TestGeneratedDay_isTheSameInEveryProcessAndVersion(t *testing.T) {
 	digest := func() string {
 		h := sha256.New()
 		for i, user := range people(3) {
@@ -113,7 +113,7 @@ func TestDay_isTheSameInEveryProcessAndVersion(t *testing.T) {
 	require.Equal(t, string(want), got, "the invented days are others now: if that is meant, run with -update and say so in the changelog")
 }
 
-func TestDay_differsByUserAndDay(t *testing.T) {
+func TestGeneratedDay_differsByUserAndDate(t *testing.T) {
 	seen := map[string]bool{}
 	for _, user := range people(20) {
 		for d := range 3 {
@@ -141,7 +141,7 @@ var bounds = map[string][2]float64{
 	"sleep_breathing_disturbance": {0, 60}, "ige": {0, 100}, "igg": {0, 100},
 }
 
-func TestDay_valuesArePlausible(t *testing.T) {
+func TestGeneratedDay_valuesArePlausible(t *testing.T) {
 	found := map[string]bool{}
 	for i, user := range people(prove.Counts(2, 5, 90)) {
 		loc := []*time.Location{time.UTC, zone(t, "America/New_York"), zone(t, "Asia/Kolkata")}[i%3]

@@ -215,7 +215,7 @@ func TestPull_invalidDataIsQuarantinedWithReasons(t *testing.T) {
 	require.Equal(t, map[string]bool{"other_user": true, "unit": true, "future": true, "duplicate": true}, codes)
 }
 
-func TestPull_endedGrantEndsTheConnection(t *testing.T) {
+func TestPull_endedGrantFailsTheConnection(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		sandbox.BehaviourEnded:     healthdata.FailureTokenRefresh,
 		sandbox.BehaviourWithdrawn: healthdata.FailureDeregistered,
@@ -249,7 +249,7 @@ func TestRefresh_outageKeepsTheConnection(t *testing.T) {
 	require.Zero(t, len(w.steps(w.now.AddDate(0, 0, -20), w.now)))
 }
 
-func TestRefresh_rotatesAndEndsUsedSecrets(t *testing.T) {
+func TestRefresh_rotatesTheSecretAndInvalidatesUsedOnes(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := sandbox.NewConnector("acme_band", &sandbox.ConnectorOptions{Now: func() time.Time { return now }})
 	signed, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann"})
@@ -340,7 +340,7 @@ func TestPush_startsAPullOnlyIfItsSenderIsVerified(t *testing.T) {
 
 // A summary of a provider has the provider's own payload, for teams that keep payloads;
 // generated summaries have none.
-func TestPull_hasTheProvidersPayloadIfKept(t *testing.T) {
+func TestPull_storesTheProvidersPayloadIfTheTeamKeepsPayloads(t *testing.T) {
 	c := sandbox.NewConnector("acme_band", nil)
 	in, err := c.SignIn(t.Context(), linking.PasswordRequest{Username: "ann", Password: "x"})
 	require.NoError(t, err)

@@ -68,7 +68,7 @@ func TestNew_reportsEveryWrongConfigField(t *testing.T) {
 }
 
 // A service is ready while its background work runs, and no longer.
-func TestReady_holdsWhileBackgroundWorkRuns(t *testing.T) {
+func TestReady_succeedsOnlyWhileBackgroundWorkRuns(t *testing.T) {
 	var logged lines
 	c := config(t)
 	c.Log = slog.New(slog.NewTextHandler(&logged, nil))
@@ -162,7 +162,7 @@ func (l *lines) String() string {
 
 // The assembled parts work together: a team's key opens the API, the event of a new
 // connection arrives at the team's endpoint, and the order of a deleted user is cancelled.
-func TestService_keyEventAndCancelledOrderWorkTogether(t *testing.T) {
+func TestService_assembledPartsServeAPIEventsAndOrders(t *testing.T) {
 	c := config(t)
 	events := make(chan string, 100)
 	c.Notifier = notify(func(_ context.Context, n webhook.Notification) webhook.Result {
@@ -222,7 +222,7 @@ type notify func(context.Context, webhook.Notification) webhook.Result
 func (f notify) Notify(ctx context.Context, n webhook.Notification) webhook.Result { return f(ctx, n) }
 
 // Critical results escalate as the settings of a team say, by default as without settings.
-func TestDefaultLadder_equalsThatOfTheTeamSettings(t *testing.T) {
+func TestDefaultLadder_escalationStepsEqualTheDefaultTeamSettings(t *testing.T) {
 	var ladder []critical.Step
 	for _, step := range teamsettings.DefaultLadder() {
 		ladder = append(ladder, critical.Step{After: time.Duration(step.AfterMinutes) * time.Minute, To: step.To})

@@ -58,8 +58,8 @@ func TestOpen_refusesLockedNewerAndUnwritableFiles(t *testing.T) {
 	refuse(filepath.Join(t.TempDir(), "missing", "rows.db"), healthlab.Unavailable, "cannot be written")
 }
 
-// TestBackup_copiesTheStoreBesideUpdates copies a store beside running updates.
-func TestBackup_copiesTheStoreBesideUpdates(t *testing.T) {
+// TestBackup_copiesTheStoreDuringUpdates copies a store beside running updates.
+func TestBackup_copiesTheStoreDuringUpdates(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "rows.db"))
 	put := func(id string) {
@@ -79,11 +79,11 @@ func TestBackup_copiesTheStoreBesideUpdates(t *testing.T) {
 	require.Equal(t, "before", rows[0][0].ID)
 }
 
-// writerEnv names the file of a process that TestStore_killedProcessLosesNoAnsweredRow starts and kills.
+// writerEnv names the file of a process that TestStore_killedProcessLosesNoAcknowledgedRow starts and kills.
 const writerEnv = "HEALTHLABTEST_SQLITE_WRITER"
 
-// TestStore_killedProcessLosesNoAnsweredRow kills a process that writes, and finds everything that it had answered.
-func TestStore_killedProcessLosesNoAnsweredRow(t *testing.T) {
+// TestStore_killedProcessLosesNoAcknowledgedRow kills a process that writes, and finds everything that it had answered.
+func TestStore_killedProcessLosesNoAcknowledgedRow(t *testing.T) {
 	if path := os.Getenv(writerEnv); path != "" {
 		write(t, path)
 		return
@@ -93,7 +93,7 @@ func TestStore_killedProcessLosesNoAnsweredRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.db")
 	answered := map[string]bool{}
 	for range prove.Counts(2, 4, 40) {
-		cmd := exec.Command(self, "-test.run", "^TestStore_killedProcessLosesNoAnsweredRow$")
+		cmd := exec.Command(self, "-test.run", "^TestStore_killedProcessLosesNoAcknowledgedRow$")
 		cmd.Env = append(os.Environ(), writerEnv+"="+path)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)

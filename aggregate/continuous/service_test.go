@@ -300,7 +300,7 @@ func TestCreate_eachInvalidDefinitionNamesItsField(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
-func TestQuery_quietOneSendsNoEvents(t *testing.T) {
+func TestQuery_withQuietSendsNoEvents(t *testing.T) {
 	w := newWatch(t.Context(), t, nil)
 	_, err := w.Create(t.Context(), team, &continuous.Definition{Slug: "quiet", Query: stepsPerDay(), Quiet: true})
 	require.NoError(t, err)
@@ -420,7 +420,7 @@ func TestChange_largerThanAMessageIsSentInParts(t *testing.T) {
 
 // After any changes in any order, a patched table equals the table of a new query, and each
 // announced change leads from one table to the next.
-func TestTable_patchedEqualsATableComputedAnew(t *testing.T) {
+func TestTable_incrementalUpdatesEqualARecomputation(t *testing.T) {
 	keys := []healthdata.SeriesKey{
 		stepsKey, key("steps", "acme_band", "phone", ""), key("steps", "northring", "ring", ""),
 		key("heartrate", "acme_band", "watch", ""), key("heartrate", "northring", "ring", ""),

@@ -56,7 +56,7 @@ func Example() {
 }
 
 // Percentiles by the time of day equal those of a loop over all readings, in both units.
-func TestProfile_percentilesByTimeOfDayEqualALoop(t *testing.T) {
+func TestProfile_percentilesByTimeOfDayEqualANaiveComputation(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	samples := days(20, func(int, int) float64 { return 3 + 12*random.Float64() })
 	for _, unit := range glucoseprofile.Units() {
@@ -98,7 +98,7 @@ func TestProfile_percentilesByTimeOfDayEqualALoop(t *testing.T) {
 }
 
 // Ends of bands are those that the consensus prints in the unit.
-func TestProfile_bandsHaveTheEndsOfTheUnit(t *testing.T) {
+func TestProfile_bandLimitsAreThoseOfTheUnit(t *testing.T) {
 	for unit, want := range map[glucoseprofile.Unit][2]float64{glucoseprofile.Millimoles: {3.9, 10}, glucoseprofile.Milligrams: {70, 180}} {
 		p := profile(t, glucoseprofile.Question{To: to, Unit: unit}, days(1, func(int, int) float64 { return 7 })...)
 		require.Equal(t, aggregate.InTarget, p.Bands[2].Name)

@@ -88,7 +88,7 @@ func TestRange_isChosenBySexAndBirthDate(t *testing.T) {
 }
 
 // A report says whose it is, too; a range with ends of its own has no group.
-func TestRange_groupOfAReportIsThatOfItsPatient(t *testing.T) {
+func TestRange_ofAReportIsChosenBySexAndAgeOfItsPatient(t *testing.T) {
 	var l laboratory
 	l.report(true, &labreport.Data{
 		Metadata: labreport.Metadata{DateCollected: ptr("2026-03-01"), Gender: "male", DOB: ptr("1960-02-03")},
@@ -116,7 +116,7 @@ func TestRange_groupOfAReportIsThatOfItsPatient(t *testing.T) {
 	}
 }
 
-func TestList_failsIfTheFactsFail(t *testing.T) {
+func TestList_returnsTheErrorOfTheFactsOption(t *testing.T) {
 	broken := errors.New("no connection")
 	l := laboratory{options: &labhistory.Options{Facts: func(context.Context, healthlab.TeamID, healthlab.UserID, healthlab.Date) (labhistory.Facts, error) {
 		return labhistory.Facts{}, broken

@@ -158,7 +158,7 @@ func TestList_unconvertibleResultKeepsItsReportedForm(t *testing.T) {
 }
 
 // A bound is no value.
-func TestList_boundIsNoValue(t *testing.T) {
+func TestList_resultWithAComparatorHasNoValue(t *testing.T) {
 	for text, want := range map[string]string{"<36": "<", "<=36": "<=", ">36": ">", ">=36": ">="} {
 		var l laboratory
 		r := numeric("2345-7", text, "mg/dL")
@@ -225,7 +225,7 @@ func TestList_correctionReplacesItsResult(t *testing.T) {
 }
 
 // Of reports only those count that a person approved, and of codes those without doubt.
-func TestList_onlyApprovedReportsCount(t *testing.T) {
+func TestList_containsOnlyResultsOfApprovedReports(t *testing.T) {
 	data := func(status labreport.MatchStatus) *labreport.Data {
 		return &labreport.Data{Metadata: labreport.Metadata{DateCollected: ptr("2026-03-01"), LabName: ptr("northlab")}, Results: []labreport.Result{{
 			TestName: "Glucose", Value: "90", Units: ptr("mg/dL"), Type: ptr(labreport.Numeric), ReferenceRange: ptr("70 - 99"),
@@ -256,7 +256,7 @@ func TestList_onlyApprovedReportsCount(t *testing.T) {
 }
 
 // Pages of any size make the whole, in one order, and filters leave out what they name.
-func TestList_pagesMakeTheWholeAndFiltersApply(t *testing.T) {
+func TestList_pagesContainEachResultOnceAndFiltersApply(t *testing.T) {
 	var l laboratory
 	for i := range 230 {
 		code := []string{"2345-7", "2160-0"}[i%2]

@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-func TestConvert_massAndAmountByMolarMass(t *testing.T) {
+func TestConvert_convertsMassToAmountByMolarMass(t *testing.T) {
 	for _, c := range []struct {
 		name, code, from, to string
 		value, want          float64
@@ -168,7 +168,7 @@ func TestConvert_equalsPublishedFactors(t *testing.T) {
 }
 
 // Forms of a substance whose molar masses differ: what laboratories print decides.
-func TestConvert_followsThePrintedFormOfASubstance(t *testing.T) {
+func TestConvert_usesTheMolarMassOfTheFormThatLabsReport(t *testing.T) {
 	for component, c := range map[string]struct {
 		from   string
 		factor float64

@@ -47,7 +47,7 @@ func blocks(page string) []string {
 }
 
 // The code of the guide, and of the README's part about adapters, is that of the files.
-func TestGuide_excerpts(t *testing.T) {
+func TestGuide_excerptsEqualTheSourceFiles(t *testing.T) {
 	sources := ""
 	for _, path := range append(engineFiles, engineFolder+"boltstore_test.go", "examples/customstore/main.go", "examples/customstore/service_test.go", "store/store.go") {
 		sources += "\n" + code(text(t, path))
@@ -63,7 +63,7 @@ func TestGuide_excerpts(t *testing.T) {
 }
 
 // The guide has each line of the engine but its imports, and the engine has at most 300 lines.
-func TestGuide_isTheWholeEngine(t *testing.T) {
+func TestGuide_containsEveryLineOfTheEngine(t *testing.T) {
 	guide := "\n" + code(strings.Join(blocks(text(t, "docs/guides/store.md")), "\n"))
 	lines := 0
 	for _, path := range engineFiles {
@@ -79,7 +79,7 @@ func TestGuide_isTheWholeEngine(t *testing.T) {
 }
 
 // The guide lists the broken engines of the suite, each with the subtest that finds it.
-func TestGuide_listsBrokenEngines(t *testing.T) {
+func TestGuide_listsEachBrokenEngineOfTheSuite(t *testing.T) {
 	_, table, found := strings.Cut(text(t, "docs/guides/store.md"), "\n| subtest | broken engine |")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")

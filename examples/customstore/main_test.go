@@ -23,7 +23,7 @@ func TestRun_createsAUserAndReadsItAfterReopening(t *testing.T) {
 }
 
 // The documents of a person are encrypted in the files.
-func TestRun_encrypts(t *testing.T) {
+func TestRun_storesPersonalDocumentsEncrypted(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, run(t.Context(), dir, &bytes.Buffer{}))
 	for _, name := range []string{"keys.db", "rows.db"} {

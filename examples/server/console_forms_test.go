@@ -449,7 +449,7 @@ func TestConsole_sandboxPushesDataAndMovesOrders(t *testing.T) {
 }
 
 // A held result is accepted for the order that it names, on the page of the order and on its own.
-func TestConsole_reviewerAcceptsAHeldResult(t *testing.T) {
+func TestConsole_reviewerAcceptsAnUnmatchedResult(t *testing.T) {
 	t.Parallel()
 	p, c := consoleOf(t)
 	held := func() (review, order string) {

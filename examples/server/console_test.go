@@ -127,7 +127,7 @@ func consoleLinks(c *consoleClient) (user, order string) {
 }
 
 // The link that the tour prints leads to the chart of a night in two clicks.
-func TestTour_linkReachesTheNightInTwoClicks(t *testing.T) {
+func TestTour_linkReachesTheChartOfANightInTwoClicks(t *testing.T) {
 	t.Parallel()
 	b := browse.Start(t)
 	p := start(t, "-tour")

@@ -8,7 +8,7 @@ import (
 
 // A user of the sandbox makes a provider announce new data, twice, and then withdraws a
 // consent: the connection fails with the next message.
-func TestSandbox_providerAnnouncesDataAndWithdrawsConsent(t *testing.T) {
+func TestSandbox_providerSendsMessagesAndWithdrawsConsent(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	var u struct {

@@ -147,7 +147,7 @@ func TestDataFolder_keepsDataOverStopAndKill(t *testing.T) {
 }
 
 // Folders that cannot be used are refused at the start.
-func TestDataFolder_refused(t *testing.T) {
+func TestDataFolder_unusableFolderIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -56,7 +56,7 @@ func requireWell(p *program, name string) {
 
 // While another program locks the data, requests are refused in time and can be sent again; the server is
 // well once the file is free.
-func TestData_lockedFile(t *testing.T) {
+func TestData_lockedFileAnswers503UntilItIsFree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p, process := spawn(t, "-data", dir)
@@ -78,7 +78,7 @@ func TestData_lockedFile(t *testing.T) {
 
 // While the disk takes no more, requests are refused and can be sent again; nothing that was answered is
 // lost, and the server is well once there is room. The system refuses to let the files of the server grow.
-func TestData_fullDisk(t *testing.T) {
+func TestData_fullDiskAnswers503AndLosesNoAcknowledgedData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p, process := spawn(t, "-data", dir)

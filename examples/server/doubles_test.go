@@ -14,7 +14,7 @@ import (
 )
 
 // A person signs in at the page of a double, and the history comes.
-func TestDoubles_signInBringsTheHistory(t *testing.T) {
+func TestDoubles_signInPullsTheHistory(t *testing.T) {
 	t.Parallel()
 	p := start(t, "-doubles")
 	at := map[string]string{} // the addresses for healthlab-check

@@ -194,7 +194,7 @@ var upload = healthdata.Upload{Provider: "manual", Stage: healthdata.StageDaily,
 
 // Pushes over each engine, while stores and the FHIR server die at every step: nothing is lost, nothing is there twice,
 // and no older state of a resource comes after a newer one.
-func TestPipelines_killsLoseAndRepeatNothing(t *testing.T) {
+func TestPipelines_killedProcessesLoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
 	engines := map[string]func(t *testing.T, now func() time.Time) func() (store.Store, func()){
 		"SQLite": func(t *testing.T, now func() time.Time) func() (store.Store, func()) {

@@ -112,7 +112,7 @@ func TestVersion_printsVersionCommitAndGo(t *testing.T) {
 }
 
 // What server import stores is there when the server starts, and -import beside it does the same.
-func TestImport_commandStoresLikeTheFlag(t *testing.T) {
+func TestImport_commandAndFlagStoreTheSameData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := "../../adapters/devices/fileimport/testdata/clarity/Clarity_Export_Exempel_Robin_2026-03-30.csv"

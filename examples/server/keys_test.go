@@ -393,7 +393,7 @@ func TestKeys_afterRotationTheOldSecretIsNotNeeded(t *testing.T) {
 
 // What seals, what signs and the API key are set apart. A secret beside the data is a warning in
 // production, and a database needs one elsewhere.
-func TestSecret_partsAreSetApartAndWarnBesideTheData(t *testing.T) {
+func TestSecret_keysAreSetSeparatelyAndAFileBesideTheDataWarns(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "db")
 	parse := func(args ...string) (config, string, error) {

@@ -289,7 +289,7 @@ func TestImport_unknownFormatEndsTheProgram(t *testing.T) {
 	require.NotContains(t, err.Error(), "note")
 }
 
-func TestStop_deliversHeldEvents(t *testing.T) {
+func TestStop_deliversEventsThatWaitForASlowReceiver(t *testing.T) {
 	t.Parallel()
 	// A receiver that is slow at first: what is held when the stop comes still
 	// arrives.

@@ -110,7 +110,7 @@ func status(p *program, user string) string {
 
 // A person links a source: its history comes and is told of, a refresh brings news, and
 // consent that was taken back ends in an error that linking again heals.
-func TestPull_historyNewsAndRevokedConsent(t *testing.T) {
+func TestPull_fetchesHistoryThenNewDataUntilConsentIsRevoked(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]func(t *testing.T) []string{
 		"memory":   func(*testing.T) []string { return nil },
@@ -214,7 +214,7 @@ func lastTry(p *program, user, resource string) time.Time {
 
 // Two processes share what is to be fetched. One is killed somewhere in a history, and the
 // other one finishes it: everything is there, and told once.
-func TestPull_anotherProcessFinishesAKilledHistory(t *testing.T) {
+func TestPull_anotherProcessFinishesTheHistoryOfAKilledOne(t *testing.T) {
 	var in eventCounter
 	args := []string{
 		"-database-url", pgtest.Empty(t), "-secret-file", secretFile(t), "-files", t.TempDir(), "-lease", "2s", "-webhook-url", in.listen(t),

@@ -220,7 +220,7 @@ func TestSMART_keySetIsReadFromItsAddress(t *testing.T) {
 }
 
 // What a client has used counts in the next process on a folder, too.
-func TestUsedAssertions_countOnceInAllProcesses(t *testing.T) {
+func TestUsedAssertions_areAcceptedOnceAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	clock := func() time.Time { return now }
@@ -248,7 +248,7 @@ func TestUsedAssertions_countOnceInAllProcesses(t *testing.T) {
 	require.Len(t, list, 2, "those that are long over are removed")
 }
 
-func TestSMART_wrongFileEndsTheStart(t *testing.T) {
+func TestSMART_invalidClientFileStopsTheStart(t *testing.T) {
 	t.Parallel()
 	file := newSmartClients(t)
 	file.write(map[string]any{"client_id": "marker"})

@@ -63,7 +63,7 @@ func customer(ctx context.Context, p *program, name string) (users int) {
 // While the schema is brought to the next version, two processes of this version serve
 // without an error, and deliver each event once. A process of this version can also be
 // started on the newer schema, and processes are replaced one at a time.
-func TestUpgrade_servesWithoutErrorsMeanwhile(t *testing.T) {
+func TestUpgrade_servesWithoutErrorsDuringTheMigration(t *testing.T) {
 	t.Parallel()
 	b := &inbox{seen: map[string]int{}, got: make(chan string, 100_000)}
 	hook := newServer(t, b.ServeHTTP)

@@ -132,7 +132,7 @@ func (s *slowStore) FindKeys(ctx context.Context, sums [][sha256.Size]byte) (map
 }
 
 // Concurrent callers share a read, and each gets the answer for its own key as of its call.
-func TestFindKey_concurrentCallsShareAReadAfterTheirBegin(t *testing.T) {
+func TestFindKey_concurrentCallsShareAReadThatBeginsAfterThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowStore{Store: memory.New(nil).Organisations()}
 		n := 0

@@ -119,7 +119,7 @@ func (s *chunkStore) remove(t require.TestingT, times []int64, which func(*serie
 
 // A store that only appends, loads and replaces holds the same samples as a map,
 // whatever happens in which order, and reports the same outcomes.
-func TestSeries_randomChangesKeepWhatAMapKeeps(t *testing.T) {
+func TestSeries_randomChangesStoreWhatAMapWould(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s chunkStore
 		m := model{}

@@ -205,7 +205,7 @@ func TestReducer_loadsNoDataIfTheHeaderIsEnough(t *testing.T) {
 
 // A range that is reduced in two pieces and added has the same sums, to the last bit,
 // as the range reduced at once, however the series is cut into chunks.
-func TestSum_doesNotDependOnHowASeriesIsCut(t *testing.T) {
+func TestSum_doesNotDependOnHowASeriesIsChunked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{1, 10, 1000, 3}).Draw(t, "scale") // by 3 they are no decimals
 		b := &series.Block{}

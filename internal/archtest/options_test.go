@@ -16,7 +16,7 @@ import (
 
 // A host can set each field of an exported struct of options. A test, an example, a page of docs or another
 // package names the field: what nothing sets is a constant.
-func TestOptions_areUsed(t *testing.T) {
+func TestOptions_eachIsSetByATestExampleOrPage(t *testing.T) {
 	root := filepath.Join("..", "..")
 	type option struct{ file, of, field string }
 	var options []option

@@ -115,7 +115,7 @@ func TestCompile_emptyTableNeedsAFinalState(t *testing.T) {
 	require.Equal(t, []string{"packed"}, m.States(""))
 }
 
-func TestMachine_isIndependentOfItsTable(t *testing.T) {
+func TestMachine_isUnaffectedByLaterChangesOfItsTable(t *testing.T) {
 	tab := parcels()
 	m := compile(t, tab)
 	before := walk(m)
@@ -128,7 +128,7 @@ func TestMachine_isIndependentOfItsTable(t *testing.T) {
 	require.Equal(t, before, walk(m))
 }
 
-func TestMachine_answersStatesRowsAndFinality(t *testing.T) {
+func TestMachine_returnsStatesRowsAndFinalStates(t *testing.T) {
 	m := compile(t, parcels())
 	require.Equal(t, "packed", m.Initial())
 	require.Equal(t, parcels().Rows, m.Rows())
@@ -183,7 +183,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 // No sequence of triggers leaves the table, and only a reopened end is left again.
-func TestMachine_neverLeavesItsTable(t *testing.T) {
+func TestMachine_takesOnlyTransitionsOfItsTable(t *testing.T) {
 	tab := parcels()
 	m := compile(t, tab)
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // The factors of devices and the molar masses of laboratories are those of one substance.
-func TestMolarMass_devicesAndLabsAgree(t *testing.T) {
+func TestMolarMass_deviceFactorsEqualTheMolarMassesOfLabs(t *testing.T) {
 	file, err := os.Open("data/ucum_lab_units.csv")
 	require.NoError(t, err)
 	defer file.Close()

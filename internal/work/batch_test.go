@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-func TestBatch_callsDuringARunShareTheNext(t *testing.T) {
+func TestBatch_callsDuringARunShareTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs [][]int
 		b := work.NewBatch(time.Minute, func(_ context.Context, in []int) ([]int, error) {
@@ -45,7 +45,7 @@ func TestBatch_callsDuringARunShareTheNext(t *testing.T) {
 	})
 }
 
-func TestBatch_errorIsThatOfEachCall(t *testing.T) {
+func TestBatch_errorIsReturnedToEachCall(t *testing.T) {
 	broken := errors.New("broken")
 	b := work.NewBatch(time.Minute, func(context.Context, []int) ([]int, error) { return nil, broken })
 	for range 2 {
@@ -54,7 +54,7 @@ func TestBatch_errorIsThatOfEachCall(t *testing.T) {
 	}
 }
 
-func TestBatch_callerLeavesAndTheRunEndsInItsLimit(t *testing.T) {
+func TestBatch_runEndsAtItsTimeoutAfterTheCallerLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 2)
 		b := work.NewBatch(time.Minute, func(ctx context.Context, in []int) ([]int, error) {

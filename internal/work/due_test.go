@@ -47,7 +47,7 @@ func TestDue_agreesWithALinearSearch(t *testing.T) {
 	})
 }
 
-func TestDue_sameInstantKeepsTheOrderOfSetting(t *testing.T) {
+func TestDue_keysDueAtOneTimeAreReturnedInInsertionOrder(t *testing.T) {
 	var due work.Due[string]
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, key := range []string{"b", "a", "c"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-func TestGrace_endsSomeTimeAfterTheContext(t *testing.T) {
+func TestGrace_endsAFixedTimeAfterTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, gone := context.WithCancel(t.Context())
 		late, end := work.Grace(ctx, 3*time.Second)

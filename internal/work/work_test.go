@@ -206,7 +206,7 @@ func TestRun_claimErrorIsLoggedWithoutValuesAndRetried(t *testing.T) {
 	})
 }
 
-func TestRun_panicEndsOneJobAlone(t *testing.T) {
+func TestRun_panicEndsOnlyItsJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
 		q := new(queue)
@@ -326,7 +326,7 @@ func TestRun_stoppedBeforeItsStartClaimsNothing(t *testing.T) {
 	require.Zero(t, q.seen())
 }
 
-func TestOnce_doesEachClaimedJob(t *testing.T) {
+func TestOnce_runsEachClaimedJob(t *testing.T) {
 	broken := errors.New("broken")
 	var done []int
 	loop := work.Loop[int]{

@@ -113,7 +113,7 @@ func TestRank_ironAndFastingGlucoseHaveTheirCodes(t *testing.T) {
 
 // A name with blood and without serum or plasma may mean whole blood: no term of serum or plasma is
 // certain.
-func TestRank_nameWithBloodIsNotCertainlySerum(t *testing.T) {
+func TestRank_nameWithBloodIsNoCertainMatchOfASerumTerm(t *testing.T) {
 	rows := 0
 	for _, term := range loinc.Embedded().All() {
 		if term.Scale != "Qn" || term.Specimen() != loinc.Blood || len(term.Names) == 0 {

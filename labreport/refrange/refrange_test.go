@@ -56,7 +56,7 @@ var forms = []struct {
 var frames = []string{"%s", " %s ", "(%s)", "[%s]", "[ %s ]", "Ref: %s", "Normal range %s", "Referenzbereich: %s", "%s mg/dL", "%s (fasting)", "(%s) mmol/L", "%s,", "\u200f%s", "\ufeff%s\u200b"}
 
 // Digits of full width, and thousands in groups with a space, are digits.
-func TestParse_readsDigitsAsPeopleTypeThem(t *testing.T) {
+func TestParse_readsFullWidthDigitsAndGroupedThousands(t *testing.T) {
 	for _, c := range []struct{ text, low, high string }{
 		{"３.５－５.１", "3.5", "5.1"}, {"３．５ － ５．１", "3.5", "5.1"}, {"＜５", "", "5"},
 		{"150 000 - 450 000", "150000", "450000"}, {"150\u00a0000–450\u202f000 /µL", "150000", "450000"}, {"0 - 1 000", "0", "1000"}, {"< 1 000", "", "1000"}, {"800 to 1 200", "800", "1200"},

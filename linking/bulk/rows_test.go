@@ -63,7 +63,7 @@ func submit(t *testing.T, b bulk.Store, team, name string, at time.Time, users .
 }
 
 // Users who are running are kept by place, and only those of the operation.
-func TestOp_runningUsersAreThoseOfTheOperationInOrder(t *testing.T) {
+func TestOp_runningUsersAreLimitedToTheOperationAndSorted(t *testing.T) {
 	h, _ := rowsHarness(t)
 	ann, bob, cyd := conformance.User("ann"), conformance.User("bob"), conformance.User("cyd")
 	op := submit(t, h.Bulk, "a", "op", time.Now(), ann, bob)
@@ -121,7 +121,7 @@ func TestDeleteTeam_removesOperationsOfTheTeamOnly(t *testing.T) {
 
 // Operations that wait for another one, and those that a process has, do not keep others from being
 // claimed, however long they are due.
-func TestClaim_passesWaitingAndClaimedOperations(t *testing.T) {
+func TestClaim_skipsWaitingAndClaimedOperations(t *testing.T) {
 	h, _ := rowsHarness(t)
 	start := time.Now().UTC().Truncate(time.Second)
 	h.SetClock(start)

@@ -13,7 +13,7 @@ import (
 )
 
 // An app says once for each time that its store was connected that the history is there.
-func TestFinishHistory_countsOncePerConnectionOfAnApp(t *testing.T) {
+func TestFinishHistory_isAcceptedOncePerConnection(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.Class, p.AuthType = "sdk_store", "sdk" })
 	s := w.service(nil)
 	u, err := w.health.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})

@@ -77,7 +77,7 @@ func (w *fixture) histories(user healthlab.UserID) map[string]*pull.Task {
 }
 
 // Two resources of one answer take the requests of one, and both histories come to their end.
-func TestFollowers_twoResourcesOfOneAnswerShareRequests(t *testing.T) {
+func TestSharedFetch_resourcesOfOneResponseShareRequests(t *testing.T) {
 	provider := &pairs{asked: map[string]int{}}
 	f, s := together(t, provider)
 	ann := f.person("ann")
@@ -99,7 +99,7 @@ func TestFollowers_twoResourcesOfOneAnswerShareRequests(t *testing.T) {
 }
 
 // A history whose lead is given up is fetched by itself.
-func TestFollowers_ofAFailedLeadAreFetchedAlone(t *testing.T) {
+func TestSharedFetch_othersAreFetchedSeparatelyIfTheFirstFails(t *testing.T) {
 	provider := &pairs{asked: map[string]int{}, refuses: "heartrate"}
 	f, s := together(t, provider)
 	ann := f.person("ann")
@@ -112,7 +112,7 @@ func TestFollowers_ofAFailedLeadAreFetchedAlone(t *testing.T) {
 }
 
 // A connection that fails stops a set, and one that is linked again goes on with it.
-func TestFollowers_continueAfterALinkAgain(t *testing.T) {
+func TestSharedFetch_continuesAfterARelink(t *testing.T) {
 	provider := &pairs{asked: map[string]int{}}
 	f, s := together(t, provider)
 	ann := f.person("ann")
@@ -142,7 +142,7 @@ func (w *slow) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPag
 }
 
 // A request of a history that was scheduled anew leaves the followers of the new run alone.
-func TestFollowers_ofARescheduledLeadIgnoreTheOldRun(t *testing.T) {
+func TestSharedFetch_oldRunOfARescheduledHistoryIsIgnored(t *testing.T) {
 	for name, refuses := range map[string]string{"answered": "", "refused": "heartrate"} {
 		t.Run(name, func(t *testing.T) {
 			provider := &slow{pairs: pairs{asked: map[string]int{}, refuses: refuses}}
@@ -167,7 +167,7 @@ func TestFollowers_ofARescheduledLeadIgnoreTheOldRun(t *testing.T) {
 }
 
 // A process that stops at a write while it gives up a lead leaves no follower behind.
-func TestFollowers_areReleasedAfterACrashWhileTheLeadFails(t *testing.T) {
+func TestSharedFetch_othersAreReleasedAfterACrashWhileTheFirstFails(t *testing.T) {
 	for _, write := range []int{1, 2} {
 		t.Run(fmt.Sprint("write ", write), func(t *testing.T) {
 			provider := &pairs{asked: map[string]int{}, refuses: "heartrate"}
@@ -195,7 +195,7 @@ func TestFollowers_areReleasedAfterACrashWhileTheLeadFails(t *testing.T) {
 
 // A history that has begun does not follow one of another range: its days are counted from its own
 // start.
-func TestFollowers_neverFollowAHistoryOfAnotherRange(t *testing.T) {
+func TestSharedFetch_neverJoinsHistoriesOfDifferentRanges(t *testing.T) {
 	provider := &pairs{asked: map[string]int{}}
 	rerun := false
 	f, s := together(t, provider, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = &rerun })

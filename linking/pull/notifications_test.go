@@ -37,7 +37,7 @@ func (w *fixture) announce(s *pull.Service, id string) {
 	require.NoError(w.t, err)
 }
 
-func TestNotification_makesAFetchAtOnce(t *testing.T) {
+func TestNotification_startsAFetchImmediately(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	var since time.Time
@@ -82,7 +82,7 @@ func TestNotification_makesAFetchAtOnce(t *testing.T) {
 }
 
 // A message that arrives while news is being fetched makes a new fetch after that one.
-func TestNotification_duringAFetchMakesAnotherFetch(t *testing.T) {
+func TestNotification_duringAFetchCausesAnotherFetch(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	ann := w.person("ann")
 	n := 0
@@ -210,7 +210,7 @@ func TestNotification_ofARevocationIsConfirmedByAFetch(t *testing.T) {
 
 // Late data is found: within two days by every fetch, within two weeks by the daily one, and
 // after an outage of any length by the first fetch.
-func TestPull_findsLateDataWithinItsWindows(t *testing.T) {
+func TestPull_refetchesRecentDaysToFindLateData(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	s := w.service(nil)
 	ann := w.person("ann")

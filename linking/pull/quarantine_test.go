@@ -56,7 +56,7 @@ func fixtureOf(t *testing.T, resource string) *fixture {
 
 // Every invalid sample is quarantined alone, with a reason; the valid samples of the same
 // answer are kept.
-func TestQuarantine_takesEachInvalidSampleAlone(t *testing.T) {
+func TestQuarantine_takesOnlyTheInvalidSamples(t *testing.T) {
 	at := healthlab.At(noon.Add(-time.Hour))
 	then := func(d time.Duration) *healthlab.Time { v := healthlab.At(at.Add(d)); return &v }
 	sample := func(d time.Duration, v float64, unit string) healthdata.Sample {
@@ -120,7 +120,7 @@ func TestQuarantine_takesEachInvalidSampleAlone(t *testing.T) {
 
 // The same of summaries: ids that stand for two different things, wherever in the answer,
 // days that have not come, units, sessions that end before they start.
-func TestQuarantine_takesEachInvalidSummaryAlone(t *testing.T) {
+func TestQuarantine_takesOnlyTheInvalidSummaries(t *testing.T) {
 	at := func(d time.Duration) healthlab.Time { return healthlab.At(noon.Add(d)) }
 	night := func(id string, from, to time.Duration, score int64) *healthdata.Sleep {
 		return &healthdata.Sleep{Head: healthdata.Head{ExternalID: id}, BedtimeStart: at(from), BedtimeStop: at(to), Score: &score}
@@ -190,7 +190,7 @@ func TestQuarantine_takesEachInvalidSummaryAlone(t *testing.T) {
 
 // A recording comes with its workout; one that cannot be kept leaves the workout, and what
 // comes without one is refused.
-func TestPull_invalidStreamIsRefusedWithoutItsWorkout(t *testing.T) {
+func TestPull_refusesAnInvalidStreamButStoresItsWorkout(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = []healthdata.ProviderResource{{Resource: "workout_stream"}, {Resource: "workouts"}}
 	})

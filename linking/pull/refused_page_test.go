@@ -123,7 +123,7 @@ func refusedSteps() []linking.PullItem {
 }
 
 // A resource that comes along with another one fails by itself.
-func TestFollowers_oneFailsWithoutItsLead(t *testing.T) {
+func TestSharedFetch_failedResourceDoesNotFailTheOther(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) {
 		p.Resources = append(p.Resources, healthdata.ProviderResource{Resource: "steps"})
 	})
@@ -142,7 +142,7 @@ func TestFollowers_oneFailsWithoutItsLead(t *testing.T) {
 }
 
 // After the connector was mended, a history that failed is fetched when the person links again.
-func TestHistory_thatFailedIsFetchedWhenLinkedAgain(t *testing.T) {
+func TestHistory_failedOneIsRefetchedAfterARelink(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = new(bool) })
 	s := w.service(nil)
 	ann := w.person("ann")

@@ -91,7 +91,7 @@ func turns(tasks []pull.Task) (out []int64) {
 
 // The turn counts before the due time among more tasks than are read at once, of several applications,
 // and however many tasks of applications that are left out come before.
-func TestClaim_takesTasksInTurnFromLongQueues(t *testing.T) {
+func TestClaim_fairOrderPrecedesDueTimeInLongQueues(t *testing.T) {
 	h, _, _ := rowsHarness(t)
 	start := time.Now().UTC().Truncate(time.Second)
 	h.SetClock(start.Add(-time.Hour)) // so that the claim finds out what is due
@@ -120,7 +120,7 @@ func TestClaim_takesTasksInTurnFromLongQueues(t *testing.T) {
 
 // Tasks of a user whose key is deleted and whose rows are not erased yet do not keep others from being
 // claimed.
-func TestClaim_passesTasksOfUsersWhoseKeyIsDeleted(t *testing.T) {
+func TestClaim_skipsTasksOfUsersWhoseKeyIsDeleted(t *testing.T) {
 	h, _, keys := rowsHarness(t)
 	start := time.Now().UTC().Truncate(time.Second)
 	h.SetClock(start)

@@ -92,7 +92,7 @@ func TestBackfill_modeDecidesWhetherHistoryIsFetched(t *testing.T) {
 
 // Linking again fetches history again, but where the provider's record says that it does
 // not, or it all arrives as news; and in any case if the connection was removed between.
-func TestLink_againFetchesHistoryAgainUnlessTheProviderSaysNo(t *testing.T) {
+func TestRelink_refetchesHistoryUnlessTheProviderDisablesIt(t *testing.T) {
 	for _, c := range []struct {
 		name, mode     string
 		reruns         *bool
@@ -135,7 +135,7 @@ func TestLink_againFetchesHistoryAgainUnlessTheProviderSaysNo(t *testing.T) {
 
 // A history that was interrupted goes on when its source is linked again, also where linking
 // again does not begin it anew.
-func TestLink_againContinuesAnInterruptedHistory(t *testing.T) {
+func TestRelink_continuesAnInterruptedHistory(t *testing.T) {
 	w := newFixture(t, nil, func(p *healthdata.Provider) { p.RelinkRerunsBackfill = new(bool) })
 	w.cloud.hourly = true
 	s := w.service(nil)
@@ -372,7 +372,7 @@ func TestHistory_isGivenUpAfterManyFailures(t *testing.T) {
 
 // A provider takes a hundred requests a minute, and five hundred users link at once. Without
 // HEALTHLABTEST_PROVE both are a tenth, and in a plain go test a twenty-fifth.
-func TestBudget_isKeptAndUsedByManyUsers(t *testing.T) {
+func TestBudget_manyUsersStayWithinAndUseTheRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users, limit := prove.Counts(20, 50, 500), prove.Counts(4, 10, 100)
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {
@@ -583,7 +583,7 @@ func TestRefresh_isNotDelayedByAnotherHangingProvider(t *testing.T) {
 
 // Two processes keep within a limit that is not configured: the provider states the remaining
 // requests in every answer, and refuses none.
-func TestBudget_followsTheLimitThatAnswersState(t *testing.T) {
+func TestBudget_followsTheRateLimitStatedInResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, users, window = 60, 40, time.Minute
 		w := newFixture(t, time.Now, func(p *healthdata.Provider) {

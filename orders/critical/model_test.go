@@ -366,7 +366,7 @@ func (l *life) check() {
 
 // Random reports, corrections, acknowledgements and deadlines, with processes that die before and after
 // commits: each loop ends or is escalated to its end, and no event comes twice or out of order.
-func TestCriticalLoops_killsLoseAndRepeatNoStep(t *testing.T) {
+func TestEscalation_killedProcessesLoseAndRepeatNoStep(t *testing.T) {
 	const shards = 4
 	runs := prove.Count(3_000, 1_000_000)
 	for shard := range shards {

@@ -178,4 +178,4 @@ func booksBadly(how func(*badLab)) func(*testing.T) {
 }
 
 // The laboratory from which the mutants are made passes the suite.
-func TestBookingMutants_startFromALabThatPasses(t *testing.T) { booksBadly(func(*badLab) {})(t) }
+func TestBrokenBookings_unbrokenBasePassesTheSuite(t *testing.T) { booksBadly(func(*badLab) {})(t) }

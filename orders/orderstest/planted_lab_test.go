@@ -28,7 +28,7 @@ func oddly(pick func(scriptReport) bool, edit func(r scriptReport, m *exchange.M
 }
 
 // Further laboratories that are broken in one way.
-func TestPlantedLabs_eachFailsTheSuite(t *testing.T) {
+func TestBrokenScriptedLabs_eachFailsTheSuite(t *testing.T) {
 	n := 0
 	isBound := func(r scriptReport) bool { return r.value == "<5" }
 	isComment := func(r scriptReport) bool { return strings.HasPrefix(r.value, "specimen") }

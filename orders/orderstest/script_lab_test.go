@@ -225,7 +225,7 @@ func scripts(broken func(*scriptLab)) func(*testing.T) {
 }
 
 // The scripted laboratory passes the suite.
-func TestScriptLab_passesTheSuite(t *testing.T) { scripts(func(*scriptLab) {})(t) }
+func TestScriptedLab_passesTheSuite(t *testing.T) { scripts(func(*scriptLab) {})(t) }
 
 // messages returns the suite over backends that change what they read.
 func messages(edit func(r scriptReport, m *exchange.Message)) func(*testing.T) {

@@ -37,7 +37,7 @@ func (s *cutStore) Heads(ctx context.Context, q accesslog.HeadQuery) ([]accesslo
 	return list, err
 }
 
-func TestVerify_findsWhatWasCutOffTheEnd(t *testing.T) {
+func TestVerify_detectsLinesRemovedFromTheEnd(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 	team := healthlab.TeamID{UUID: uuid.New()}
 	ctx := t.Context()

@@ -111,7 +111,7 @@ func (t notedTx) Put(rows ...store.Row) {
 
 // A transaction that adds a line neither reads nor puts the head of its team, which would make other
 // requests of the team wait.
-func TestRecord_holdsNoRowOfItsTeam(t *testing.T) {
+func TestRecord_locksNoRowOfItsTeam(t *testing.T) {
 	rows, err := memstore.New(accesslog.Tables(), nil)
 	require.NoError(t, err)
 	noted := notedTables{rows, map[string]bool{}}

@@ -374,7 +374,7 @@ func TestRun_processesStartedExports(t *testing.T) {
 }
 
 // A file is stored while it is written: it is never in memory.
-func TestExport_streamsFilesWithoutHoldingThem(t *testing.T) {
+func TestExport_streamsFilesWithoutBufferingThem(t *testing.T) {
 	x := newExports(t, personexport.Options{})
 	const pieces, piece = 64, 64 << 10
 	random := rand.NewChaCha8([32]byte{1})

@@ -86,7 +86,7 @@ func TestEncrypt_hidesDocumentsAndSecretIndexValues(t *testing.T) {
 }
 
 // An Update that asks for another new key in each run ends.
-func TestEncrypt_updateThatNeedsNewKeysForeverEnds(t *testing.T) {
+func TestEncrypt_updateThatAlwaysNeedsNewKeysIsUnavailable(t *testing.T) {
 	users := store.Definition{Name: store.UserTable}
 	notes := store.Table[account]{Name: "account", Row: func(a *account) store.Row {
 		return store.Row{Key: store.Key{Team: a.Team, ID: store.UUID(a.Team.UUID)}}

@@ -54,7 +54,7 @@ func person() personkey.Ref {
 	return personkey.Ref{Team: healthlab.TeamID{UUID: uuid.New()}, User: healthlab.UserID{UUID: uuid.New()}}
 }
 
-func TestSeal_opensOnlyUnchangedInItsRow(t *testing.T) {
+func TestSeal_opensOnlyUnchangedDataInItsOwnRow(t *testing.T) {
 	store := memory.NewPersonKeys()
 	keys, ref, plain := personkey.New(store, sealer(t, "k1"), nil), person(), []byte(`{"first_name":"Quillon"}`)
 	box, err := keys.Seal(t.Context(), ref, "order/1", plain)
@@ -90,7 +90,7 @@ func TestSeal_opensOnlyUnchangedInItsRow(t *testing.T) {
 	}
 }
 
-func TestKeys_nilStoresInClear(t *testing.T) {
+func TestKeys_nilKeysStoreUnencrypted(t *testing.T) {
 	var none *personkey.Keys
 	box, err := none.Seal(t.Context(), person(), "order/1", []byte("{}"))
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestKeys_cacheIsBounded(t *testing.T) {
 	require.GreaterOrEqual(t, store.finds, 3, "at most two keys are remembered")
 }
 
-func TestLoad_readsAllKeysInOneTrip(t *testing.T) {
+func TestLoad_readsAllKeysInOneRoundTrip(t *testing.T) {
 	kept := memory.NewPersonKeys()
 	var refs []personkey.Ref
 	var boxes [][]byte

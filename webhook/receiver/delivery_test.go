@@ -227,7 +227,7 @@ func (f forgetful) Claim(ctx context.Context, c receiver.Claim) (receiver.Verdic
 }
 
 // TestReceiver_appliesEachMessageOnceUnderFailures notices if the receiver package does not do its work.
-func TestReceiver_failureTestFailsWithoutIdsOrVersions(t *testing.T) {
+func TestReceiver_failureTestDetectsMissingIDAndVersionChecks(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
 		verdict         receiver.Verdict

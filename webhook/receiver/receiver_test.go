@@ -145,7 +145,7 @@ func TestReceive_versionsOfTeamsAreSeparate(t *testing.T) {
 
 // The sequence decides which version is newer if the sender's clock went back between two
 // versions.
-func TestReceive_sequenceDecidesBeforeTheClock(t *testing.T) {
+func TestReceive_sequenceNumberPrecedesTheTimestamp(t *testing.T) {
 	d := newFixture(t, receiver.Options{})
 	receiver.On(d.Receiver, func(context.Context, receiver.Event, *healthdata.Sleep) error { return nil })
 	d.gets(receiver.Applied, "msg_1", render(t, sleepCreated, sleepAt(30), 1))
@@ -347,7 +347,7 @@ type crashing struct{ receiver.Seen }
 func (crashing) Done(context.Context, receiver.Claim) error { return healthlab.Unavailable }
 
 // After a crash between applying and marking, the message is applied again and not lost.
-func TestReceive_crashBeforeTheMarkAppliesTheMessageAgain(t *testing.T) {
+func TestReceive_crashBeforeMarkingAppliesTheMessageAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := memory.NewSeen(nil)
 		key, n := secret(t, 1), 0
@@ -427,7 +427,7 @@ func TestReceive_concurrentVersionsAreAppliedOneByOne(t *testing.T) {
 	})
 }
 
-func TestReceive_waitForAConcurrentMessageEnds(t *testing.T) {
+func TestReceive_waitForAConcurrentMessageEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t, receiver.Options{})
 		receiver.On(d.Receiver, func(ctx context.Context, _ receiver.Event, _ *healthdata.Sleep) error {

@@ -124,7 +124,7 @@ func packed(t testing.TB, data []byte) []byte {
 }
 
 // A recording that is packed with gzip is read as the recording is. Other files are not.
-func TestGzip_unpacksRecordingsAlone(t *testing.T) {
+func TestGzip_unpacksOnlyRecordings(t *testing.T) {
 	for format, data := range map[fileimport.Format][]byte{fileimport.FIT: triathlon(t), fileimport.GPX: []byte(smallGPX), fileimport.TCX: []byte(smallTCX)} {
 		want, _, err := importBytes(t, data, nil)
 		require.NoError(t, err)
@@ -178,7 +178,7 @@ func FuzzArchive(f *testing.F) {
 }
 
 // Names of files are compared without their form of Unicode, and the files of a desktop are passed over.
-func TestArchive_namesInAnotherFormAndFilesOfDesktops(t *testing.T) {
+func TestArchive_matchesUnicodeFormsOfNamesAndSkipsDesktopFiles(t *testing.T) {
 	list := "Activity ID,Activity Date,Activity Name,Activity Type,Elapsed Time,Distance,Filename,Elapsed Time,Moving Time,Distance\n" +
 		"9001,\"" + race.Format("Jan 2, 2006, 3:04:05 PM") + "\",L,Run,600,0.5,activities/Lo\u0308we.fit,600,590,500\n"
 	files := []string{

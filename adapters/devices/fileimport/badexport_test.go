@@ -103,7 +103,7 @@ var exportFormats = map[string]format{
 
 // Of a random good list of an account's export, one bad row or item costs itself: alone, and as a file of an
 // archive with another file that cannot be read.
-func TestAccountExport_invalidItemIsLeftOutAlone(t *testing.T) {
+func TestAccountExport_skipsOnlyTheInvalidItem(t *testing.T) {
 	for name, f := range exportFormats {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)

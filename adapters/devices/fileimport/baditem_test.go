@@ -83,7 +83,7 @@ var textFormats = map[string]format{
 }
 
 // A random good file with one random bad item gives what the good file gives.
-func TestTextFile_invalidItemIsLeftOutAlone(t *testing.T) {
+func TestTextFile_skipsOnlyTheInvalidItem(t *testing.T) {
 	for name, f := range textFormats {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "raw_hr_hr.csv") // a CSV file is known by its name
@@ -113,7 +113,7 @@ func TestTextFile_invalidItemIsLeftOutAlone(t *testing.T) {
 }
 
 // A random FIT file with one random bad record gives what the good file gives.
-func TestFIT_invalidRecordIsLeftOutAlone(t *testing.T) {
+func TestFIT_skipsOnlyTheInvalidRecord(t *testing.T) {
 	at := func(when time.Time, pairs ...any) proto.Message {
 		return message(mesgnum.Record, append([]any{byte(fieldnum.RecordTimestamp), fitTime(when), byte(fieldnum.RecordHeartRate), uint8(99)}, pairs...)...)
 	}

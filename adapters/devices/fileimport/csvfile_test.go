@@ -190,7 +190,7 @@ func TestStravaExport_folderIsReadLikeAnArchive(t *testing.T) {
 
 // A hostile or damaged recording gives a note, and the workouts of the list are imported. A
 // damaged archive is an error.
-func TestStravaExport_hostileRecordingKeepsTheWorkouts(t *testing.T) {
+func TestStravaExport_importsWorkoutsDespiteADamagedRecording(t *testing.T) {
 	list := testdata(t, "strava", "activities.csv")
 	for name, recording := range map[string][]byte{
 		"bomb":    packed(t, make([]byte, 8<<20)),
@@ -265,7 +265,7 @@ func TestClarityExport_givesGlucoseInsulinAndCarbohydrates(t *testing.T) {
 }
 
 // In mmol/L the values are those of the cells, and the hour that comes twice is left out.
-func TestClarityExport_readsMmolAndLeavesOutTheRepeatedHour(t *testing.T) {
+func TestClarityExport_readsMmolAndSkipsTheHourOfAClockChange(t *testing.T) {
 	const header = "Timestamp (YYYY-MM-DDThh:mm:ss),Event Type,Event Subtype,Source Device ID,Glucose Value (mmol/L),Insulin Value (u),Carb Value (grams),Duration (hh:mm:ss)\n"
 	data := header + "2026-10-25T01:59:59,EGV,,,6.2,,,\n2026-10-25T02:00:00,EGV,,,6.3,,,\n2026-10-25T02:59:59,EGV,,,6.4,,,\n2026-10-25T03:00:00,EGV,,,6.5,,,\n2026-10-25T03:05:00,EGV,,,112,,,\n"
 	s, rep, err := importBytes(t, []byte(data), &fileimport.Options{Zone: berlin(t)})
@@ -426,7 +426,7 @@ func TestFitbitExport_givesHeartRateAndSteps(t *testing.T) {
 }
 
 // An error of the reader is not the file's.
-func TestCSV_readerErrorIsNotInvalid(t *testing.T) {
+func TestCSV_readerErrorIsReturnedAndNotReportedAsInvalid(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	_, err := fileimport.Import(t.Context(), io.MultiReader(&readings{most: 5000}, iotest.ErrReader(broken)), nowhere{}, &fileimport.Options{Zone: time.UTC})
 	require.ErrorIs(t, err, broken)
@@ -454,7 +454,7 @@ func TestWHOOPExport_sleepsFileAloneGivesTheNights(t *testing.T) {
 
 // A cell that cannot be read is noted without its text, and the rest of its row is kept. A
 // row without a readable time is left out, and the other rows are kept.
-func TestCSV_unreadableCellIsNotedAndItsRowKept(t *testing.T) {
+func TestCSV_unreadableCellIsReportedAndItsRowImported(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name,Energy burned (cal),Max HR (bpm),Average HR (bpm)\r\n"
 	const good = "UTC+02:00,2026-05-01 10:00:00,2026-05-01 11:00:00,Rowing,400,150,120\r\n"
 	for name, c := range map[string]struct {
@@ -504,7 +504,7 @@ func TestCSV_unreadableCellIsNotedAndItsRowKept(t *testing.T) {
 }
 
 // Of a file with many mistakes, the report has some notes and all counts.
-func TestCSV_manyMistakesGiveSomeNotesAndAllCounts(t *testing.T) {
+func TestCSV_reportLimitsNotesButCountsEverySkippedRow(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("Cycle timezone,Workout start time,Workout end time,Activity name\n")
 	for range 5000 {

@@ -135,7 +135,7 @@ func TestWHOOPExport_readsEachNotationOfAZone(t *testing.T) {
 }
 
 // A second file of one name has a number.
-func TestAccountExport_numberOfACopyIsNoPartOfItsName(t *testing.T) {
+func TestAccountExport_ignoresTheCopySuffixOfAFileName(t *testing.T) {
 	const file = "Date,\"Heart rate\",Systolic,Diastolic,Comments\n2026-04-01 07:12:33,61,121,78,\n"
 	for _, name := range []string{"bp.csv", "bp (1).csv", "bp(12).csv", "BP copy.csv", "bp copy 2.csv"} {
 		var s recordingSink

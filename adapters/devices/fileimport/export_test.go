@@ -239,7 +239,7 @@ func TestHealthExport_givesBodyActivityAndWorkouts(t *testing.T) {
 
 // Two watches of one phone store are two origins of one source, the same ones in every file. Their names, which may
 // be those of a person, are not kept.
-func TestHealthExport_eachWatchIsAnOriginWithoutItsName(t *testing.T) {
+func TestHealthExport_distinguishesWatchesWithoutStoringTheirNames(t *testing.T) {
 	record := func(name, from string) string {
 		return `<Record type="HKQuantityTypeIdentifierStepCount" sourceName="` + name + `" unit="count" startDate="2026-04-18 ` + from +
 			`:00:00 +0100" endDate="2026-04-18 ` + from + `:30:00 +0100" value="100"/>`
@@ -263,7 +263,7 @@ func TestHealthExport_eachWatchIsAnOriginWithoutItsName(t *testing.T) {
 }
 
 // A folder as the phone writes it: the tracks beside the export belong to its workouts.
-func TestHealthExport_joinsTracksBesideItWithTheirWorkouts(t *testing.T) {
+func TestHealthExport_joinsTrackFilesInItsFolderWithTheirWorkouts(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "workout-routes"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "workout-routes", "route_1.gpx"), []byte(smallGPX), 0o600))
@@ -293,7 +293,7 @@ func TestHealthExport_joinsTracksBesideItWithTheirWorkouts(t *testing.T) {
 
 // The import gives the same result from a seekable reader, from one that must be spooled, and
 // from one that returns a byte at a time.
-func TestHealthExport_anyKindOfReaderGivesTheSame(t *testing.T) {
+func TestHealthExport_dataDoesNotDependOnTheKindOfReader(t *testing.T) {
 	want, _, err := importBytes(t, []byte(smallExport), nil)
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -338,7 +338,7 @@ func TestHealthExport_batchSizeDoesNotChangeTheData(t *testing.T) {
 }
 
 // Wherever an export is cut, what stands before is imported.
-func TestHealthExport_truncatedImportsWhatStandsBefore(t *testing.T) {
+func TestHealthExport_truncatedFileIsImportedUpToTheCut(t *testing.T) {
 	text := strings.TrimRight(smallExport, "\n")
 	items := 0
 	for n := strings.Index(text, "<HealthData") + len("<HealthData>") + 60; n < len(text); n++ {
@@ -435,7 +435,7 @@ func TestSink_refusedItemsAreReportedAndTheOthersStored(t *testing.T) {
 }
 
 // Of stretches of sleep that overlap, the finer one holds for its part, in whatever order they stand.
-func TestHealthExport_overlappingSleepCountsOnceAndKeepsItsStages(t *testing.T) {
+func TestHealthExport_overlappingSleepIntervalsAreCountedOnce(t *testing.T) {
 	stretch := func(value, from, to string) string {
 		return `<Record type="HKCategoryTypeIdentifierSleepAnalysis" sourceName="W" startDate="2026-04-18 ` + from + `:00 +0200" endDate="2026-04-18 ` + to + `:00 +0200" value="` + value + `"/>`
 	}
@@ -479,7 +479,7 @@ func TestHealthExport_overlappingSleepCountsOnceAndKeepsItsStages(t *testing.T) 
 }
 
 // An element that is not closed costs itself, and not the records behind it.
-func TestHealthExport_unclosedElementCostsItself(t *testing.T) {
+func TestHealthExport_skipsOnlyTheUnclosedElement(t *testing.T) {
 	record := func(minute int, name string) string {
 		return fmt.Sprintf(`<Record type="HKQuantityTypeIdentifierHeartRate" sourceName="%s" unit="count/min" startDate="2026-04-18 08:%02d:00 +0200" endDate="2026-04-18 08:%02d:00 +0200" value="6%d"/>`, name, minute, minute, minute) + "\n"
 	}
@@ -494,7 +494,7 @@ func TestHealthExport_unclosedElementCostsItself(t *testing.T) {
 }
 
 // Exports of some versions have a document type that is not well formed, and a day of an unset clock.
-func TestHealthExport_readsTheQuirksOfThePhone(t *testing.T) {
+func TestHealthExport_acceptsAMalformedDoctypeAndAnUnsetClock(t *testing.T) {
 	const file = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE HealthData [
 <!-- HealthKit Export Version: 12 -->

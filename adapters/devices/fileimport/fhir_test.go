@@ -269,7 +269,7 @@ func TestFHIR_observationsOfTwoPeopleAreRefused(t *testing.T) {
 }
 
 // Of several versions of one Observation the latest holds, also if it says that the others are wrong.
-func TestFHIR_latestVersionOfAnObservationCounts(t *testing.T) {
+func TestFHIR_importsTheLatestVersionOfAnObservation(t *testing.T) {
 	version := func(value int, more ...string) string {
 		return observed("8867-4", append([]string{`"id":"a"`, quantity(value, "/min")}, more...)...)
 	}
@@ -341,7 +341,7 @@ func TestFHIR_writtenOffsetIsKeptAndLocalTimeNeedsAZone(t *testing.T) {
 }
 
 // Values of whole days are those of the day's activity.
-func TestFHIR_valuesOfWholeDaysBecomeTheDaysActivity(t *testing.T) {
+func TestFHIR_wholeDayValuesBecomeAnActivitySummary(t *testing.T) {
 	const day = `"effectiveDateTime":"2026-03-01"`
 	const period = `"effectiveDateTime":"","effectivePeriod":{"start":"2026-03-01","end":"2026-03-01"}`
 	s, rep, err := importBytes(t, bundle(
@@ -448,7 +448,7 @@ var badFHIR = []string{
 }
 
 // A random good file with one random bad resource gives what the good file gives.
-func TestFHIR_oneBadItem(t *testing.T) {
+func TestFHIR_skipsOnlyTheInvalidResource(t *testing.T) {
 	for c := range prove.Sequential(200, 200, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 7))
 		items := make([]string, 3+random.IntN(20))

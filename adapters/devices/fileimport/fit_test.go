@@ -184,7 +184,7 @@ func TestFIT_compressedDistanceContinuesAfterItsWrap(t *testing.T) {
 
 // A file may hold several FIT files in sequence. Bytes after them that are no FIT file are
 // left out.
-func TestFIT_filesInSequenceAreAllRead(t *testing.T) {
+func TestFIT_readsEachOfSeveralConcatenatedFiles(t *testing.T) {
 	one := triathlon(t)
 	s, _, err := importBytes(t, append(bytes.Clone(one), one...), nil)
 	require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestFIT_truncatedFileIsReadUpToTheCut(t *testing.T) {
 }
 
 // What is wrong with the frame of a file is noted, and its messages are read.
-func TestFIT_damagedFrameIsNotedAndItsMessagesRead(t *testing.T) {
+func TestFIT_damagedFrameIsReportedAndItsMessagesRead(t *testing.T) {
 	good := triathlon(t)
 	want, _, err := importBytes(t, good, nil)
 	require.NoError(t, err)
@@ -289,7 +289,7 @@ func resealedBehind(data []byte) []byte {
 
 // Sessions end where they say, and no later than the next one begins. What lies between two of
 // them belongs to neither.
-func TestFIT_sessionsDoNotOverlap(t *testing.T) {
+func TestFIT_sessionEndsNoLaterThanTheNextBegins(t *testing.T) {
 	messages := []proto.Message{fileID(typedef.FileActivity)}
 	for s := range 60 {
 		messages = append(messages, record(s, uint8(100+s), float64(s)*3))
@@ -453,7 +453,7 @@ func TestFIT_monitoringGivesStepsAndHeartRateByDay(t *testing.T) {
 	require.EqualValues(t, 90, *days[1].Steps)
 }
 
-func TestFIT_readingsOfMetersBecomeSamples(t *testing.T) {
+func TestFIT_readingsOfMedicalMetersBecomeSamples(t *testing.T) {
 	at := fitTime(race)
 	s, _, err := importBytes(t, encodeFIT(t, []proto.Message{
 		fileID(typedef.FileBloodPressure),
@@ -483,7 +483,7 @@ func TestFIT_plannedCourseStoresNothing(t *testing.T) {
 	require.Len(t, rep.Notes, 1)
 }
 
-func TestFIT_beyondBytesOrPointsIsRefused(t *testing.T) {
+func TestFIT_fileBeyondTheByteOrPointLimitIsRefused(t *testing.T) {
 	data := triathlon(t)
 	for name, opts := range map[string]*fileimport.Options{
 		"bytes":  {MaxRecordingBytes: int64(len(data)) - 1},
@@ -620,7 +620,7 @@ func (f failing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestImport_readerErrorIsNotInvalid(t *testing.T) {
+func TestImport_readerErrorIsReturnedAndNotReportedAsInvalid(t *testing.T) {
 	for name, data := range map[string][]byte{"fit": triathlon(t), "gpx": []byte(smallGPX), "export": []byte(smallExport)} {
 		var s recordingSink
 		_, err := fileimport.Import(t.Context(), failing{bytes.NewReader(data)}, &s, nil)

@@ -81,7 +81,7 @@ func TestGarminExport_givesDaysNightsActivitiesAndRecordings(t *testing.T) {
 	require.Equal(t, workouts[0].Source, workouts[len(workouts)-1].Source, "activities and recordings are of one source, so that one session counts once")
 }
 
-func TestGarminExport_optionZoneGivesTheOffset(t *testing.T) {
+func TestGarminExport_optionsZoneSetsTheOffset(t *testing.T) {
 	s, _, err := importBytes(t, []byte(testdata(t, "garmin", filepath.Base(garminNames[1]))), &fileimport.Options{Zone: berlin(t)})
 	require.NoError(t, err)
 	require.Equal(t, 3600, *summariesOf[*healthdata.Sleep](t, s, "sleep")[0].TimezoneOffset)
@@ -107,7 +107,7 @@ func TestGarminExport_nestedArchivesShareOneLimit(t *testing.T) {
 }
 
 // A random good file with one random bad item gives what the good file gives.
-func TestGarminExport_invalidItemIsLeftOutAlone(t *testing.T) {
+func TestGarminExport_skipsOnlyTheInvalidItem(t *testing.T) {
 	day := func(i int) string { return race.AddDate(0, 0, -i-1).Format("2006-01-02") }
 	lists := []struct {
 		good func(i int) string

@@ -123,7 +123,7 @@ func TestGPX_invalidFileIsRefusedWithItsLine(t *testing.T) {
 }
 
 // Of a recording, what cannot be costs itself.
-func TestGPX_invalidPointIsLeftOutAlone(t *testing.T) {
+func TestGPX_skipsOnlyTheInvalidPoint(t *testing.T) {
 	const times = "2026-01-01T00:00:0%dZ"
 	point := func(n int, inside string) string {
 		return fmt.Sprintf("<trkpt lat='47.%d' lon='8'><ele>400</ele><time>"+times+"</time>%s</trkpt>\n", n, n, inside)
@@ -170,7 +170,7 @@ func TestGPX_invalidPointIsLeftOutAlone(t *testing.T) {
 }
 
 // A ship at 0, 0 keeps its position; a device that writes 0, 0 alone has none.
-func TestGPX_positionZeroIsKeptOnlyBesideOthers(t *testing.T) {
+func TestGPX_zeroPositionIsDroppedUnlessTheTrackHasOthers(t *testing.T) {
 	point := func(n int, lat, lng float64) string {
 		return fmt.Sprintf("<trkpt lat='%g' lon='%g'><time>2026-01-01T00:00:0%dZ</time></trkpt>", lat, lng, n)
 	}
@@ -185,7 +185,7 @@ func TestGPX_positionZeroIsKeptOnlyBesideOthers(t *testing.T) {
 }
 
 // A text of XML is read in the encodings that it may have, and behind white space.
-func TestXML_isReadInItsEncodings(t *testing.T) {
+func TestXML_isReadInEachSupportedEncoding(t *testing.T) {
 	doc := func(encoding string) string {
 		return "<?xml version=\"1.0\" encoding=\"" + encoding + "\"?>\n<gpx><trk><name>M\u00f6ve</name><trkseg>" +
 			"<trkpt lat='1' lon='2'><time>2026-01-01T00:00:00Z</time></trkpt></trkseg></trk></gpx>"

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJSONMender_leavesOutWhatIsNoJSON(t *testing.T) {
+func TestJSONMender_dropsItemsThatAreNotValidJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"a":1},{"a":NaN},{"a":3}]`:               `[{"a":1},{"a":3}]`,
 		`[{"a":1},{"a":61,5},{"a":3}]`:              `[{"a":1},{"a":3}]`,
@@ -36,7 +36,7 @@ func TestJSONMender_leavesOutWhatIsNoJSON(t *testing.T) {
 }
 
 // Good JSON stays what it is, and of random bytes the mender makes JSON.
-func TestJSONMender_givesJSON(t *testing.T) {
+func TestJSONMender_outputIsAlwaysValidJSON(t *testing.T) {
 	const pieces = "{}[],:\"\\ \n1a-.e0ntruefals"
 	for c := range 5000 {
 		random := rand.New(rand.NewPCG(uint64(c), 9))

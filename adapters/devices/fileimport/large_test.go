@@ -145,7 +145,7 @@ func TestHealthExport_largeFileTakesBoundedMemory(t *testing.T) {
 }
 
 // One that is cut off near its end imports what stands before.
-func TestHealthExport_largeTruncatedFileImportsWhatStandsBefore(t *testing.T) {
+func TestHealthExport_largeTruncatedFileIsImportedUpToTheCut(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "export.xml")
 	f, err := os.Create(name)
 	require.NoError(t, err)

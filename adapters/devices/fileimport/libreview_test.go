@@ -173,7 +173,7 @@ func TestClarityExport_readsHeadersOfEachLanguage(t *testing.T) {
 }
 
 // A random good file of glucose readings with one bad row gives what the good file gives.
-func TestGlucoseExport_invalidRowIsLeftOutAlone(t *testing.T) {
+func TestGlucoseExport_skipsOnlyTheInvalidRow(t *testing.T) {
 	for name, f := range map[string]format{
 		"libreview": {
 			good: func(i int) string {
@@ -216,7 +216,7 @@ func TestGlucoseExport_invalidRowIsLeftOutAlone(t *testing.T) {
 }
 
 // A reading outside of the sensor's range is the nearest value that the sensor can measure, in every language.
-func TestGlucoseExport_readingOutsideTheRangeIsItsLimit(t *testing.T) {
+func TestGlucoseExport_lowAndHighBecomeTheLimitsOfTheSensor(t *testing.T) {
 	const clarity = "Timestamp (YYYY-MM-DDThh:mm:ss),Event Type,Glucose Value (mg/dL)\n2026-03-28T22:04:00,%s,%s\n"
 	const libre = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL,Strip Glucose mg/dL\nL,1,28-03-2026 22:04,0,%s,%s\n"
 	for word, want := range map[string]float64{

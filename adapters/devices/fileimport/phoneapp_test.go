@@ -80,7 +80,7 @@ func steps(times ...string) string {
 }
 
 // How long a total lasts follows from the times, or the caller says it; else it is left out.
-func TestHealthAutoExport_lengthOfTotalsFollowsFromTheTimes(t *testing.T) {
+func TestHealthAutoExport_intervalOfTotalsIsDerivedFromTheirTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
 		said fileimport.Aggregation
@@ -118,7 +118,7 @@ func TestHealthAutoExport_lengthOfTotalsFollowsFromTheTimes(t *testing.T) {
 }
 
 // A night without stages has none, and a zero is no measurement.
-func TestHealthAutoExport_nightWithoutStagesHasNone(t *testing.T) {
+func TestHealthAutoExport_zeroStagesOfANightAreNull(t *testing.T) {
 	body := `{"name":"sleep_analysis","units":"hr","data":[
 		{"date":"2026-03-01","asleep":6.5,"totalSleep":0,"core":0,"deep":0,"rem":0,"awake":0,"inBed":7,"sleepStart":"2026-02-28 23:00:00 +0100","sleepEnd":"2026-03-01 06:00:00 +0100"}]}`
 	s, _, err := importBytes(t, appBody(body), nil)
@@ -169,7 +169,7 @@ func TestHealthAutoExport_malformedFileIsRefused(t *testing.T) {
 }
 
 // A random good file with one random bad item gives what the good file gives.
-func TestHealthAutoExport_invalidItemIsLeftOutAlone(t *testing.T) {
+func TestHealthAutoExport_skipsOnlyTheInvalidItem(t *testing.T) {
 	at := func(i int) string { return race.Add(seconds(60*i + 60)).Format("2006-01-02 15:04:05 -0700") }
 	lists := []struct {
 		good func(i int) string

@@ -17,7 +17,7 @@ import (
 
 // Programs that convert recordings write the numbers with which a device says that it measured nothing. They are left
 // out, and the other values of the point are kept.
-func TestRecording_numbersThatMeanNothingAreLeftOut(t *testing.T) {
+func TestRecording_leavesOutPlaceholderNumbers(t *testing.T) {
 	const good = "<ele>400</ele><hr>100</hr><power>200</power><cad>80</cad><atemp>20</atemp>"
 	point := func(second int, values string) string {
 		return fmt.Sprintf("<trkpt lat='47.%04d' lon='8.5'><time>%s</time>%s</trkpt>", second, stampOf(second), values)
@@ -84,7 +84,7 @@ func raceRecords(n int) []proto.Message {
 }
 
 // A session message that occurs twice is one workout, and one without a start begins where its length says.
-func TestFIT_repeatedAndStartlessSessions(t *testing.T) {
+func TestFIT_mergesRepeatedSessionsAndDerivesAMissingStart(t *testing.T) {
 	full := session(0, 10, typedef.SportRunning, typedef.SubSportGeneric)
 	for name, sessions := range map[string][]proto.Message{
 		"twice":        {full, full},
@@ -109,7 +109,7 @@ func TestFIT_repeatedAndStartlessSessions(t *testing.T) {
 }
 
 // What a device writes where it measured nothing gives no value, no sample, and no part of a mean.
-func TestFIT_zerosOfDailyFilesAreNotMeasured(t *testing.T) {
+func TestFIT_zeroInADailyFileIsReadAsMissing(t *testing.T) {
 	monitoring := func(second int, pairs ...any) proto.Message {
 		return message(mesgnum.Monitoring, append([]any{byte(fieldnum.MonitoringTimestamp), fitTime(race.Add(seconds(second)))}, pairs...)...)
 	}

@@ -60,7 +60,7 @@ func FuzzReadTime(f *testing.F) {
 }
 
 // Names in a file and texts of it are shown to people, so nothing in them changes how the text around them is shown.
-func TestPrintable_hasNoCharacterThatChangesTheTextAround(t *testing.T) {
+func TestPrintable_hasNoControlOrBidiOverrideCharacters(t *testing.T) {
 	for text, want := range map[string]string{
 		"morning.gpx":                      "morning.gpx",
 		"na\u00efve \U0001f600.gpx":        "na\u00efve \U0001f600.gpx",

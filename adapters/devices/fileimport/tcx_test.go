@@ -80,7 +80,7 @@ func TestTCX_withoutActivitiesOrBeyondLimitsIsRefused(t *testing.T) {
 }
 
 // Of a recording, what cannot be costs itself.
-func TestTCX_invalidElementIsLeftOutAlone(t *testing.T) {
+func TestTCX_skipsOnlyTheInvalidElement(t *testing.T) {
 	want, _, err := importBytes(t, []byte(smallTCX), nil)
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ old, new, told string }{

@@ -130,7 +130,7 @@ func zipped(t *testing.T, text string) []byte {
 }
 
 // A file is stored, and the same file again, compressed this time, counts once.
-func TestUpload_resentFileCountsOnce(t *testing.T) {
+func TestUpload_resentFileAddsNoData(t *testing.T) {
 	m := newMount(t, 0)
 	first := m.stored("/"+m.ana.String(), "team", []byte(body), "content-type", "application/json")
 	require.Equal(t, "health_auto_export", string(first.Format))
@@ -159,7 +159,7 @@ func TestUpload_invalidItemIsLeftOutAndNamedWithoutItsValue(t *testing.T) {
 }
 
 // How long totals last is said by the app's header or by the query.
-func TestUpload_headerOrQuerySaysHowLongTotalsLast(t *testing.T) {
+func TestUpload_headerOrQuerySetsTheIntervalOfTotals(t *testing.T) {
 	const one = `{"data":{"metrics":[{"name":"step_count","units":"count","data":[{"date":"2026-03-27 00:00:00 +0100","qty":9312}]}]}}`
 	m := newMount(t, 0)
 	path := "/" + m.ana.String()
@@ -186,7 +186,7 @@ func TestUpload_acceptsRecordingsOfOtherFormats(t *testing.T) {
 	require.Equal(t, map[string]int{"workouts": 1}, out.Summaries)
 }
 
-func TestUpload_refusesCallersParametersAndFiles(t *testing.T) {
+func TestUpload_refusesInvalidCallersParametersAndFiles(t *testing.T) {
 	m := newMount(t, 4096)
 	path := "/" + m.ana.String()
 	for _, tt := range []struct {
@@ -232,7 +232,7 @@ func TestUpload_refusesCallersParametersAndFiles(t *testing.T) {
 }
 
 // A caller that is bound to one user sends that user's files.
-func TestUpload_userBoundCallerSendsItsUsersFiles(t *testing.T) {
+func TestUpload_userBoundCallerMayUploadForItsUser(t *testing.T) {
 	m := newMount(t, 0)
 	require.Equal(t, 6, m.stored("/"+m.ben.String(), "ben", []byte(body)).New)
 }
@@ -250,7 +250,7 @@ func TestUpload_endedRequestStopsTheImport(t *testing.T) {
 	require.Empty(t, m.samples("steps"))
 }
 
-func TestHandler_requiresAuthenticateAndHealth(t *testing.T) {
+func TestHandler_requiresConfigAuthenticateAndHealth(t *testing.T) {
 	_, err := fileupload.Handler(fileupload.Config{})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	require.ErrorContains(t, err, "API.Authenticate")

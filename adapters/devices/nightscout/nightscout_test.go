@@ -132,7 +132,7 @@ var failures = []struct {
 
 // A sign-in fails if the site does not return its unit and zone at that time, because they
 // are read only at the sign-in.
-func TestSignIn_failsIfTheSiteDoesNotAnswerForItsSettings(t *testing.T) {
+func TestSignIn_failsIfTheRequestForSettingsFails(t *testing.T) {
 	for _, path := range []string{"/api/v1/status.json", "/api/v1/profile.json"} {
 		for _, tt := range failures {
 			t.Run(path+" "+tt.name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestSignIn_failsIfTheSiteDoesNotAnswerForItsSettings(t *testing.T) {
 
 // A sign-in succeeds at a site that has no settings, or whose settings the token may not
 // read.
-func TestSignIn_succeedsWithoutReadableSettings(t *testing.T) {
+func TestSignIn_succeedsIfSettingsAreMissingOrForbidden(t *testing.T) {
 	say := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
 	}

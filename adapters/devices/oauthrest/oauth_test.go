@@ -168,7 +168,7 @@ var badTokens = []struct {
 	{"too late", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0, context.DeadlineExceeded},
 }
 
-func TestTokenURL_failureIsNoLinkErrorOfThePerson(t *testing.T) {
+func TestTokenURL_providerFailureIsNotReportedAsUserError(t *testing.T) {
 	for _, tt := range badTokens {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +305,7 @@ func TestRevoke_sendsTheConfiguredToken(t *testing.T) {
 }
 
 // Calls name the team's client, with each way of client authentication.
-func TestForClient_callsNameTheTeamsClient(t *testing.T) {
+func TestForClient_requestsUseTheTeamsClientCredentials(t *testing.T) {
 	for _, auth := range []string{"basic", "body"} {
 		f := newFjord(t)
 		ours := f.connector(func(c *oauthrest.Config) { c.OAuth.ClientAuth = auth })

@@ -103,7 +103,7 @@ func at(s string) healthlab.Time {
 }
 
 // Values that stand beside their times in another list, and a range in parts of a week.
-func TestPull_readsParallelListsInPartsOfAWeek(t *testing.T) {
+func TestPull_readsParallelListsInRangesOfAWeek(t *testing.T) {
 	f := newFjord(t)
 	var asked []string
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +180,7 @@ func TestPull_numberedPagesEndWithOneThatIsNotFull(t *testing.T) {
 }
 
 // A page is full by the elements that the provider counts, however few readings are in them.
-func TestPull_pageIsFullByTheProvidersElements(t *testing.T) {
+func TestPull_pageIsFullByTheNumberOfProviderElements(t *testing.T) {
 	for kind, want := range map[string][]string{"page": {"0", "1", "2"}, "offset": {"0", "2", "4"}} {
 		t.Run(kind, func(t *testing.T) {
 			f := newFjord(t)
@@ -304,7 +304,7 @@ func TestPull_cutsRangesOfDaysToTheProvidersMaximum(t *testing.T) {
 }
 
 // A part of a range is no longer than the provider takes either when its end was rounded.
-func TestPull_roundedPartsStayWithinTheMaximum(t *testing.T) {
+func TestPull_roundedRangesStayWithinTheProvidersMaximum(t *testing.T) {
 	f := newFjord(t)
 	var asked [][2]int64
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -324,7 +324,7 @@ func TestPull_roundedPartsStayWithinTheMaximum(t *testing.T) {
 }
 
 // The address of the next page comes from the answer, and stays at the provider.
-func TestPull_followsNextURLsOfTheProviderAlone(t *testing.T) {
+func TestPull_followsOnlyNextURLsOfTheProvidersHost(t *testing.T) {
 	f := newFjord(t)
 	next := `"/v1/more?x=1"`
 	f.data = func(w http.ResponseWriter, r *http.Request) {
@@ -452,7 +452,7 @@ func TestPull_noDataIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestPull_timeoutCancelAndLostConnectionHaveTheirErrors(t *testing.T) {
+func TestPull_timeoutCancelAndLostConnectionReturnDistinctErrors(t *testing.T) {
 	f := newFjord(t)
 	f.data = func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
@@ -495,7 +495,7 @@ func TestPull_invalidRequestFailsBeforeItIsSent(t *testing.T) {
 }
 
 // Several entries of a resource are asked one after the other.
-func TestPull_readsEachEntryOfAResource(t *testing.T) {
+func TestPull_requestsEachConfigEntryOfAResource(t *testing.T) {
 	f := newFjord(t)
 	f.answers(200, `{"user":"ann/7","samples":[{"time":"2026-03-04T08:00:00Z","bpm":60,"device":"ring"}]}`)
 	c := f.connector(func(c *oauthrest.Config) {

@@ -134,7 +134,7 @@ func (f fact) write(r *rand.Rand, n int, value string) object {
 
 // Bundles with twins, namesakes, swapped and missing parts: not one result reaches an order of another person,
 // each exact one reaches its order, and none is lost.
-func TestNoBundleGoesToTheWrongPerson(t *testing.T) {
+func TestMatching_randomBundlesNeverReachAnotherPersonsOrder(t *testing.T) {
 	const each = 50
 	exact, attached, wrong, lost, checked := 0, 0, 0, 0, 0
 	for round := range prove.Sequential(1_000, 2_000, 110_000) / each { // some that cannot be told apart are left out

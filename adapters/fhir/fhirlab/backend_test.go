@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-func TestBackend(t *testing.T) {
+func TestBackend_passesTheLabBackendSuite(t *testing.T) {
 	orderstest.RunLabBackend(t, func(t testing.TB) orderstest.LabHarness {
 		b := newBench(t)
 		steps := map[string]int{}
@@ -79,7 +79,7 @@ func TestBackend(t *testing.T) {
 }
 
 // What the laboratory gets is what the order says, and can be sent twice.
-func TestOrder(t *testing.T) {
+func TestSubmit_sendsAnIdempotentTransactionBundle(t *testing.T) {
 	b := newBench(t)
 	_, n := b.ana()
 	sent := b.lab.last()
@@ -104,7 +104,7 @@ func TestOrder(t *testing.T) {
 }
 
 // A refusal for good is Invalid, and everything else is tried again.
-func TestClient(t *testing.T) {
+func TestClient_mapsStatusCodesToErrorKinds(t *testing.T) {
 	for status, kind := range map[int]error{200: nil, 201: nil, 400: healthlab.Invalid, 422: healthlab.Invalid, 404: healthlab.NotFound, 401: healthlab.Unavailable, 409: healthlab.Unavailable, 500: healthlab.Unavailable} {
 		lab := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
 		_, err := fhirlab.NewClient(lab.URL+"/", nil, nil).Send(t.Context(), []byte("{}"))
@@ -117,8 +117,9 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestAssignment is the rule of orders for what is reported of patient and numbers.
-func TestAssignment(t *testing.T) {
+// TestMatching_certainBundlesAreAttachedAndOthersQueuedForReview is the rule of orders for what is reported of patient
+// and numbers.
+func TestMatching_certainBundlesAreAttachedAndOthersQueuedForReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(b *bench, number string) any
 		review string // empty: attached
@@ -229,7 +230,7 @@ func TestAssignment(t *testing.T) {
 }
 
 // What cannot be read without loss is refused as a whole.
-func TestRefused(t *testing.T) {
+func TestRead_refusesABundleThatCannotBeReadCompletely(t *testing.T) {
 	b := newBench(t)
 	id, n := b.ana()
 	good := func() (object, object) { return reported("r", n, "o"), observed("o", "4598", "marker") }
@@ -272,7 +273,7 @@ func TestRefused(t *testing.T) {
 }
 
 // A report comes in parts, is final when all tests are there, and is corrected.
-func TestVersions(t *testing.T) {
+func TestReport_goesFromPartialToFinalToCorrected(t *testing.T) {
 	b := newBench(t)
 	id, n := b.ana()
 	who := patient("p", "Roe", "Ana")
@@ -307,7 +308,7 @@ func TestVersions(t *testing.T) {
 }
 
 // Resources that each bundle numbers anew are not taken for versions of each other.
-func TestNumbersOfBundles(t *testing.T) {
+func TestReport_equalResourceIDsOfTwoBundlesAreNotVersions(t *testing.T) {
 	b := newBench(t)
 	id, n := b.ana()
 	require.NoError(t, b.send(bundle("message", patient("p", "Roe", "Ana"), reported("r", n, "o"), observed("o", "4598", "10"))))
@@ -315,7 +316,7 @@ func TestNumbersOfBundles(t *testing.T) {
 	require.Equal(t, "10\n20\n", b.resultTexts(id))
 }
 
-func TestValues(t *testing.T) {
+func TestRead_readsEachTypeOfObservationValue(t *testing.T) {
 	for text, value := range map[string]object{
 		"5.10|numeric|ug/L":     {"valueQuantity": object{"value": jsonNumber("5.10"), "unit": "ug/L"}},
 		"<5|range|ug/L":         {"valueQuantity": object{"value": 5, "comparator": "<", "unit": "ug/L"}},
@@ -351,7 +352,7 @@ func TestValues(t *testing.T) {
 	require.NotEqual(t, reports[0].Results[0].Key, reports[0].Results[1].Key)
 }
 
-func TestHandler(t *testing.T) {
+func TestHandler_receivesBundlesOfAuthenticatedLabs(t *testing.T) {
 	b := newBench(t)
 	id, n := b.ana()
 	h := b.back.Handler(func(r *http.Request) error {

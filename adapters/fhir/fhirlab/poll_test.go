@@ -98,7 +98,7 @@ func (a *archive) client() *fhirlab.Client {
 var reportedAt = time.Date(2026, time.March, 3, 10, 0, 0, 0, time.UTC)
 
 // Reports are read from the server of the laboratory, with what they name, page by page.
-func TestPoll(t *testing.T) {
+func TestPoll_readsReportsPageByPageWithReferencedResources(t *testing.T) {
 	for name, include := range map[string]bool{"included": true, "read one by one": false} {
 		t.Run(name, func(t *testing.T) {
 			b, a := newBench(t), newArchive(t)
@@ -134,7 +134,7 @@ func TestPoll(t *testing.T) {
 }
 
 // A report that cannot be read holds up no other one, and is read again.
-func TestPoll_refused(t *testing.T) {
+func TestPoll_unreadableReportDelaysNoOtherAndIsReadAgain(t *testing.T) {
 	b, a := newBench(t), newArchive(t)
 	one, number := b.ana()
 	two, other := b.ana()
@@ -155,7 +155,7 @@ func TestPoll_refused(t *testing.T) {
 }
 
 // A server that fails leaves the instant as it was, and no address of another server is asked.
-func TestPoll_failures(t *testing.T) {
+func TestPoll_serverFailureKeepsTheCursorAndNoOtherHostIsAsked(t *testing.T) {
 	b, a := newBench(t), newArchive(t)
 	one, number := b.ana()
 	a.put(reportedAt, reported("r1", number, "o1"), observed("o1", "4598", "41"), patient("p", "Roe", "Ana"))

@@ -83,7 +83,7 @@ func (c *clinic) process() *process {
 
 // A server and pushers that fail in every way, and are killed: in the end nothing is lost, nothing is there twice, and
 // the states of a resource came in their order.
-func TestPushUnderFailures(t *testing.T) {
+func TestPush_losesAndRepeatsNothingUnderFailures(t *testing.T) {
 	for round := range prove.Counts(2, 6, 200) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) { failing(t, rand.New(rand.NewPCG(47, uint64(round)))) })
 	}
@@ -182,7 +182,7 @@ func (c *clinic) runs(p ehr.Pipeline) []ehr.Run {
 }
 
 // A run lasts until nothing is answered for a while, an hour at most, and is kept for 30 days.
-func TestRuns(t *testing.T) {
+func TestRun_endsAfterAPauseOrAnHourAndIsListedFor30Days(t *testing.T) {
 	c := newClinic(t)
 	ann := c.person("ann")
 	c.measure(ann, "weight", c.noon(1), 70)
@@ -263,7 +263,7 @@ func refusing(value float64) func(object) bool {
 }
 
 // A refused resource becomes a dead letter, without a value of the person, and the others go on.
-func TestRefusal(t *testing.T) {
+func TestPush_refusedResourceBecomesADeadLetterAndOthersGoOn(t *testing.T) {
 	c := newClinic(t)
 	ann := c.person("ann")
 	for d := range 40 {
@@ -315,7 +315,7 @@ func TestRefusal(t *testing.T) {
 }
 
 // A correction is sent although the version before it was refused.
-func TestCorrectionOfRefused(t *testing.T) {
+func TestPush_correctionOfARefusedResourceIsSent(t *testing.T) {
 	c := newClinic(t)
 	ann := c.person("ann")
 	c.measure(ann, "weight", c.noon(1), 77)
@@ -331,7 +331,7 @@ func TestCorrectionOfRefused(t *testing.T) {
 }
 
 // A report goes on without a result that is refused, which it names by its identifier.
-func TestRefusedResult(t *testing.T) {
+func TestPush_reportIsSentWithoutARefusedResult(t *testing.T) {
 	c := newClinic(t)
 	ann := c.person("ann")
 	c.order(ann)
@@ -357,7 +357,7 @@ func TestRefusedResult(t *testing.T) {
 }
 
 // A person whom the server refuses is one dead letter, and everything of the person when it is replayed.
-func TestRefusedPerson(t *testing.T) {
+func TestPush_refusedPatientIsOneDeadLetterAndReplayable(t *testing.T) {
 	c := newClinic(t)
 	ann, ben := c.person("ann"), c.person("ben")
 	for d := range 40 {
@@ -384,7 +384,7 @@ func TestRefusedPerson(t *testing.T) {
 }
 
 // A pipeline that creates no Patients refers to those that the server has, and stops at a person whom it has not.
-func TestPatientsOfTheServer(t *testing.T) {
+func TestPush_matchPatientsOnlyReferencesExistingPatients(t *testing.T) {
 	c := newClinic(t)
 	ann, ben := c.person("mrn,1"), c.person("mrn|2")
 	for d := range 60 {
@@ -415,7 +415,7 @@ func TestPatientsOfTheServer(t *testing.T) {
 }
 
 // A server that does not answer holds one row a person, whatever changes meanwhile.
-func TestUnreachable(t *testing.T) {
+func TestPush_unreachableServerQueuesOneRowPerPerson(t *testing.T) {
 	c := newClinic(t)
 	ann := c.person("ann")
 	p := c.pipeline()
@@ -465,7 +465,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 // The default client reaches no private address.
-func TestGuard(t *testing.T) {
+func TestPush_defaultClientRefusesPrivateAddresses(t *testing.T) {
 	c := newClinic(t, func(o *push.Options) { o.Client = nil })
 	c.person("ann")
 	p := c.pipeline()
@@ -479,7 +479,7 @@ func TestGuard(t *testing.T) {
 }
 
 // A disabled pipeline sends nothing and loses nothing; a deleted one leaves no row; of a deleted person nothing is sent.
-func TestDisabledAndDeleted(t *testing.T) {
+func TestPush_disabledPipelinePausesAndDeletedOneLeavesNoRow(t *testing.T) {
 	c := newClinic(t)
 	ann, ben := c.person("ann"), c.person("ben")
 	p := c.pipeline()

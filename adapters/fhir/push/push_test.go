@@ -9,7 +9,7 @@ import (
 
 // What a server has in the end is what a read gives: of what was there before the pipeline, of changes,
 // corrections and removals.
-func TestPush(t *testing.T) {
+func TestPush_serverEndsWithTheResourcesThatReadsReturn(t *testing.T) {
 	c := newClinic(t)
 	ann, ben := c.person("ann"), c.person("ben")
 	for d := range 5 {

@@ -27,7 +27,7 @@ func (c *clinic) evaluate() {
 }
 
 // Rows of a continuous query become vital signs, follow corrections, and are withdrawn with their rows.
-func TestPushOfQueries(t *testing.T) {
+func TestPush_queryRowsBecomeVitalSignsAndAreWithdrawn(t *testing.T) {
 	c := newClinic(t)
 	ann := c.person("ann")
 	p := c.pipeline(func(n *ehr.NewPipeline) { n.Resources = []string{} })

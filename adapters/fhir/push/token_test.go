@@ -23,7 +23,7 @@ import (
 
 // A pipeline signs in by SMART backend services, with a key of its own or one that the team gives, finds the token
 // endpoint, and replaces a token that is not accepted.
-func TestBackendServices(t *testing.T) {
+func TestToken_isFetchedBySMARTBackendServicesAndReplaced(t *testing.T) {
 	own, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(own)
@@ -86,7 +86,7 @@ func TestBackendServices(t *testing.T) {
 }
 
 // An assertion is not sent in clear because a server that is reached by https says so.
-func TestTokenEndpoint_withoutTLS(t *testing.T) {
+func TestTokenEndpoint_withoutHTTPSReceivesNoAssertion(t *testing.T) {
 	asked := false
 	clear := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	t.Cleanup(clear.Close)
@@ -106,7 +106,7 @@ func TestTokenEndpoint_withoutTLS(t *testing.T) {
 }
 
 // A static token is sent, and is stored sealed.
-func TestStaticToken(t *testing.T) {
+func TestToken_staticOneIsSentAndStoredEncrypted(t *testing.T) {
 	c := newClinic(t)
 	c.server.change(func(s *ehrServer) { s.token = "token-marker" })
 	p := c.pipeline(func(n *ehr.NewPipeline) { n.Token = "token-marker" })

@@ -37,7 +37,7 @@ func clientsOf(t testing.TB, keys []byte, edit map[string]any) string {
 	return string(b)
 }
 
-func TestReadClients_returnsWhatTheFileHas(t *testing.T) {
+func TestReadClients_returnsTheClientsOfTheFile(t *testing.T) {
 	keys := keySet(t, newSigner(t, "one", false), newSigner(t, "two", true))
 	list, err := smart.ReadClients(strings.NewReader(clientsOf(t, keys, nil)))
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func setOf(t testing.TB, raw any, edit map[string]string) json.RawMessage {
 	return b
 }
 
-func TestReadClients_refusesWithThePlaceAndNoValue(t *testing.T) {
+func TestReadClients_errorNamesThePathWithoutTheValue(t *testing.T) {
 	good := keySet(t, newSigner(t, "one", false))
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestReadClients_refusesWithThePlaceAndNoValue(t *testing.T) {
 	}
 }
 
-func TestClientFile_readsWhatTheFileHasByNow(t *testing.T) {
+func TestClientFile_isReadAgainAfterAChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clients.json")
 	_, err := smart.OpenClientFile(path)
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -130,7 +130,7 @@ func (b *bench) ask(assertion, scope string) (int, map[string]any) {
 	return w.Code, out
 }
 
-func TestToken(t *testing.T) {
+func TestToken_grantsRequestedScopesUntilItExpires(t *testing.T) {
 	for _, isRSA := range []bool{true, false} {
 		key := newSigner(t, "one", isRSA)
 		b := newBench(t, keySet(t, key), "system/*.read")
@@ -149,7 +149,7 @@ func TestToken(t *testing.T) {
 }
 
 // Every claim counts.
-func TestAssertionsThatAreRefused(t *testing.T) {
+func TestAssertion_withAnInvalidClaimOrKeyIsRefused(t *testing.T) {
 	key, other := newSigner(t, "one", false), newSigner(t, "one", false)
 	small, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestAssertionsThatAreRefused(t *testing.T) {
 }
 
 // A key that is not for signatures signs nothing.
-func TestKeyForEncryption(t *testing.T) {
+func TestAssertion_signedWithAnEncryptionKeyIsRefused(t *testing.T) {
 	key := newSigner(t, "one", true)
 	require.NoError(t, key.key.Set(jwk.KeyUsageKey, "enc"))
 	b := newBench(t, keySet(t, key), "system/*.read")
@@ -197,7 +197,7 @@ func TestKeyForEncryption(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-func TestScopes(t *testing.T) {
+func TestScopes_areTheRequestedOnesThatTheClientHas(t *testing.T) {
 	key := newSigner(t, "one", false)
 	for _, c := range []struct{ has, asks, gets string }{
 		{"system/*.read", "system/*.read", "system/*.read"},
@@ -224,7 +224,7 @@ func TestScopes(t *testing.T) {
 }
 
 // A client, a scope or a secret that is taken away counts no more, and a secret is replaced without a gap.
-func TestRevocation(t *testing.T) {
+func TestToken_isInvalidAfterItsClientScopeOrSecretIsRemoved(t *testing.T) {
 	key := newSigner(t, "one", false)
 	b := newBench(t, keySet(t, key), "system/*.read")
 	_, out := b.ask(key.sign(t, b.claims()), "system/Patient.read system/Device.read")
@@ -253,7 +253,7 @@ func TestRevocation(t *testing.T) {
 
 // A client replaces its key at the address of its key set: the new one counts at once, the old one no longer
 // than the set is used.
-func TestKeyRotation(t *testing.T) {
+func TestKeySet_newKeyIsAcceptedAtOnceAndOldOneExpires(t *testing.T) {
 	first, second := newSigner(t, "first", false), newSigner(t, "second", true)
 	var body atomic.Value
 	var reads atomic.Int64
@@ -288,7 +288,7 @@ func TestKeyRotation(t *testing.T) {
 }
 
 // However many requests come, the address of a key set is asked once in 10 seconds, also if it does not answer.
-func TestKeySet_addressIsAskedOnceInTenSeconds(t *testing.T) {
+func TestKeySet_urlIsFetchedAtMostOnceInTenSeconds(t *testing.T) {
 	key := newSigner(t, "one", false)
 	var reads atomic.Int64
 	var works atomic.Bool
@@ -317,7 +317,7 @@ func TestKeySet_addressIsAskedOnceInTenSeconds(t *testing.T) {
 	require.EqualValues(t, 2, reads.Load())
 }
 
-func TestConfig(t *testing.T) {
+func TestNew_requiresTokenURLClientsAndSecrets(t *testing.T) {
 	_, err := smart.New(smart.Config{Secrets: [][]byte{[]byte("short")}})
 	require.ErrorIs(t, err, healthlab.Invalid)
 	for _, name := range []string{"TokenURL", "Clients", "Secrets"} {

@@ -189,7 +189,7 @@ func TestRefusal_isSentAtOnceWithoutReadingTheBody(t *testing.T) {
 }
 
 // A body that a handler reads may pause for a while, and take a while as a whole.
-func TestBody_pausingOrLastingTooLongIsRefused(t *testing.T) {
+func TestBody_stalledOrTooSlowIsRefused(t *testing.T) {
 	t.Parallel()
 	times := httpserver.BodyTimes{Pause: 100 * time.Millisecond}
 	_, ours := serve(t, site(), httpserver.Options{Body: times})
@@ -276,7 +276,7 @@ func TestRefusal_reachesACallerThatSendsALongBody(t *testing.T) {
 }
 
 // Headers, idle connections and answers have limits of time of their own.
-func TestHeaderIdleAndAnswer_haveTimeLimitsOfTheirOwn(t *testing.T) {
+func TestTimeouts_areSeparateForHeaderIdleAndResponse(t *testing.T) {
 	t.Parallel()
 	const short = 100 * time.Millisecond
 	for what, tt := range map[string]struct {
@@ -339,7 +339,7 @@ func waitingKinds() map[string]string {
 
 // Connections that send nothing more never keep a caller of the same address out, nor one of another
 // address.
-func TestIdleConnections_neverKeepAnotherCallerOut(t *testing.T) {
+func TestIdleConnections_neverBlockOtherCallers(t *testing.T) {
 	t.Parallel()
 	for what, first := range waitingKinds() {
 		t.Run(what, func(t *testing.T) {

@@ -49,7 +49,7 @@ func TestRead_unitsAndRangesAreReadAsPrinted(t *testing.T) {
 }
 
 // Values of every type are published without the separators of the format.
-func TestRead_valuesOfEveryTypeLoseTheSeparators(t *testing.T) {
+func TestRead_valueOfEveryDataTypeIsReadWithoutSeparators(t *testing.T) {
 	for _, c := range []struct{ kind, value, want string }{
 		{"AD", "1 Main St^^Reno^NV", "1 Main St Reno NV"}, {"CE", "A^Able^L", "Able"}, {"CF", "A^Able^L", "Able"}, {"CK", "77^1^M10", "77"}, {"CN", "9^Doe^Jo", "Jo Doe"},
 		{"CNE", "A^Able^L", "Able"}, {"CP", "12^UP", "12 UP"}, {"CQ", "12^mL&millilitre", "12 mL"}, {"CWE", "A^Able^L", "Able"}, {"CX", "77^^^LAB^MR", "77"},

@@ -44,7 +44,7 @@ var badMessages = []func(random *rand.Rand, m string) string{
 
 // A batch with one bad message has the results of the others: each order has what it has without
 // the bad one.
-func TestBatch_oneBadMessageLeavesTheOthersResults(t *testing.T) {
+func TestBatch_invalidMessageDoesNotAffectTheOthers(t *testing.T) {
 	for c := range prove.Sequential(200, 200, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 44))
 		b := newBench(t, nil)
@@ -90,7 +90,7 @@ var badResults = []string{
 }
 
 // A message with one bad result has the others.
-func TestMessage_oneBadResultLeavesTheOthers(t *testing.T) {
+func TestMessage_invalidResultDoesNotAffectTheOthers(t *testing.T) {
 	for c := range prove.Sequential(200, 200, 10_000) {
 		random := rand.New(rand.NewPCG(uint64(c), 45))
 		b := newBench(t, nil)

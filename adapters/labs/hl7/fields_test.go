@@ -150,7 +150,7 @@ func TestReport_valueThatCannotBeCalculatedIsMissing(t *testing.T) {
 }
 
 // An empty result that is not final may still come.
-func TestReport_emptyPreliminaryResultIsAwaited(t *testing.T) {
+func TestReport_emptyPreliminaryResultIsPendingAndNotMissing(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrP, ferritin("", "", "P"))))
@@ -463,7 +463,7 @@ func TestReport_keepsEveryFieldOfSampleMessages(t *testing.T) {
 }
 
 // All results go to the service with what was reported: it decides whose they are.
-func TestReviewTeam_resultsOfNoOrderGoToTheTeamsReview(t *testing.T) {
+func TestReviewTeam_resultsWithoutAnOrderAreQueuedForItsReview(t *testing.T) {
 	team := healthlab.TeamID{UUID: uuid.New()}
 	b := newBench(t, func(o *hl7.Options) { o.ReviewTeam, o.LabSlug = team, "northlab" })
 	s := submission()

@@ -64,7 +64,7 @@ func TestJournal_secondProcessContinuesWhereTheFirstStopped(t *testing.T) {
 }
 
 // A cursor that outlived its journal hides nothing of the next one.
-func TestUpdates_cursorOfAnotherJournalHidesNothing(t *testing.T) {
+func TestUpdates_cursorBeyondTheJournalStartsFromTheBeginning(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	require.Equal(t, "AA", b.send(b.report(n, ana, ferrF, ferritin("9", "L", "F"))))

@@ -124,7 +124,7 @@ func TestReports_inAnyOrderGiveTheSameEndResult(t *testing.T) {
 }
 
 // Of two reports of the same time, the correction counts, whichever comes first.
-func TestCorrection_ofTheSameTimeCounts(t *testing.T) {
+func TestCorrection_replacesAReportOfTheSameTime(t *testing.T) {
 	for _, first := range []string{"C", "F"} {
 		b := newBench(t, nil)
 		n := b.submit(submission())
@@ -202,7 +202,7 @@ func TestReport_uncertainOrderWaitsForReview(t *testing.T) {
 
 // Results with an order's number go to the service with what was reported of patient and
 // numbers. Those that contradict the order are not mixed with those that do not.
-func TestReport_contradictingItsOrderIsKeptApart(t *testing.T) {
+func TestReport_resultsThatContradictTheOrderAreSentSeparately(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	b.lab.answer = func(m *er7.Message) (string, error) {
@@ -291,7 +291,7 @@ func TestReport_ofSeveralOrdersIsSplit(t *testing.T) {
 }
 
 // A message may hold several patients: segments of one patient do not apply to the next.
-func TestReport_ofSeveralPatientsKeepsThemApart(t *testing.T) {
+func TestReport_ofSeveralPatientsIsSplitByPatient(t *testing.T) {
 	b := newBench(t, nil)
 	mine, other := submission(), submission()
 	other.Order.PatientDetails = &people.PatientDetails{FirstName: ptr("Eve"), LastName: ptr("Poe"), DOB: healthlab.Date{Year: 1990, Month: 1, Day: 1}}
@@ -661,7 +661,7 @@ func TestHandle_acknowledgesEachKindOfMessage(t *testing.T) {
 	require.Equal(t, "207", m.Segment("ERR").Field(3).Text())
 }
 
-func TestPrint_holdsNothingOfThePatient(t *testing.T) {
+func TestPrint_containsNoPatientData(t *testing.T) {
 	b := newBench(t, nil)
 	n := b.submit(submission())
 	m, err := er7.Parse(b.report(n, ana, ferrF, ferritin("9", "L", "F")), nil)

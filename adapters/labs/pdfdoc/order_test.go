@@ -228,7 +228,7 @@ func TestDocuments_printCoverageNoticeInstructionsAndLabels(t *testing.T) {
 
 // A requisition always has a place for the physician, and a line for the signature
 // that is missing; times are those of the user's zone.
-func TestRequisition_hasPlacesForMissingSignatures(t *testing.T) {
+func TestRequisition_hasALineForAMissingSignature(t *testing.T) {
 	r := newReader(t)
 	phoenix, err := time.LoadLocation("America/Phoenix")
 	require.NoError(t, err)

@@ -222,7 +222,7 @@ func words() []documents.Field {
 	return out
 }
 
-func TestPrint_setsEveryScriptOfItsFonts(t *testing.T) {
+func TestPrint_rendersEveryScriptOfItsFonts(t *testing.T) {
 	r := newReader(t)
 	d := documents.Document{Kind: documents.RequisitionForm, Title: "Scripts", Number: "A-1", At: noon, Sections: []documents.Section{{Heading: "Words", Fields: words()}}}
 	pdf, err := printer(t).Print(t.Context(), d)
@@ -238,7 +238,7 @@ func TestPrint_setsEveryScriptOfItsFonts(t *testing.T) {
 }
 
 // What no font has is printed by its number, and the page says so.
-func TestPrint_letterWithoutAFontIsPrintedByItsNumber(t *testing.T) {
+func TestPrint_characterWithoutAGlyphIsPrintedAsItsCodePoint(t *testing.T) {
 	r := newReader(t)
 	d := documents.Document{Title: "Letters", Sections: []documents.Section{{Fields: []documents.Field{
 		{Name: "Street", Value: "中文 7"}, {Name: "City", Value: "दिल्ली"}, {Name: "Note", Value: "fine 🙂"},

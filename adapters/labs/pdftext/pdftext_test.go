@@ -169,7 +169,7 @@ func TestExtract_pageWithoutTextGoesToOCR(t *testing.T) {
 
 // A page that shows more than its words is not read, without OCR and with one that sees
 // nothing. A blank page and one of a few words are read.
-func TestExtract_pageThatShowsMoreThanItsWordsIsUnread(t *testing.T) {
+func TestExtract_pageWithGraphicsOutsideItsTextIsMarkedAsNotRead(t *testing.T) {
 	data := writePDF("", false, reportLines(), nil, []set{{50, 700, "End of report"}}, []set{{50, 100, ""}}, []set{{50, 750, "Page 5 of 5"}, {50, 100, ""}}, append(reportLines(), set{50, 100, ""}))
 	for name, c := range map[string]struct {
 		o    *pdftext.Options
@@ -227,7 +227,7 @@ func TestExtract_fileWaitingForOCRFreesItsProcess(t *testing.T) {
 }
 
 // Many files by turns in two children: each gets its own words.
-func TestExtract_concurrentFilesKeepTheirWords(t *testing.T) {
+func TestExtract_concurrentFilesDoNotMixTheirText(t *testing.T) {
 	x := newExtractor(t, &pdftext.Options{Workers: 2, OCR: func(context.Context, image.Image) (labreport.Page, error) {
 		return labreport.Page{}, nil
 	}})
@@ -369,7 +369,7 @@ func mutate(r *rand.Rand, good []byte) []byte {
 
 // Files from strangers end in words, a refusal or a failure, in time and within the
 // memory that was granted; and the next good file is read as if nothing was.
-func TestExtract_hostileFilesEndInTimeAndMemory(t *testing.T) {
+func TestExtract_hostileFilesStayWithinTimeAndMemoryLimits(t *testing.T) {
 	x := newExtractor(t, &pdftext.Options{PageTimeout: 12 * time.Second,
 		OCR: func(context.Context, image.Image) (labreport.Page, error) {
 			return labreport.Page{Width: 1, Height: 1, Image: true}, nil

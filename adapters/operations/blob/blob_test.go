@@ -139,7 +139,7 @@ func onDisk(t testing.TB, dir string) map[string][]byte {
 	return out
 }
 
-func TestPut_storesSealedFilesAlone(t *testing.T) {
+func TestPut_storesOnlyEncryptedFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := store(t, directory(t, dir), sealer(t, "march"))
 	const marker = "Ferritin 18 ng/mL"
@@ -332,7 +332,7 @@ func TestPut_crashLeavesTheOldOrTheNewContent(t *testing.T) {
 	}
 }
 
-func TestOpen_refusesUnusablePlacesWithoutNamingThem(t *testing.T) {
+func TestOpen_errorOfAnUnusableFolderDoesNotContainItsPath(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := blob.OpenDirectory(file, nil)

@@ -319,7 +319,7 @@ func (x *exported) must() {
 }
 
 // Without verification an export sees writes, corrections, removals and deletions too.
-func TestExport_withoutVerificationFollowsChanges(t *testing.T) {
+func TestExport_withoutVerificationIncludesChangesAndDeletions(t *testing.T) {
 	x := newExported(t.Context(), t)
 	day := time.Date(2026, 3, 5, 8, 0, 0, 0, time.UTC)
 	first, second := x.addUser(), x.addUser()

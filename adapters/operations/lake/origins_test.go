@@ -407,7 +407,7 @@ func (h *history) check() {
 
 // Random histories of one source with three apps, 300 in a plain go test and 100,000 under make prove: reads,
 // events, queries and the lake agree with the model.
-func TestOrigins_readsQueriesAndLakeAgreeWithAModel(t *testing.T) {
+func TestLake_readsQueriesAndExportsChooseOriginsLikeAModel(t *testing.T) {
 	for range prove.Sequential(10, 10, 1_000) {
 		rapid.Check(t, func(t *rapid.T) {
 			h := newHistory(t)
@@ -457,7 +457,7 @@ func TestOrigins_readsQueriesAndLakeAgreeWithAModel(t *testing.T) {
 
 // Two intervals of one upload overlap over a midnight, and another app has told of both days: the later one
 // holds for the time that they share.
-func TestOrigins_laterIntervalCountsAcrossMidnight(t *testing.T) {
+func TestLake_originWithTheLatestIntervalIsChosenAcrossMidnight(t *testing.T) {
 	h := newHistory(t)
 	of := func(spans ...[3]int) (out []interval) {
 		for _, s := range spans {
@@ -482,7 +482,7 @@ func drawIntervals(t *rapid.T, step int, lengths []int) (out []interval) {
 }
 
 // A day stays with the app that told it last as long as one sample of that upload is left.
-func TestOrigins_appStaysLatestWhenItsLastSampleIsRemoved(t *testing.T) {
+func TestLake_originOfADayStaysChosenAfterASampleIsRemoved(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.send("heartrate", "bpm", "com.acme.a", []interval{{from: 1404, to: 1404, value: 40}})

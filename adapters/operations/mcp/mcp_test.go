@@ -182,7 +182,7 @@ func TestServer_listsReadOnlyTools(t *testing.T) {
 }
 
 // Two sources of the same hours count once, and the answer says which.
-func TestAsk_answersWhatTheEngineComputes(t *testing.T) {
+func TestAsk_returnsValueUnitWindowAndSources(t *testing.T) {
 	w := newWorld(t)
 	w.measure(w.ann, "acme_band", "steps", "count", monday, 100, 200, 300)
 	w.measure(w.ann, "acme_phone", "steps", "count", monday, 90, 210, 290)
@@ -205,7 +205,7 @@ func TestAsk_answersWhatTheEngineComputes(t *testing.T) {
 }
 
 // Digits of a scripted client are those of the engine.
-func TestAsk_returnsTheDigitsOfTheEngine(t *testing.T) {
+func TestAsk_returnsExactlyTheNumbersOfTheEngine(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	for d := range 7 {
@@ -254,7 +254,7 @@ func TestAsk_noDataIsNotZero(t *testing.T) {
 }
 
 // A wrong call learns what is allowed.
-func TestAsk_invalidCallIsToldTheAllowedValues(t *testing.T) {
+func TestAsk_errorOfAnInvalidCallListsTheAllowedValues(t *testing.T) {
 	w := newWorld(t)
 	c := w.client("all")
 	for text, in := range map[string]map[string]any{
@@ -271,7 +271,7 @@ func TestAsk_invalidCallIsToldTheAllowedValues(t *testing.T) {
 }
 
 // A key reaches its team, its person and its scopes, and nothing else.
-func TestServer_keyReachesItsTeamPersonAndScopesAlone(t *testing.T) {
+func TestServer_keyAccessesOnlyItsTeamPersonAndScopes(t *testing.T) {
 	w := newWorld(t)
 	w.measure(w.bob, "acme_band", "steps", "count", monday, 7)
 	for key, allowed := range map[string]bool{"all": true, "data": true, "orders": false, "write": false, "ann": false, "other": false} {
@@ -300,7 +300,7 @@ func TestServer_keyReachesItsTeamPersonAndScopesAlone(t *testing.T) {
 }
 
 // Laboratory results need the scopes of orders and of reports.
-func TestLabs_needsBothScopes(t *testing.T) {
+func TestLabs_needsTheScopesOfOrdersAndReports(t *testing.T) {
 	w := newWorld(t)
 	history, err := labhistory.New(w.health, noOrders{}, nil, nil)
 	require.NoError(t, err)
@@ -434,7 +434,7 @@ func (brokenLog) Append(context.Context, []accesslog.Entry, func()) error {
 }
 
 // An answer whose access cannot be recorded is not given.
-func TestServer_unrecordedAccessGivesNoAnswer(t *testing.T) {
+func TestServer_refusesAnAnswerWhoseAccessCannotBeRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.measure(w.ann, "acme_band", "steps", "count", monday, 100)
 	broken, err := accesslog.New(brokenLog{w.store.AccessLog()}, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)), nil)
@@ -446,7 +446,7 @@ func TestServer_unrecordedAccessGivesNoAnswer(t *testing.T) {
 }
 
 // Texts that people write change no tool and no scope.
-func TestServer_textsOfPeopleChangeNoToolOrScope(t *testing.T) {
+func TestServer_userWrittenTextsChangeNoToolOrScope(t *testing.T) {
 	w := newWorld(t)
 	before, err := w.client("data").ListTools(t.Context(), nil)
 	require.NoError(t, err)

@@ -85,7 +85,7 @@ func TestEmpty_hasNoTables(t *testing.T) {
 	require.NoError(t, err, "the migration was not applied")
 }
 
-func TestCopy_holdsTheRowsOfTheOriginal(t *testing.T) {
+func TestCopy_containsTheRowsOfTheOriginal(t *testing.T) {
 	first := pgtest.Empty(t)
 	conn, err := pgx.Connect(t.Context(), first)
 	require.NoError(t, err)

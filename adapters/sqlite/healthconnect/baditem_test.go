@@ -38,7 +38,7 @@ func (s *strict) Samples(ctx context.Context, resource string, source healthdata
 }
 
 // A row with one bad column costs itself: everything else is handed over, and the report counts it.
-func TestRead_rowWithAnInvalidColumnIsLeftOutAlone(t *testing.T) {
+func TestRead_skipsOnlyTheRowWithAnInvalidColumn(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	base := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC).UnixMilli()
 	for range 40 {

@@ -92,7 +92,7 @@ func handedOver(k *kept) (all []one) {
 
 // An export with a row more of a random table, one column of which is spoiled, gives what it gives without
 // the row. If the row gives nothing, the report counts it.
-func TestRead_spoiledRowOfARandomTableIsLeftOutAlone(t *testing.T) {
+func TestRead_skipsOnlyTheCorruptedRowOfARandomTable(t *testing.T) {
 	image := database(t, good)
 	read := func(data []byte) (*strict, fileimport.Report) {
 		s := &strict{}

@@ -29,7 +29,7 @@ func put(s store.Store, rows ...store.Row) error {
 }
 
 // What was committed is there when the file is opened again, and what was not is not.
-func TestOpen_againFindsOnlyCommittedRows(t *testing.T) {
+func TestOpen_afterReopeningFindsOnlyCommittedRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.db")
 	row := store.Row{
 		Key: store.Key{Table: "unique_first", ID: "\x00a\xff"}, Due: time.UnixMicro(-5).UTC(), Index: [2]string{"b\x00", "c"}, Doc: []byte("doc"),
@@ -65,7 +65,7 @@ func TestOpen_againFindsOnlyCommittedRows(t *testing.T) {
 
 // Open refuses files that are open elsewhere, that another version of the program made, and that are
 // not there to be made.
-func TestOpen_refusesWhatItCannotUse(t *testing.T) {
+func TestOpen_refusesLockedForeignAndMissingFiles(t *testing.T) {
 	refuse := func(path string, kind error, text string) {
 		t.Helper()
 		_, err := boltstore.Open(path, storetest.Tables(), &boltstore.Options{Wait: time.Millisecond})
@@ -90,7 +90,7 @@ func TestOpen_refusesWhatItCannotUse(t *testing.T) {
 }
 
 // An update that waits for another one ends with its context, and a run that panics ends its transaction.
-func TestUpdate_waitEndsWithItsContext(t *testing.T) {
+func TestUpdate_stopsWaitingWhenItsContextEnds(t *testing.T) {
 	s, err := boltstore.Open(filepath.Join(t.TempDir(), "rows.db"), storetest.Tables(), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -46,7 +46,7 @@ func TestScore_countsMissingExtraAndWrongFields(t *testing.T) {
 	}
 }
 
-func TestMedia_everySheetIsAPDF(t *testing.T) {
+func TestSheets_eachIsAPDF(t *testing.T) {
 	require.NotEmpty(t, openset.Media())
 	for _, s := range openset.Sheets() {
 		require.Contains(t, string(s.PDF()[:8]), "%PDF-1.4")

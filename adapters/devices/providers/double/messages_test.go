@@ -149,7 +149,7 @@ func TestGoogleHealthMessage_pullsTheChangedRange(t *testing.T) {
 	require.InDelta(t, workout.AverageHR, d.stored(u)["workouts"][workout.Start.UTC().Format(time.RFC3339)+".average"], 0)
 }
 
-func TestWithings_messageBringsChangesAndUnlinkEndsTheLink(t *testing.T) {
+func TestWithingsMessage_pullsChangesAndUnlinkDisconnects(t *testing.T) {
 	p, one := providers["withings"], double.NewPerson(3, noon, days)
 	var theirs *double.WithingsServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
@@ -196,7 +196,7 @@ func TestWithings_messageBringsChangesAndUnlinkEndsTheLink(t *testing.T) {
 	require.Equal(t, healthdata.ConnectionError, user.Connection("withings").Status)
 }
 
-func TestPolar_messageBringsAChangedNightAndRevokeUnregisters(t *testing.T) {
+func TestPolarMessage_pullsTheChangedNightAndRevokeUnregisters(t *testing.T) {
 	p, one := providers["polar"], double.NewPerson(3, noon, days)
 	var theirs *double.PolarServer
 	p.double = func(o double.Options) (*double.Server, func(*double.Person) double.Truth) {
@@ -242,7 +242,7 @@ func TestPolar_messageBringsAChangedNightAndRevokeUnregisters(t *testing.T) {
 	require.NoError(t, d.connector.Revoke(t.Context(), g.Secret), "the grant has ended")
 }
 
-func TestWahoo_messageBringsTheWorkoutWithoutARequest(t *testing.T) {
+func TestWahooMessage_storesItsWorkoutWithoutARequest(t *testing.T) {
 	p, one := providers["wahoo"], double.NewPerson(3, noon, days)
 	d := deploy(t, p, double.Options{People: []*double.Person{one}})
 	d.history = days + 5
@@ -278,7 +278,7 @@ func TestWahoo_messageBringsTheWorkoutWithoutARequest(t *testing.T) {
 }
 
 // A grant that is revoked cannot be renewed.
-func TestRevoke_endsRenewalOfTheGrant(t *testing.T) {
+func TestRevoke_revokedGrantCannotBeRefreshed(t *testing.T) {
 	for _, name := range []string{"whoop", "oura", "strava", "wahoo", "suunto", "withings", "google_health"} {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(1, noon, 1)

@@ -17,7 +17,7 @@ import (
 
 // Resources that one answer brings are fetched together: a history takes a request for each day and
 // each night, not for each resource besides.
-func TestPull_resourcesOfOneAnswerAreFetchedTogether(t *testing.T) {
+func TestPull_resourcesOfOneResponseShareARequest(t *testing.T) {
 	one := double.NewPerson(3, noon, 30)
 	d := deploy(t, providers["withings"], double.Options{People: []*double.Person{one}})
 	u := d.link(one)
@@ -35,7 +35,7 @@ func TestPull_resourcesOfOneAnswerAreFetchedTogether(t *testing.T) {
 }
 
 // The activity that a recording needs is read with it: two requests for each, and the lists.
-func TestPull_aRecordingTakesTwoRequests(t *testing.T) {
+func TestPull_workoutStreamTakesTwoRequests(t *testing.T) {
 	one := double.NewPerson(3, noon, 30)
 	d := deploy(t, providers["strava"], double.Options{People: []*double.Person{one}})
 	d.fetch([]healthlab.UserID{d.link(one)})
@@ -44,7 +44,7 @@ func TestPull_aRecordingTakesTwoRequests(t *testing.T) {
 }
 
 // A double has data of every kind that its connector reads.
-func TestDouble_hasDataOfEveryKindItsConnectorReads(t *testing.T) {
+func TestDouble_hasDataOfEveryCollectionItsConnectorReads(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		t.Run(name, func(t *testing.T) {
 			one := double.NewPerson(3, noon, 20)
@@ -73,7 +73,7 @@ func (d *deployment) receive(health *healthdata.Service, u healthlab.UserID, ite
 
 // A recording comes with its workout as the resource workouts has it: else each would revise the
 // other.
-func TestStream_comesWithTheWorkoutAsTheResourceHasIt(t *testing.T) {
+func TestStream_itsWorkoutEqualsThatOfTheWorkoutsResource(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p := providers[name]
 		if !p.streams() {

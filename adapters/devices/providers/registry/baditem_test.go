@@ -195,7 +195,7 @@ var runs = []string{"steps samples"}
 
 // A recorded page with one bad item more gives what the page gives, and with one of its items spoiled
 // what the others give. So does a list inside an item whose elements are samples or points.
-func TestPull_oneBadItemLeavesTheOthersOfThePage(t *testing.T) {
+func TestPull_skipsOnlyTheInvalidItemOfAPage(t *testing.T) {
 	cases := prove.Sequential(300, 300, 10_000)
 	for _, slug := range columns {
 		t.Run(slug, func(t *testing.T) {

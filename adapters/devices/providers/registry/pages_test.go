@@ -57,7 +57,7 @@ func code(list []string) string {
 }
 
 // The page of each provider lists the kinds of its connector.
-func TestProviderPages_listTheKindsOfTheConnector(t *testing.T) {
+func TestProviderPages_listTheCollectionsOfTheConnector(t *testing.T) {
 	for _, slug := range columns {
 		t.Run(slug, func(t *testing.T) {
 			c, err := registry.Find(slug).New(rest.Client{ID: "id", Secret: "secret", Key: "key"}, nil)

@@ -21,7 +21,7 @@ import (
 )
 
 // A stored page gives only resources that its kind declares: problems are reported for these.
-func TestRead_givesOnlyResourcesThatTheKindDeclares(t *testing.T) {
+func TestRead_returnsOnlyResourcesThatTheCollectionDeclares(t *testing.T) {
 	for _, slug := range columns {
 		t.Run(slug, func(t *testing.T) {
 			e := registry.Find(slug)

@@ -22,7 +22,7 @@ import (
 )
 
 // Requests have the ranges and the keys of their kinds.
-func TestPull_requestsHaveTheRangeAndKeyOfTheirKind(t *testing.T) {
+func TestPull_requestsHaveTheRangeAndKeyOfTheirCollection(t *testing.T) {
 	type request struct {
 		method, path, contentType, key string
 		query                          url.Values
@@ -105,7 +105,7 @@ func TestPull_requestsHaveTheRangeAndKeyOfTheirKind(t *testing.T) {
 }
 
 // Of revisions in one answer, the last is read.
-func TestRead_lastRevisionOfAnAnswerCounts(t *testing.T) {
+func TestRead_keepsTheLastRevisionOfAnItemInAResponse(t *testing.T) {
 	type night struct {
 		ID rest.ID `json:"id"`
 		V  int     `json:"v"`
@@ -145,7 +145,7 @@ func TestRead_eachNightKeepsItsZone(t *testing.T) {
 
 // A cursor goes on with its kind wherever that stands in the table, and with what was asked for
 // together; any other begins from the start.
-func TestPull_cursorContinuesItsKindElseStartsAnew(t *testing.T) {
+func TestPull_cursorContinuesItsCollectionAndUnknownOneRestarts(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.URL.RequestURI())
@@ -200,7 +200,7 @@ func TestPull_cursorContinuesItsKindElseStartsAnew(t *testing.T) {
 }
 
 // A range of the longest length stays so if its end is not at a whole second, as that of a clock.
-func TestPull_rangeNeverExceedsTheLongest(t *testing.T) {
+func TestPull_rangeNeverExceedsTheMaximum(t *testing.T) {
 	type span struct{ from, to time.Time }
 	var got []span
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -66,7 +66,7 @@ func TestTrack_alignsColumnsBySecondWithGaps(t *testing.T) {
 }
 
 // A new kind is one row and its function: its resources, scopes and messages follow.
-func TestDefinition_oneRowAddsAKind(t *testing.T) {
+func TestDefinition_collectionSetsResourcesScopesAndMessages(t *testing.T) {
 	d := rest.Definition{Collections: []rest.Collection{
 		{Name: "pulse", Resources: []string{"heartrate"}, Messages: []string{"beat"}},
 		{Name: "night", Scopes: []string{"sleep"}, Resources: []string{"sleep", "heartrate"}, Messages: []string{"beat", "night"},

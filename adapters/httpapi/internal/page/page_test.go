@@ -171,7 +171,7 @@ func TestLogos_areServedFromTheirFileSystem(t *testing.T) {
 }
 
 // Texts of a provider, a customer or a person are always escaped.
-func TestRender_escapesForeignTexts(t *testing.T) {
+func TestRender_escapesUntrustedTexts(t *testing.T) {
 	s := site(t, Options{})
 	const evil = `"><script>alert(1)</script>{{.Token}}'`
 	src := Source{Slug: "x", Name: evil, Description: evil, Initials: evil, Way: "password", Kinds: []string{evil}}

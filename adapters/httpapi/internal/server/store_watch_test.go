@@ -55,7 +55,7 @@ func (s *pingedStore) Ping(ctx context.Context) error {
 	return err
 }
 
-func TestStoreWatch_endsRequestsWhileTheStoreIsSilent(t *testing.T) {
+func TestStoreWatch_endsRequestsWhileTheStoreIsUnresponsive(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		hangs bool

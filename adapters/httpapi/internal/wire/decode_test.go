@@ -274,7 +274,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 // A field with the rule offset keeps the offset that was written; Z, -00:00, and UTC and GMT alone are no place.
-func TestDecode_ruleOffsetKeepsTheWrittenOffset(t *testing.T) {
+func TestDecode_tagOffsetPreservesTheWrittenOffset(t *testing.T) {
 	type body struct {
 		TimeZone string         `json:"time_zone,omitempty"`
 		Kept     healthlab.Time `json:"kept" wire:"offset"`

@@ -327,7 +327,7 @@ func TestIgnoreUnknown_appliesToQueryAndBody(t *testing.T) {
 	require.NoError(t, in.Err())
 }
 
-func TestPlace_namesQueryOrBodyOfAField(t *testing.T) {
+func TestSettingsPlace_prefixesAFieldWithQueryOrBody(t *testing.T) {
 	s := &wire.Settings{}
 	r := httptest.NewRequest(http.MethodPost, "/x?start=1", strings.NewReader(`{"name":"x"}`))
 	r.Header.Set("Content-Type", "application/json")

@@ -166,7 +166,7 @@ func TestParse_decodesTheDeclaredCharset(t *testing.T) {
 }
 
 // A message and a file in UTF-16 are read, with and without a byte order mark, and written back as they were.
-func TestParse_sixteenBitsAreRead(t *testing.T) {
+func TestParse_readsUTF16WithAndWithoutAByteOrderMark(t *testing.T) {
 	for _, declared := range []string{"", "UNICODE UTF-16", "UTF-16", "UNICODE"} {
 		text := "MSH|^~\\&" + strings.Repeat("|", 16) + declared + "\rPID|Zo\u00eb \u6771\u4eac \U0001f600\r"
 		for _, order := range []unicode.Endianness{unicode.LittleEndian, unicode.BigEndian} {
