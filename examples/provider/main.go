@@ -38,7 +38,7 @@ func run(ctx context.Context, out io.Writer) {
 	refresher := must(linking.NewCredentialRefresher(store.Credentials(), health, connectors, sealer, nil))
 	pulls := must(pull.New(store.Pulls(), health, refresher, connectors, nil))
 	go func() { must(0, health.Deletions().Run(ctx)) }() // erases deleted users after their grace period
-	go func() { must(0, pulls.Run(ctx)) }()  // fetches data from the provider
+	go func() { must(0, pulls.Run(ctx)) }()              // fetches data from the provider
 
 	team := healthlab.TeamID{UUID: uuid.UUID{2}} // a fixed id: data is found by it
 	ann := must(health.CreateUser(ctx, team, healthdata.NewUser{ClientUserID: "ann"}))

@@ -28,7 +28,7 @@ func clinic(ctx context.Context, team healthlab.TeamID) http.Handler {
 	store := memory.New(&memory.Options{Events: stores.NoEvents}) // or stores.New over sqlite.Open or postgres.Open
 	providers := must(healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}}))
 	health := must(healthdata.New(store.Users(), store.Data(), providers, &healthdata.Options{Environment: healthlab.Sandbox}))
-	go func() { must(0, health.Deletions().Run(ctx)) }()                                     // erases deleted users after their grace period
+	go func() { must(0, health.Deletions().Run(ctx)) }()                         // erases deleted users after their grace period
 	mux, sessions := http.NewServeMux(), new(sync.Map)                           // user by session cookie
 	mux.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) { // a real clinic checks a password here
 		ann, _, err := health.CreateOrGet(r.Context(), team, healthdata.NewUser{ClientUserID: r.FormValue("name")})
