@@ -32,11 +32,11 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Resul
 	return t.establish(ctx, Grant{}, a.Demo)
 }
 
-// DeviceCode makes a link code for the person to enter in the companion app, which connects an on-device store.
-// The token stays usable until [Service.CompleteDeviceCode] succeeds.
+// DeviceCode makes a link code for the person to enter in the companion app, which connects an on-device store. The
+// link token stays usable until [Service.CompleteDeviceCode] succeeds.
 //
-// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] if
-// the provider is no on-device store, or [RuleTooManyTries].
+// Errors: those of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] if the provider is no
+// on-device store, or [RuleTooManyTries].
 func (s *Service) DeviceCode(ctx context.Context, token, provider string) (IssuedCode, error) {
 	t, err := s.beginWithoutConnector(ctx, token, provider, onDevice)
 	if err != nil {
@@ -45,9 +45,9 @@ func (s *Service) DeviceCode(ctx context.Context, token, provider string) (Issue
 	return s.CreateCode(ctx, t.session.Team, t.session.User, nil)
 }
 
-// CompleteDeviceCode ends a session whose person was given a code by [Service.DeviceCode], once the companion
-// app has connected the store. The Result is then a success, also on repeated calls, and the token is used up.
-// Before that its State is [ResultWaiting]. A failure is in the Result, as in [Service.SignIn].
+// CompleteDeviceCode ends the session of a link token once the companion app has connected the on-device store, with a
+// code of [Service.DeviceCode]. The Result is then a success, also on repeated calls, and the token is used up. Before
+// that, its State is [ResultWaiting]. A failure is in the Result, as in [Service.SignIn].
 func (s *Service) CompleteDeviceCode(ctx context.Context, token, provider string) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)

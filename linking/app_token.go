@@ -17,12 +17,12 @@ const (
 	refreshPrefix = "urt_"
 )
 
-// IsUserToken reports whether a bearer token has the form of an access token of [Apps]. [Apps.Authenticate]
-// checks whether it works.
+// IsUserToken reports whether a bearer token has the form of an access token of [Apps]. [Apps.Authenticate] checks
+// whether the token is valid.
 func IsUserToken(token string) bool { return strings.HasPrefix(token, accessPrefix) }
 
-// appToken is the content of an app token: the session and a secret of 256 bits. Half of the secret of a refresh
-// token is a seal by which [Apps] recognizes its own tokens.
+// appToken is the content of an app token: the team, the session, and a secret of 256 bits. In a refresh token, the
+// second half of the secret is a keyed hash (see seal) by which [Apps] recognizes the tokens that it made.
 type appToken struct {
 	team    healthlab.TeamID
 	session uuid.UUID

@@ -22,17 +22,17 @@ import (
 const (
 	// RuleInvalidSignInToken: the token is unknown, has expired or was exchanged.
 	RuleInvalidSignInToken = "INVALID_SIGN_IN_TOKEN"
-	// RuleInvalidRefreshToken: the app is signed out, and needs a new sign-in token.
+	// RuleInvalidRefreshToken: the refresh token does not work, so the app is signed out. It needs a new sign-in token.
 	RuleInvalidRefreshToken = "INVALID_REFRESH_TOKEN"
 	// RuleInvalidAccessToken: the token is unknown or has expired; refresh it.
 	RuleInvalidAccessToken = "INVALID_ACCESS_TOKEN"
 )
 
-// AppSessions stores the signed-in companion apps of users. The rules of [Store] about all methods apply here
-// too. Sessions of a user that is not live are not found; they are erased with the user.
+// AppSessions stores the sessions of the companion apps of users. The rules of [Store] about all methods apply here
+// too. A session of a deleted user is not found. Erasing the user erases the session.
 type AppSessions interface {
-	// InsertApp adds a session. It returns Conflict if the id is taken, Invalid without id, team or user, and
-	// NotFound if the team has no such live user. A session whose ExpiresAt is a day ago may be deleted.
+	// InsertApp adds a session. It returns Conflict if the id is taken, Invalid without id, team or user, and NotFound
+	// if the team has no such live user. The store may delete a session a day after its ExpiresAt.
 	InsertApp(ctx context.Context, a AppSession) error
 
 	// App returns a session. It returns NotFound if the team has no session with this id.
@@ -52,9 +52,9 @@ type AppSession struct {
 	ID   uuid.UUID
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// CreatedAt is when the app was invited.
+	// CreatedAt is when [Apps.Invite] created the session.
 	CreatedAt time.Time
-	// ExpiresAt is when the invitation ends; zero after the sign-in.
+	// ExpiresAt is when the sign-in token expires; zero after the sign-in, because a signed-in session does not expire.
 	ExpiresAt time.Time
 	// SignIn is the hash of the sign-in token; zero after the token was exchanged.
 	SignIn TokenHash
@@ -63,7 +63,7 @@ type AppSession struct {
 	Refresh, Previous TokenHash
 	RotatedAt         time.Time
 	Rotations         int64
-	// Access are the access tokens that may be valid, the oldest first.
+	// Access has the access tokens that are not known to have expired, the oldest first.
 	Access []AppAccessToken
 }
 
@@ -78,7 +78,7 @@ type IssuedSignInToken struct {
 	healthlab.Private
 
 	UserID healthlab.UserID `json:"user_id"`
-	// Token can be exchanged once, within minutes.
+	// Token can be exchanged once, within 10 minutes.
 	Token string `json:"sign_in_token"`
 }
 
@@ -100,14 +100,12 @@ type UserTokens struct {
 // Apps lets companion apps act for one user each. A team's server requests a sign-in token and passes it to the
 // app. The app exchanges the token once and stays signed in, across restarts:
 //
-// - The access token works for an hour and for this user alone.
-//
-// - The refresh token is exchanged for new tokens and then replaced. An app that exchanges it twice at the same
-// time gets the same new refresh token. An app that lost the answer may use the old token until the new one is
-// used.
-//
-// - A refresh token that was replaced before is treated as stolen: the session ends, and the app must sign in
-// again. A token that this service never issued is refused, and no session ends.
+//   - The access token works for an hour, and only for this user.
+//   - The refresh token is exchanged for new tokens, among them the next refresh token. Two concurrent exchanges return
+//     the same new refresh token. If the answer is lost, the app may use the old token until the new one is used.
+//   - A refresh token of this service that is neither the current nor the previous one of its session is treated as
+//     stolen: the session ends, and the app needs a new sign-in token. A token that this service never issued is
+//     refused, and no session ends.
 //
 // Safe for concurrent use; make it with [NewApps].
 type Apps struct {
@@ -134,10 +132,10 @@ type AppOptions struct {
 	Random io.Reader
 }
 
-// NewApps returns Apps on a store and its users. The key of at least 32 random bytes derives each refresh token
-// from the previous one and recognizes reused tokens. After a change of the key, apps keep their sessions, but
-// the reuse of a token from before the change is only refused and does not end the session. It returns Invalid
-// if an argument is missing or the key is too short. It starts no goroutine.
+// NewApps returns Apps on a store and its users. It derives refresh tokens with the key, which must have at least 32
+// random bytes, and recognizes reused tokens by it. After a change of the key, apps stay signed in. But if a token from
+// before the change is reused, Refresh refuses it without ending the session. It returns Invalid if an argument is
+// missing or the key is too short. It starts no goroutine.
 func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *AppOptions) (*Apps, error) {
 	if store == nil || users == nil || len(key) < minSigningKey {
 		return nil, fmt.Errorf("%w: linking.NewApps: a store, users and a key of at least %d bytes are required", healthlab.Invalid, minSigningKey)
@@ -219,7 +217,8 @@ func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
 const rotationOverlap = time.Minute
 
 // Refresh exchanges a refresh token for new tokens. It returns a [*healthlab.RuleError] of type
-// [RuleInvalidRefreshToken] if the token does not work. If the token was used long before, its session ends.
+// [RuleInvalidRefreshToken] if the token does not work. If the service made the token, but it is neither the current
+// nor the previous one of its session, Refresh ends the session, because the token may be stolen.
 func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 	at := a.now()
 	refused := &healthlab.RuleError{
@@ -292,8 +291,8 @@ func (a *Apps) Authenticate(ctx context.Context, token string) (healthlab.TeamID
 	return healthlab.TeamID{}, healthlab.UserID{}, fmt.Errorf("access of app: %w", err)
 }
 
-// SignOut ends the session of a refresh token, the current or the previous one. It succeeds for other tokens
-// too, because they have no session.
+// SignOut ends the session of a refresh token, which may be the current or the previous one of the session. For any
+// other token it does nothing and returns nil.
 func (a *Apps) SignOut(ctx context.Context, token string) error {
 	t, ok := readAppToken(refreshPrefix, token)
 	if !ok {
@@ -335,7 +334,7 @@ func (a *Apps) tokens(s *AppSession, access, refresh string) UserTokens {
 // maxAccess is the greatest number of valid access tokens of a session. More make the oldest invalid.
 const maxAccess = 8
 
-// allow adds an access token and removes expired ones.
+// allow adds an access token that is valid for life from the instant at, and removes expired ones.
 func (s *AppSession) allow(token string, at time.Time, life time.Duration) {
 	s.Access = slices.DeleteFunc(slices.Clone(s.Access), func(x AppAccessToken) bool { return !at.Before(x.ExpiresAt) })
 	s.Access = append(s.Access, AppAccessToken{Sum: hashToken(token), ExpiresAt: at.Add(life)})
@@ -359,7 +358,7 @@ func (a *Apps) derive(t appToken, rotation int64) string {
 	return t.text(refreshPrefix)
 }
 
-// draw returns a new random token for a session.
+// draw returns a new random token with this prefix, which selects the kind of token, for a session.
 func (a *Apps) draw(prefix string, s *AppSession) (string, error) {
 	t := appToken{team: s.Team, session: s.ID}
 	if _, err := io.ReadFull(a.opts.Random, t.secret[:]); err != nil {

@@ -13,7 +13,7 @@ func teamClientContext(c *TeamClient) []byte {
 	return []byte("own client " + c.Team.String() + " " + c.Provider + " " + c.ClientID)
 }
 
-// clientConnectors returns the connector for the OAuth client of a grant.
+// clientConnectors returns the connector of a provider for an OAuth client.
 type clientConnectors struct {
 	byProvider map[string]ProviderConnector
 	clients    TeamClients
@@ -31,8 +31,8 @@ func (r *clientConnectors) ofTeam(ctx context.Context, q ClientQuery) ([]TeamCli
 	return r.clients.Clients(ctx, q)
 }
 
-// forClient returns the connector of a provider for a client of a team; an empty client is that of the
-// deployment. It returns NotFound if the client was erased.
+// forClient returns the connector of a provider for the team's OAuth client with the id client; the empty id is the
+// deployment's client. It returns NotFound if the client was erased.
 func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID, provider, client string) (ProviderConnector, error) {
 	conn := r.byProvider[provider]
 	if client == "" {
@@ -48,7 +48,7 @@ func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID,
 	return r.forTeamClient(ctx, &c)
 }
 
-// forTeamClient returns the connector for a client that was already read.
+// forTeamClient returns the connector for the team's OAuth client c.
 func (r *clientConnectors) forTeamClient(ctx context.Context, c *TeamClient) (ProviderConnector, error) {
 	as := r.byProvider[c.Provider].ForClient
 	if as == nil {

@@ -46,7 +46,7 @@ const (
 	// maxClients is the greatest number of clients of a team at one provider, including replaced ones that
 	// connections still use.
 	maxClients = 20
-	// clientLinger is how long a retired client is kept for people who are at the provider's page.
+	// clientLinger is how long a retired client is kept at least, for people who are at the provider's sign-in page.
 	clientLinger = TokenLife
 )
 
@@ -62,8 +62,9 @@ type ClientRegistry struct {
 // Enabled reports whether teams can have their own OAuth clients in this service: whether [Options].Clients is set.
 func (r *ClientRegistry) Enabled() bool { return r.connectors.clients != nil }
 
-// List returns the clients of a team, of one provider if it is given: by provider, the current one first. Retired
-// clients are listed while connections use them. It returns none if the registry is not enabled.
+// List returns the clients of a team: by provider, the current one first. provider limits the list to one provider;
+// empty means all. Retired clients are listed while connections use them. It returns none if the registry is not
+// enabled.
 func (r *ClientRegistry) List(ctx context.Context, team healthlab.TeamID, provider string) ([]TeamClient, error) {
 	list, err := r.connectors.ofTeam(ctx, ClientQuery{team, true})
 	if err != nil {
@@ -145,13 +146,15 @@ func (r *ClientRegistry) set(ctx context.Context, team healthlab.TeamID, n NewTe
 	return c, nil
 }
 
-// Delete retires a team's client at a provider. Sign-ins then use the deployment's client; a provider
-// that requires the team's own client can no longer be linked. Existing connections work on, and the client is
-// kept, sealed, until its last connection is removed.
+// Delete retires a team's client at a provider. Sign-ins then use the deployment's client. If the provider requires the
+// team's own client, people can no longer link it. Existing connections continue to work: the client stays stored,
+// encrypted, until its last connection is removed.
 //
-// With erase, all clients of the team at the provider are deleted at once, also replaced ones. Their connections
-// fail at the next renewal of their grant, with an event, and the people must link again. It returns the number
-// of these connections, or NotFound if the team has no client.
+// With erase, Delete deletes all clients of the team at the provider at once, also replaced ones. Their connections
+// fail at the next refresh of their credentials, with an event, and the people must link again.
+//
+// It returns the number of connections that use the client or, with erase, any of the deleted clients. It returns
+// NotFound if the team has no client.
 func (r *ClientRegistry) Delete(ctx context.Context, team healthlab.TeamID, provider string, erase bool) (int, error) {
 	bound, err := r.delete(ctx, team, provider, erase)
 	if err != nil {
@@ -200,9 +203,10 @@ const (
 	PrepareRequired = "preparations_required"
 )
 
-// Prepare returns the steps that a team must take at a provider for its own client with a redirect URL, which
-// may be empty; nil means the redirect URL of the current client. A step that is proven to be done, because people came
-// back through the current client, is left out. It changes nothing and does not call the provider.
+// Prepare returns the steps that a team must take at a provider for its own client. redirectURL is the client's
+// redirect URL; the empty one means the service's callback, and nil that of the current client. The step for the
+// redirect URL is left out if people have already come back through the current client with this URL. It changes
+// nothing and does not call the provider.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleNoOwnClient]; Invalid.
 func (r *ClientRegistry) Prepare(ctx context.Context, team healthlab.TeamID, provider string, redirectURL *string) (Preparation, error) {
@@ -254,7 +258,7 @@ func (r *ClientRegistry) prepare(ctx context.Context, team healthlab.TeamID, pro
 	return out, nil
 }
 
-// teamClientConnector returns the connector of a provider that supports clients of teams.
+// connector returns the connector of a provider that supports OAuth clients of teams.
 func (r *ClientRegistry) connector(provider string) (ProviderConnector, error) {
 	p := r.offers.providers.Get(provider)
 	if p == nil {
@@ -282,7 +286,7 @@ func goodRedirect(s string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
 }
 
-// problems returns the invalid fields of a client.
+// problems returns the invalid fields of n, except those that only the provider's connector can check.
 func (n *NewTeamClient) problems() (p healthlab.Problems) {
 	word := func(s string, most int, path ...any) {
 		if s == "" || len(s) > most || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -308,7 +312,7 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 
 func shortName(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "") }
 
-// tail returns the visible part of a secret: its last four characters, if the secret is long enough.
+// tail returns "…" and the last four characters of a secret; only "…" if the secret has less than 16 characters.
 func tail(s string) string {
 	const shown = 4
 	if len(s) < 4*shown || !utf8.ValidString(s) {
@@ -317,7 +321,8 @@ func tail(s string) string {
 	return "…" + s[len(s)-shown:]
 }
 
-// Listeners returns the Listeners for messages to a team's own clients, by client id.
+// Listeners returns the [Listener] of each client of a team at a provider, by client id. They read the messages that
+// the provider sends to these clients.
 func (r *ClientRegistry) Listeners(ctx context.Context, team healthlab.TeamID, provider string) (map[string]Listener, error) {
 	list, err := r.connectors.ofTeam(ctx, ClientQuery{Team: team})
 	if err != nil {
@@ -339,7 +344,7 @@ func (r *ClientRegistry) Listeners(ctx context.Context, team healthlab.TeamID, p
 	return out, nil
 }
 
-// problemsOf returns the problems of an error.
+// problemsOf returns the problems of an [*healthlab.InvalidError], or one general problem for another error.
 func problemsOf(err error) healthlab.Problems {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {

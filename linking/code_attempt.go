@@ -8,9 +8,10 @@ import (
 
 // Limits against guessing link codes. The package comment explains the numbers.
 const (
-	// MaxWrongPerClient is the number of wrong tries of one client in a window of [GuessWindow].
+	// MaxWrongPerClient is the number of wrong tries that one client may make in a window of [GuessWindow].
 	MaxWrongPerClient = 20
-	// GuessWindow is the length of a client's window. It begins with a wrong try.
+	// GuessWindow is the length of a client's window, in which its wrong tries are counted. A window begins with a
+	// wrong try.
 	GuessWindow = time.Hour
 	// MaxWrongPerCode is the number of wrong tries at a team's codes, by all clients together, that are checked
 	// during the life of one code. One half is for clients without a wrong try in their window; when it is used
@@ -21,8 +22,8 @@ const (
 // CodeAttempt is the state for deciding one try at a link code. A store reads it, calls Redeem and writes it
 // back.
 type CodeAttempt struct {
-	// Code is the team's code with the text that was tried, or any team's if the client
-	// names no team; nil if there is none.
+	// Code is the code whose text was tried: a code of the team or, if the client names no team, of any team. Nil if no
+	// such code exists.
 	Code *Code
 	// Since is when the client's window began, and Wrong the number of wrong tries in it. Both are zero for a
 	// new client.

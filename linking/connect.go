@@ -16,7 +16,7 @@ func (t *linkAttempt) connect(ctx context.Context, g Grant) (Result, error) {
 	return t.establish(ctx, g, false)
 }
 
-// establish connects the account of a grant and ends the session, in one transaction.
+// establish writes the connection for a grant and ends the session, in one transaction. demo connects generated data.
 func (t *linkAttempt) establish(ctx context.Context, g Grant, demo bool) (Result, error) {
 	consent := healthdata.Consent{Version: t.settings.Consent.Version, Means: healthdata.ConsentByLink}
 	n, err := t.prepare(ctx, g, healthdata.NewConnection{Demo: demo, Consent: &consent})
@@ -67,8 +67,8 @@ func plain(texts ...string) bool {
 // PreparedConnection is a connection that is ready to be written, for a store that writes it in one transaction
 // with other rows.
 type PreparedConnection struct {
-	// Credential replaces the credential of the user and provider. Without a Box, it only identifies the
-	// credential to remove.
+	// Credential replaces the credential of the user and provider. If its Secret has no Box, it removes that
+	// credential.
 	Credential Credential
 	// Sole is the account that no other live user may have connected, as in [Completion].
 	Sole *string
@@ -78,11 +78,11 @@ type PreparedConnection struct {
 	externalUserID *string
 }
 
-// PrepareConnection prepares a connection from a grant that was made in another service. g.Client is the OAuth
-// client of the grant. It writes nothing and does not call the provider.
+// PrepareConnection prepares a connection from a grant that was made in another service. g.Client is the OAuth client
+// of the grant. It writes nothing and does not call the provider.
 //
-// Errors: Invalid (the provider is not configured); an [*Error] of type
-// [RequiredScopesNotGranted], or of type [ProviderAPIError] if the grant cannot be kept.
+// Errors: Invalid (the provider is not configured); an [*Error] of type [RequiredScopesNotGranted], or of type
+// [ProviderAPIError] if the grant cannot be stored.
 func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, g Grant) (PreparedConnection, error) {
 	settings, err := s.offers.teamSettings(ctx, team)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 	return out, nil
 }
 
-// prepare prepares the connection of a grant. It uses only Demo and Consent of n.
+// prepare prepares the connection of a grant. Of n, it uses only Demo and Consent.
 func (t *linkAttempt) prepare(ctx context.Context, g Grant, n healthdata.NewConnection) (PreparedConnection, error) {
 	s := t.links
 	if !g.sound() {

@@ -22,9 +22,9 @@ type ProviderConnector struct {
 	Email    EmailFlow
 	// Revoker ends grants. Nil if the provider cannot revoke them.
 	Revoker Revoker
-	// Refresher renews secrets. Nil if they do not expire.
+	// Refresher renews secrets. Nil if the secrets do not expire.
 	Refresher Refresher
-	// TokenCodec reads and writes the tokens in secrets. Nil if connections cannot be moved.
+	// TokenCodec reads and writes the tokens in secrets. Nil if connections cannot be moved to another service.
 	TokenCodec TokenCodec
 	// Puller fetches data. Nil if the provider pushes data itself.
 	Puller Puller
@@ -40,8 +40,8 @@ type ProviderConnector struct {
 	ForClient func(OAuthClient) (ProviderConnector, error)
 	// ClientListener reports whether the result of ForClient has a Listener.
 	ClientListener bool
-	// Setup lists the steps at the provider for the owner of another client, besides the redirect URL and the
-	// webhook URL.
+	// Setup lists the steps that a team must take at the provider for an OAuth client of its own, besides those for the
+	// redirect URL and the webhook URL.
 	Setup []SetupStep
 	// Minimum are the scopes that every person must grant, in addition to those of a team.
 	Minimum []string
@@ -118,7 +118,7 @@ type PasswordResponse struct {
 type Challenge struct {
 	healthlab.Private
 
-	// Method is sms or email (open).
+	// Method is sms or email; later versions may add values.
 	Method string
 	// Hint is a hint for the person, such as the last digits of the phone number.
 	Hint string
@@ -160,14 +160,13 @@ type Revoker interface {
 
 // Refresher renews the secrets of grants.
 type Refresher interface {
-	// Refresh exchanges a secret for a new one. A [CredentialRefresher] makes only one call at a time for a
-	// grant, over all processes, and stores the answer before it is used. A call whose answer was lost is
-	// repeated with the same secret; if a provider with rotating secrets refuses it, the previous secret is
-	// tried.
+	// Refresh exchanges a secret for a new one. A [CredentialRefresher] makes only one call at a time for a grant, over
+	// all processes, and stores the new secret before anyone uses it. If an answer is lost, it calls Refresh again with
+	// the same secret. If a provider with rotating secrets refuses that secret, it tries the previous one.
 	//
-	// A [*GrantError] means that the grant has ended; return it only for an explicit answer such as
-	// invalid_grant. Any other error, such as status 5xx, a timeout or an unreadable answer, means a later
-	// retry. Its method RetryAfter() time.Duration, if any, is the time to wait.
+	// A [*GrantError] means that the grant has ended; return it only for an explicit answer such as invalid_grant. Any
+	// other error, such as status 5xx, a timeout or an unreadable answer, means a later retry. If the error has a
+	// method RetryAfter() time.Duration, the retry waits for that time.
 	Refresh(ctx context.Context, secret []byte) (Renewal, error)
 }
 
@@ -245,9 +244,9 @@ type OAuthClient struct {
 	Details map[string]string
 }
 
-// SetupStep is a step that the owner of a client must take at the provider.
+// SetupStep is a step that a team must take at the provider for an OAuth client of its own.
 type SetupStep struct {
-	// Type is one of the names Setup… (open).
+	// Type is [SetupRedirect], [SetupWebhook], [SetupPrincipal] or, in later versions, another name.
 	Type string
 	// Key is the name of the setting at the provider, and Value the value to enter.
 	Key, Value string

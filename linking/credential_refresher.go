@@ -20,20 +20,16 @@ import (
 //
 // Guarantees for a provider that rotates refresh tokens:
 //
-// - One refresh at a time: a process takes a lease on the credential, and its calls end well before the lease
-// does. Other callers wait for the result.
-//
-// - A new secret is stored before it is used, and the previous one is kept. If a process dies between the
-// provider's answer and the write, the old secret is exchanged again. So no connection is lost at a provider
-// that accepts the last but one secret.
-//
-// - A connection ends only if the provider refuses both the stored secret and the previous one explicitly.
-// After an outage the refresh is retried.
-//
-// - A grant is refreshed by the OAuth client that obtained it, also after the team has changed its client. If
-// the team has erased that client, the connection fails with that reason.
-//
-// - A late answer does no harm: a failure of an outdated refresh is ignored, and a secret from it is kept.
+//   - One refresh at a time: a process takes a lease on the credential, and its calls end well before the lease
+//     ends. Other callers wait for the result.
+//   - A new secret is stored before it is used, together with the previous one. If a process crashes between the
+//     provider's answer and the write, the old secret is exchanged again. So no connection is lost at a provider that
+//     still accepts the secret before the newest one.
+//   - A connection fails only if the provider explicitly refuses both the stored secret and the previous one. After an
+//     outage the refresh is retried.
+//   - A grant is refreshed by the OAuth client that obtained it, also after the team has changed its client. If the
+//     team has erased that client, the connection fails with that reason.
+//   - If a refresh ends after its lease, its failure is ignored, but its new secret is stored.
 //
 // Safe for concurrent use; make it with [NewCredentialRefresher].
 type CredentialRefresher struct {
@@ -55,19 +51,19 @@ type CredentialRefresherOptions struct {
 	Ahead time.Duration
 	// Timeout bounds a call of a connector. Default 30 seconds.
 	Timeout time.Duration
-	// Lease is how long one process may take to renew a secret, including two calls of the connector and the writes,
-	// before another process may try, by the store's clock. Default 2 minutes; at least three times the Timeout.
+	// Lease is how long one process may take to renew a secret before another process may try, by the store's clock.
+	// The time includes two calls of the connector and the writes. Default 2 minutes; at least three times the Timeout.
 	Lease time.Duration
 	// Clients stores the OAuth clients of teams, as in [Options].
 	Clients TeamClients
 	// Now is the clock for the expiry of secrets and for retries. Default time.Now.
 	Now func() time.Time
-	// Log receives what a person should look at. Default: slog.Default().
+	// Log receives failed renewals. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// NewCredentialRefresher returns a CredentialRefresher. It returns Invalid if an argument is missing, or if the
-// lease is too short for its calls. It starts no goroutine.
+// NewCredentialRefresher returns a CredentialRefresher. It returns Invalid if an argument is missing, or if the Lease
+// is shorter than three times the Timeout. It starts no goroutine.
 func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *CredentialRefresherOptions) (*CredentialRefresher, error) {
 	if store == nil || users == nil || seal == nil {
 		return nil, fmt.Errorf("%w: linking.NewCredentialRefresher: a store, users and a sealer are required", healthlab.Invalid)
@@ -121,7 +117,7 @@ func (*RetryLaterError) Unwrap() error { return healthlab.Unavailable }
 // RetryAfter returns the time after which a retry is useful.
 func (e *RetryLaterError) RetryAfter() time.Duration { return e.Wait }
 
-// account identifies a connection.
+// account identifies a connection by its team, user and provider.
 type account struct {
 	team     healthlab.TeamID
 	user     healthlab.UserID
@@ -193,14 +189,14 @@ func (k *CredentialRefresher) open(ctx context.Context, c *Credential) (GrantSec
 	return GrantSecret{Secret: secret, Grant: c.ID, Version: c.Version}, nil
 }
 
-// renewal is a running refresh in this process.
+// renewal is a refresh that runs in this process. done is closed when it ends.
 type renewal struct {
 	done chan struct{}
 	err  error
 }
 
-// renewOnce runs a renewal, or waits for the running one. The renewal continues if its caller leaves, because a
-// new secret must not be lost.
+// renewOnce calls renew or, if a renewal of this connection already runs in this process, waits for its result. A
+// started renewal continues after ctx ends, because a new secret must not be lost.
 func (k *CredentialRefresher) renewOnce(ctx context.Context, who account, renew func(context.Context) error) error {
 	k.mu.Lock()
 	f := k.renewals[who]
@@ -229,10 +225,10 @@ func (k *CredentialRefresher) renewOnce(ctx context.Context, who account, renew 
 	}
 }
 
-// errMoved reports that a credential was changed meanwhile.
+// errMoved reports that another process has changed the credential since it was read.
 var errMoved = errors.New("another process has refreshed the credential")
 
-// errBusy reports that another process is renewing a credential.
+// errBusy reports that another process has the lease of the credential.
 var errBusy = errors.New("another process is refreshing the credential")
 
 // intervals at which the state of a renewal in another process is checked.
@@ -241,8 +237,8 @@ const (
 	maxPause   = 250 * time.Millisecond
 )
 
-// renew renews the credential seen, or waits for the running renewal. After nil, the caller must read the
-// credential again.
+// renew renews the credential seen, or waits for a renewal by another process. If it returns nil, the caller must read
+// the credential again.
 func (k *CredentialRefresher) renew(ctx context.Context, who account, seen Credential) error {
 	if k.connectors.byProvider[who.provider].Refresher == nil {
 		return k.endGrant(ctx, who, seen, &GrantError{Type: healthdata.FailureCredential})
@@ -275,7 +271,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// claim takes the lease of a renewal.
+// claim takes the lease of a credential. It returns errMoved if the stored credential differs from seen, errBusy if
+// another process has the lease, and healthlab.NotFound if the connection does not work.
 func (k *CredentialRefresher) claim(ctx context.Context, who account, seen Credential) (Credential, error) {
 	now := k.now()
 	return k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(c *Credential, u *healthdata.User) ([]healthlab.Event, error) {
@@ -297,7 +294,8 @@ func working(u *healthdata.User, provider string) bool {
 	return u.Live() && c != nil && c.Status == healthdata.Connected
 }
 
-// exchange calls the provider and records the result.
+// exchange calls the provider with the secret of c, also with the previous secret if the provider refuses it, and
+// stores the result. The caller has the lease.
 func (k *CredentialRefresher) exchange(ctx context.Context, who account, c Credential) error {
 	answer, err := k.callRefresher(ctx, &c, c.Secret)
 	var over *GrantError
@@ -318,7 +316,7 @@ func (k *CredentialRefresher) exchange(ctx context.Context, who account, c Crede
 	return k.storeRenewal(ctx, who, c, answer)
 }
 
-// callRefresher calls the connector's Refresher.
+// callRefresher decrypts the secret in box and passes it to the Refresher of the connector for the credential's client.
 func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, box healthlab.Sealed) (Renewal, error) {
 	secret, err := k.seal.Open(ctx, box, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {
@@ -343,9 +341,9 @@ func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, 
 	return answer, err
 }
 
-// storeRenewal stores a new secret. The provider may no longer accept the old secret, so the new one is stored
-// even if the lease has ended, as long as the grant is the same. A failed write is retried for the length of a
-// lease.
+// storeRenewal stores a new secret. The provider may no longer accept the old secret, so the new one is stored even if
+// the lease has ended, as long as the grant is the same. If the store is unavailable, the write is retried for the
+// length of a lease.
 func (k *CredentialRefresher) storeRenewal(ctx context.Context, who account, c Credential, answer Renewal) error {
 	box, err := k.seal.Seal(ctx, answer.Secret, grantPlace(who.team, who.user, who.provider))
 	if err != nil {
@@ -376,7 +374,8 @@ func (k *CredentialRefresher) storeRenewal(ctx context.Context, who account, c C
 	return err
 }
 
-// recordRetry records a failed renewal that is retried later.
+// recordRetry stores when the next renewal may be tried after a failed one, and returns a [*RetryLaterError]. It
+// returns nil if the credential was changed meanwhile.
 func (k *CredentialRefresher) recordRetry(ctx context.Context, who account, c Credential, cause error) error {
 	now := k.now()
 	wait := backoff(c.Failures)
@@ -408,7 +407,8 @@ const (
 
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), maxRetry) }
 
-// endGrant records that the provider refuses the grant permanently, unless there is a newer secret.
+// endGrant sets the connection to failed, because the provider refuses the grant permanently, and returns over. It
+// returns nil and changes nothing if a newer secret is stored.
 func (k *CredentialRefresher) endGrant(ctx context.Context, who account, c Credential, over *GrantError) error {
 	fails, err := k.users.Connections().Failing(who.provider, healthdata.ConnectionFailure{
 		Type: over.failure(), Message: "the provider no longer accepts this connection; the user has to link it again",
@@ -432,9 +432,9 @@ func (k *CredentialRefresher) endGrant(ctx context.Context, who account, c Crede
 	return over
 }
 
-// Fail records that the provider refused a secret permanently during a pull. The connection fails until the
-// person links again. It does nothing if the person has linked meanwhile. It returns NotFound if there is no
-// working connection.
+// Fail sets a connection to failed, because the provider refused its secret permanently during a pull. It stays failed
+// until the person links again. Fail does nothing if the person has linked meanwhile. It returns NotFound if there is
+// no working connection.
 func (k *CredentialRefresher) Fail(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused GrantSecret, why *GrantError) error {
 	err := k.endGrant(ctx, account{team, user, provider}, Credential{ID: refused.Grant, Version: refused.Version}, why)
 	var over *GrantError
@@ -447,8 +447,8 @@ func (k *CredentialRefresher) Fail(ctx context.Context, team healthlab.TeamID, u
 	return nil
 }
 
-// Unlink records that a person ended the grant at the provider: the connection fails as deregistered. It returns
-// NotFound if there is no working connection.
+// Unlink sets a connection to failed with the reason deregistered, because the person ended the grant at the provider.
+// It returns NotFound if there is no working connection.
 func (k *CredentialRefresher) Unlink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	c, err := k.store.Credential(ctx, team, user, provider)
 	if err != nil {

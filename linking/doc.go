@@ -1,5 +1,6 @@
-// Package linking connects a person's accounts to a user: once, on a phone or in a browser, and never to
-// another person's user.
+// Package linking connects a person's accounts at providers of health data, such as makers of wearables, to a user.
+// The person signs in at the provider once, on a phone or in a browser. A sign-in connects the account only to the
+// user for whom the team has made the link token.
 //
 //	links, err := linking.New(store.Linking(), health, connectors, sealer, &linking.Options{Environment: healthlab.Sandbox, SigningKeys: [][]byte{key}})
 //	issued, err := links.CreateToken(ctx, team, linking.NewToken{User: user})
@@ -7,14 +8,14 @@
 //
 // What a host calls and gets:
 //
-//   - [Service] hands out two things. A link code ([Service.CreateCode], [Service.Redeem]) binds a companion
-//     app to one user. A link token ([Service.CreateToken]) opens the link pages, or a customer's own, for
-//     one user, one hour and one successful connection; failed tries do not use it up.
+//   - [Service] makes link codes and link tokens. A link code ([Service.CreateCode], [Service.Redeem]) binds a
+//     companion app to one user. A link token ([Service.CreateToken]) opens the link pages, or a customer's own
+//     pages, for one user. It works for an hour and for one successful connection; failed tries do not use it up.
 //   - [Session] is the state of a link token. [Diagram] draws its states.
 //   - [Result] and [Outcome] are the results of a try, with an [ErrorType] if the person can solve the problem.
 //   - [ProviderConnector] calls one provider: an adapter implements it.
-//   - [ClientRegistry]: the OAuth clients that teams have registered at providers.
-//   - [Apps]: companion apps that act for one user, with tokens of their own.
+//   - [ClientRegistry] manages the OAuth clients that teams have registered at providers.
+//   - [Apps] manages companion apps that act for one user each, with tokens of their own.
 //
 // A sign-in calls the provider and then writes once: the connection, its event, the sealed credential and the end of
 // the token are one transaction of the [Store].
@@ -22,11 +23,11 @@
 // # Binding a sign-in to a browser
 //
 // An attacker who begins a sign-in at a provider's own page and makes another person finish it would get that person's
-// data. So the link pages give a browser a secret ([Service.NewBrowserSecret]) and pass it to the Service when the
-// person leaves ([OAuthSignIn]) and comes back ([Callback]). A callback in another browser connects nothing. With a
-// customer's own widget the Service knows no browser before the callback. So the widget must keep the token in the
-// person's session, and open the provider's page only when that person clicks. [TeamSettings].PagesOnly refuses
-// sign-ins that do not begin on the link pages.
+// data. So the link pages set a secret ([Service.NewBrowserSecret]) as a cookie in the browser, and pass it to the
+// Service when the person leaves for the provider ([OAuthSignIn]) and comes back ([Callback]). A callback in another
+// browser connects nothing. If a customer uses pages of its own, the Service does not see the browser before the
+// callback. So these pages must keep the token in the person's session, and open the provider's page only when that
+// person clicks. [TeamSettings].PagesOnly refuses sign-ins that do not begin on the link pages.
 //
 // # Guessing codes
 //

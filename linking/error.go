@@ -16,15 +16,15 @@ const (
 	InvalidToken ErrorType = "invalid_token"
 	// TokenExpired: the lifetime of the token has ended.
 	TokenExpired ErrorType = "token_expired"
-	// TokenNotValidated: a step was taken in the wrong order.
+	// TokenNotValidated: a call came in the wrong state of the session, or the callback came in another browser.
 	TokenNotValidated ErrorType = "token_not_validated"
-	// TokenConsumed: a connection was made with this token.
+	// TokenConsumed: the token has made a connection, and cannot be used again.
 	TokenConsumed ErrorType = "token_consumed"
 	// ProviderCredentialError: the provider refused the sign-in.
 	ProviderCredentialError ErrorType = "provider_credential_error"
 	// ProviderPasswordExpired: the provider requires a new password first.
 	ProviderPasswordExpired ErrorType = "provider_password_expired"
-	// ProviderAPIError: the provider is down, too slow, or its answer is invalid.
+	// ProviderAPIError: the provider is down or too slow, or its answer is invalid.
 	ProviderAPIError ErrorType = "provider_api_error"
 	// UnsupportedRegion: the provider does not serve the region.
 	UnsupportedRegion ErrorType = "unsupported_region"
@@ -99,7 +99,7 @@ func (e *Error) Unwrap() error {
 	return healthlab.Precondition
 }
 
-// withCause returns the text of a link error with its cause, for logs.
+// withCause returns err with the Cause of its [*Error] added to the text, for logs.
 func withCause(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Cause != nil {
@@ -110,7 +110,7 @@ func withCause(err error) error {
 
 func fail(t ErrorType) error { return &Error{Type: t} }
 
-// typeOf returns the link error type of an error, if the error has one.
+// typeOf returns the type of the [*Error] in the chain of err, and whether there is one.
 func typeOf(err error) (ErrorType, bool) {
 	var e *Error
 	if errors.As(err, &e) {
@@ -123,7 +123,7 @@ func typeOf(err error) (ErrorType, bool) {
 const (
 	// RuleMissingLinkToken: no link token was sent.
 	RuleMissingLinkToken = "MISSING_LINK_TOKEN"
-	// RuleInvalidProvider: the provider cannot be linked in this way.
+	// RuleInvalidProvider: the provider is unknown, or the called method cannot link it.
 	RuleInvalidProvider = "INVALID_PROVIDER"
 	// RuleInvalidUserID: the team has no such user.
 	RuleInvalidUserID = "INVALID_USER_ID"
@@ -131,7 +131,7 @@ const (
 	RuleCodeInvalid  = "CODE_INVALID"
 	RuleCodeExpired  = "CODE_EXPIRED"
 	RuleCodeConsumed = "CODE_CONSUMED"
-	// RuleTooManyTries: a session or a client has tried too often.
+	// RuleTooManyTries: too many tries with one link token, or by one client with link codes.
 	RuleTooManyTries = "TOO_MANY_TRIES"
 )
 
@@ -148,8 +148,8 @@ func errCode() error {
 
 func errUser() error { return rule(RuleInvalidUserID, "the team has no such user") }
 
-// ErrorTypeOf returns the link error type that a person sees for an error, and whether the person can solve the
-// problem.
+// ErrorTypeOf returns the link error type that a person sees for an error. It returns false if the error has none,
+// because the person cannot solve the problem.
 func ErrorTypeOf(err error) (ErrorType, bool) {
 	var r *healthlab.RuleError
 	if errors.As(err, &r) && (r.Type == RuleMissingLinkToken || r.Type == RuleInvalidUserID) {

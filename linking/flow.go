@@ -16,13 +16,13 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// oauthNotes is the sealed state between the start of a sign-in and its callback.
+// oauthNotes is the state between the start of a sign-in with OAuth and its callback. It is stored encrypted.
 type oauthNotes struct {
 	Verifier, RedirectURL string
 	Scopes                []string
 	// Client is the team's own OAuth client of the sign-in; empty for that of the deployment.
 	Client string `json:",omitempty"`
-	// Browser is the hash of the secret of the browser that started; empty if any browser may come back.
+	// Browser is the hash of the browser secret of the start; empty if any browser may come back.
 	Browser []byte
 }
 
@@ -31,8 +31,8 @@ type OAuthSignIn struct {
 	healthlab.Private
 
 	Provider string
-	// Browser is a secret of the browser from [Service.NewBrowserSecret]. The callback works only in the same
-	// browser. It is empty if the link pages are not used; the package comment describes the risk.
+	// Browser is the secret of the person's browser, from [Service.NewBrowserSecret]. The callback then works only in
+	// this browser. It is empty if the link pages are not used; the package comment describes the risk.
 	Browser string
 }
 
@@ -67,11 +67,11 @@ func hashBrowser(secret string) []byte {
 	return sum[:]
 }
 
-// Authorize begins a sign-in at the provider's own page. It cancels a running try at any provider. The state
-// parameter is the token, bound to the session and, if d.Browser is set, to the browser.
+// Authorize begins a sign-in at the provider's own page. It cancels a try of the session that is still running, at any
+// provider. The state parameter is the link token, bound to the session and, if d.Browser is set, to the browser.
 //
-// Errors: as of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] (also without d.Browser
-// if the team allows only the link pages) or [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
+// Errors: those of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] (also without d.Browser if
+// the team allows only the link pages) or [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
 func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (Authorization, error) {
 	t, err := s.begin(ctx, token, d.Provider, authOAuth, authTeamOAuth)
 	if err != nil {
@@ -126,10 +126,10 @@ type Callback struct {
 	Browser string
 }
 
-// Callback ends a sign-in at the provider's own page. Failures, including those of the token, are in the Result;
-// the error is for failures that a person cannot solve. A callback works once: a repeated callback fails and
-// changes nothing. A callback in another browser ends the try with [TokenNotValidated], because one person may
-// have been tricked to finish the sign-in of another.
+// Callback ends a sign-in at the provider's own page. Failures, including those of the token, are in the Result; the
+// error is for failures that a person cannot solve. A callback works once: a repeated callback fails and changes
+// nothing. A callback in another browser ends the try with [TokenNotValidated], because an attacker may have tricked a
+// person into finishing the attacker's sign-in.
 func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	at := s.now()
 	x, err := s.open(ctx, c.State, at)
@@ -199,11 +199,10 @@ type PasswordSignIn struct {
 	Region string
 }
 
-// SignIn signs in with a name and a password. Failures that the person sees are in the Result, also those of the
-// token, except a missing token.
+// SignIn signs in with a name and a password. Failures that the person can solve, also those of the token, are in the
+// Result. A missing token is an error.
 //
-// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider]
-// or [RuleTooManyTries].
+// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or [RuleTooManyTries].
 func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (Result, error) {
 	t, err := s.begin(ctx, token, in.Provider, authPassword)
 	if err != nil {
@@ -240,7 +239,7 @@ func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (
 	}, nil
 }
 
-// mfaNotes is the sealed state while a code is awaited.
+// mfaNotes is the state of a sign-in for which the provider requires a code. It is stored encrypted.
 type mfaNotes struct {
 	Username string
 	Notes    []byte
@@ -341,8 +340,8 @@ func (s *Service) SignInByEmail(ctx context.Context, token string, in EmailSignI
 	return t.connect(ctx, grant)
 }
 
-// chooseRegion returns the region for a request to a provider with a list of regions. A region that is not in the list
-// is [UnsupportedRegion].
+// chooseRegion returns asked, or the first region of list if asked is empty. It returns an [UnsupportedRegion] error
+// for a region that is not in list. Without a list, there is no region.
 func chooseRegion(list []string, asked string) (string, error) {
 	switch {
 	case len(list) == 0:

@@ -33,7 +33,7 @@ func (s *Service) newAttempt(ctx context.Context, token, provider string) (*link
 	return t, t.session.permits(provider)
 }
 
-// begin checks a link token and starts a sign-in try.
+// begin checks a link token and starts a sign-in try. flows are the allowed values of the provider's AuthType.
 func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*linkAttempt, error) {
 	t, err := s.newAttempt(ctx, token, provider)
 	if err != nil {
@@ -57,7 +57,8 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	return t, t.start(ctx)
 }
 
-// beginWithoutConnector checks a link token and starts a try at a provider without a connector.
+// beginWithoutConnector checks a link token and starts a try at a provider without a connector, for which ok must be
+// true.
 func (s *Service) beginWithoutConnector(ctx context.Context, token, provider string, ok func(*healthdata.Provider) bool) (*linkAttempt, error) {
 	t, err := s.newAttempt(ctx, token, provider)
 	if err != nil {
@@ -100,7 +101,8 @@ func (t *linkAttempt) refuseDemoUser(ctx context.Context) error {
 	return nil
 }
 
-// savePending stores the encrypted state of the try, unless a newer try has begun.
+// savePending applies the trigger on to the session, and stores notes encrypted as the state of the try. It fails with
+// [TokenNotValidated] if a newer try has begun.
 func (t *linkAttempt) savePending(ctx context.Context, on Trigger, notes []byte, c Challenge) error {
 	s, place := t.links, stepPlace(&t.session, t.n)
 	if on == AskCode {
@@ -125,7 +127,8 @@ func (t *linkAttempt) savePending(ctx context.Context, on Trigger, notes []byte,
 
 func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
 
-// callConnector calls a connector and waits for at most timeout.
+// callConnector calls a connector's method with a context that ends after timeout. If the context has ended when the
+// method returns, it returns the context's error.
 func callConnector[T any](ctx context.Context, timeout time.Duration, call func(context.Context) (T, error)) (T, error) {
 	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
@@ -143,7 +146,8 @@ func asLinkError(err error, allowed ...ErrorType) error {
 	return &Error{Type: ProviderAPIError, Cause: err}
 }
 
-// recordFailure records that the try failed, even if the person has left, and returns the error.
+// recordFailure records in the session that the try failed, even if the request's context has ended. It returns the
+// session, and err unchanged.
 func (t *linkAttempt) recordFailure(ctx context.Context, err error) (Session, error) {
 	s := t.links
 	kind, ok := typeOf(err)

@@ -46,15 +46,15 @@ type ListenResult struct {
 
 // Notification reports new data of one account.
 type Notification struct {
-	// ID is the provider's own id of the notification. A repeated id is ignored. If it is empty, only a message
-	// with identical bytes is a repetition.
+	// ID is the provider's own id of the notification. A notification with a known id is ignored. If ID is empty, a
+	// message with exactly the same bytes is ignored.
 	ID string
 	// ExternalUserID is the account, by the provider's name.
 	ExternalUserID string
 	// Resources are the slugs with new data; empty means all.
 	Resources []string
-	// Since is the earliest instant of the new data; zero if the provider does not state it, or if the data is
-	// recent.
+	// Since is the earliest instant of the new data; zero if the provider does not state it, or if the data is so
+	// recent that the next regular fetch includes it.
 	Since time.Time
 	// Data is the data in the message itself, with deletions, by resource. It is stored before the message is
 	// acknowledged, so that a repeated message changes nothing. With Data and without Resources, nothing is

@@ -30,7 +30,7 @@ const (
 type offers struct {
 	providers  *healthdata.Providers
 	connectors *clientConnectors
-	settings   func(context.Context, healthlab.TeamID) (TeamSettings, error) // without the team's OAuth clients
+	settings   func(context.Context, healthlab.TeamID) (TeamSettings, error) // without TeamSettings.teamClients
 }
 
 // teamSettings returns the settings of a team with its current OAuth clients.
@@ -54,8 +54,8 @@ func (o *offers) teamSettings(ctx context.Context, team healthlab.TeamID) (TeamS
 	return out, nil
 }
 
-// linkable reports whether a team's people can link a provider: a cloud provider with a connector for its flow
-// and, if the team must have its own credentials, with those.
+// linkable reports whether a team's people can link a provider: a cloud provider whose connector has the flow of its
+// AuthType. If the AuthType is team_oauth, the team must also have OAuth credentials of its own for it.
 func (o *offers) linkable(p *healthdata.Provider, settings *TeamSettings) bool {
 	if p == nil || p.Class != classCloud {
 		return false
@@ -75,7 +75,8 @@ func (o *offers) linkable(p *healthdata.Provider, settings *TeamSettings) bool {
 	}
 }
 
-// find returns a provider that the team's people can link by one of the flows; no flow means any.
+// find returns a provider that the team's people can link, and the team's settings. flows are the allowed values of the
+// provider's AuthType; none means any.
 func (o *offers) find(ctx context.Context, team healthlab.TeamID, slug string, flows ...string) (*healthdata.Provider, *TeamSettings, error) {
 	settings, err := o.teamSettings(ctx, team)
 	if err != nil {
@@ -88,7 +89,7 @@ func (o *offers) find(ctx context.Context, team healthlab.TeamID, slug string, f
 	return p, &settings, nil
 }
 
-// findWithoutConnector returns a provider of a class that needs no connector.
+// findWithoutConnector returns a provider for which ok is true, which needs no connector, and the team's settings.
 func (o *offers) findWithoutConnector(ctx context.Context, team healthlab.TeamID, slug string, ok func(*healthdata.Provider) bool) (
 	*healthdata.Provider, *TeamSettings, error,
 ) {

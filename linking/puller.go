@@ -26,13 +26,14 @@ type Puller interface {
 // ExtendedPuller is a Puller that can fetch more than timeseries and summaries.
 type ExtendedPuller interface {
 	Puller
-	// Pulls reports whether the puller also supports one of these resources.
+	// Pulls reports whether the puller also supports a resource other than timeseries and summaries: device or
+	// workout_stream.
 	//
-	// device is the list of a person's devices: each item has only a Device, and in Source.Type how that device records
-	// data. The puller returns the whole list for any range.
+	// The items of device are a person's devices. Each item has only a Device and, in Source.Type, how that device
+	// records data. The puller returns the whole list for any range.
 	//
-	// workout_stream is the recordings of workouts: each item has a Stream, and in Summaries the workout as the resource
-	// workouts returns it.
+	// The items of workout_stream are the recordings of workouts. Each item has a Stream, and in Summaries the workout
+	// as the resource workouts returns it.
 	Pulls(resource string) bool
 }
 
@@ -48,8 +49,8 @@ type PullRequest struct {
 	ExternalUserID *string
 	// Resource is the slug of the resource.
 	Resource string
-	// With lists further resources of the same set of [ProviderConnector].Together. The page must have their
-	// items for the same range and cursor. Nil requests only Resource.
+	// With lists further resources of the same set of [ProviderConnector].Together. The page must have the items of
+	// these resources too, for the same range and cursor. Nil requests only Resource.
 	With []string
 	// From (inclusive) and To (exclusive) bound the requested time, in UTC. A provider with daily data returns
 	// every day that overlaps the range, in Zone.
@@ -58,8 +59,8 @@ type PullRequest struct {
 	Zone *time.Location
 	// Cursor is empty for the first page, then the Next of the previous page.
 	Cursor string
-	// Trace identifies the run of the request in logs and traces: a trace-id of W3C Trace Context, 32
-	// hexadecimal digits. It is not sent to the provider.
+	// Trace identifies the run (the fetch of a whole range, of which this request is a part) in logs and traces. It is
+	// a trace-id of W3C Trace Context: 32 hexadecimal digits. It is not sent to the provider.
 	Trace string
 }
 
@@ -83,8 +84,8 @@ type ResourceData struct {
 
 // PullItem has the samples or summaries of one source. An [ExtendedPuller] returns further fields.
 type PullItem struct {
-	// Owner is the provider's name of the owner, if the answer has it. Data of another owner than the
-	// connection's account is refused.
+	// Owner is the provider's own id of the account that the items belong to; nil if the answer does not contain it.
+	// Items of another account than the connection's are refused.
 	Owner  *string
 	Source healthdata.Source
 	// Device describes the device that recorded the items, if the provider states it.
@@ -93,14 +94,15 @@ type PullItem struct {
 	TimeZone  string
 	Samples   []healthdata.Sample
 	Summaries []healthdata.Summary
-	// Workout is the provider's own id of the workout of the samples, for resources with workouts. The workout
-	// must have the same id and source type.
+	// Workout is the provider's own id of the workout to which the samples belong, for resources with workouts. The
+	// stored workout must have the same id and source type.
 	Workout *string
 	// Stream is the recording of a workout.
 	Stream *healthdata.WorkoutStream
 	// Deleted are records that were deleted at the provider.
 	Deleted []DeletedRecord
-	// Unparsed are items that the puller could not read. They are refused, and the others are stored.
+	// Unparsed are items that the puller could not read. The service records them as refused and stores the other
+	// items.
 	Unparsed []UnparsedItem
 }
 

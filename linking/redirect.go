@@ -12,7 +12,8 @@ import (
 const maxURL = 2048
 
 // RedirectRules are a team's allow-list of redirect URLs. The zero value allows https to any host, http to this
-// machine, and the schemes of apps; never a scheme that a browser runs or reads files with.
+// machine, and the schemes of apps. Schemes whose content a browser runs, or by which it reads local files, are never
+// allowed.
 type RedirectRules struct {
 	// Schemes, if set, are the only allowed schemes: "https", "myapp".
 	Schemes []string
@@ -34,7 +35,7 @@ func (r RedirectRules) Allows(target string) bool {
 	return len(p) == 0
 }
 
-// check reports an invalid redirect URL.
+// check adds the problems of a redirect URL to p.
 func (r RedirectRules) check(p *healthlab.Problems, target string) {
 	const field = "redirect_url"
 	if len(target) > maxURL {
@@ -80,7 +81,7 @@ func (r RedirectRules) host(host string) bool {
 	})
 }
 
-// Outcome is the result of linking in the customer's redirect URL.
+// Outcome is the result of linking that the customer's redirect URL gets as parameters.
 type Outcome struct {
 	// Provider is the slug of the connected provider, for a success.
 	Provider string

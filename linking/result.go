@@ -21,11 +21,11 @@ const (
 type Result struct {
 	healthlab.Private
 
-	// State is [ResultSuccess], [ResultError], [ResultPending] or [ResultWaiting] (open).
+	// State is [ResultSuccess], [ResultError], [ResultPending], [ResultWaiting] or, in later versions, another value.
 	State string
 	// Provider is the slug of the tried provider; empty if it is not known.
 	Provider string
-	// Error is the type of the failure.
+	// Error is the type of the failure; empty if there is none.
 	Error ErrorType
 	// RedirectURL is the redirect URL of the token; empty if it has none, or if the token is invalid.
 	RedirectURL string
@@ -38,7 +38,7 @@ type Result struct {
 	ExternalUserID *string
 }
 
-// tokenResult returns the result for a token that does not work. It reads the session for its redirect URL.
+// tokenResult returns the result for err, the error of a link token. It reads the session for its redirect URL.
 func (s *Service) tokenResult(ctx context.Context, token string, err error) (Result, error) {
 	var x Session
 	if _, ok := typeOf(err); ok {

@@ -12,10 +12,10 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keptAfterExpiry is how long expired rows are kept at least.
+// keptAfterExpiry is how long rows stay after their expiry at least.
 const keptAfterExpiry = 24 * time.Hour
 
-// pruneLimit is how many expired rows an insertion removes at most.
+// pruneLimit is the highest number of expired rows that an insertion deletes.
 const pruneLimit = 20
 
 // keptCode is a stored code without its text, with the counts of wrong tries at its creation.
@@ -49,8 +49,8 @@ func codeClientKey(team healthlab.TeamID, client [32]byte) store.Key {
 	return store.Key{Team: team, ID: string(client[:])}
 }
 
-// codeCount has the number of wrong tries of a team; First counts those that were the first in their client's
-// window. The zero team is for clients that name no team.
+// codeCount has the number of wrong tries at a team's codes. First is the number of tries that were the first in their
+// client's window. The row of the zero team counts tries of clients that name no team.
 type codeCount struct {
 	Team         healthlab.TeamID
 	Wrong, First int64
@@ -141,8 +141,8 @@ var (
 	_ CredentialStore = (*Rows)(nil)
 )
 
-// NewStore returns a Store on a store whose tables include [Tables] and those of the users. A code or a session
-// of an unknown user is healthlab.NotFound.
+// NewStore returns a Store on a store whose tables include [Tables] and those of the users. Inserting a code or a
+// session of an unknown user returns healthlab.NotFound.
 func NewStore(s store.Store, opts *StoreOptions) *Rows {
 	if opts == nil {
 		opts = &StoreOptions{}
@@ -154,7 +154,7 @@ func NewStore(s store.Store, opts *StoreOptions) *Rows {
 	return r
 }
 
-// prune deletes some expired rows of a table.
+// prune deletes up to pruneLimit rows of a table that are due for deletion.
 func prune(tx store.Tx, table string) error {
 	got, err := tx.Read(store.Query{
 		Key: store.Key{Table: table}, By: store.ByDue, Until: tx.Now(), Limit: pruneLimit, Lock: store.Skip, Bare: true,

@@ -15,7 +15,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// clientPage is how many credentials are read at a time to count connections.
+// clientPage is the number of credentials that are read at a time to count connections.
 const clientPage = 200
 
 // NewTeamClients returns the TeamClients of a store whose tables include [Tables] and those of the users.
@@ -26,7 +26,7 @@ func NewTeamClients(s store.Store) TeamClients {
 
 type clientRows struct {
 	s     store.Store
-	users *healthdata.UserRows // only read
+	users *healthdata.UserRows // users are only read
 }
 
 // normalClient returns a copy of a client in its stored form.
@@ -39,8 +39,8 @@ func normalClient(c TeamClient) TeamClient {
 	return c
 }
 
-// connectionCounts are the numbers of a team's connections at a provider that have a credential and are not
-// Deregistered, by client: of live users, and of all users that are not erased.
+// connectionCounts has the number of a team's connections at a provider that have a credential and are not
+// Deregistered, by client id: of live users, and of all users that are not erased.
 type connectionCounts struct{ live, all map[string]int }
 
 func (r clientRows) countConnections(tx store.Tx, team healthlab.TeamID, provider string) (connectionCounts, error) {
@@ -131,7 +131,7 @@ func (c *providerClients) client(id string) *TeamClient {
 	return &c.Clients[i]
 }
 
-// retire retires the current client unless its id is but, and reports whether it did.
+// retire sets RetiredAt of the current client to an instant, unless its id is but, and reports whether it did.
 func (c *providerClients) retire(but string, at time.Time) bool {
 	done := false
 	for i := range c.Clients {

@@ -127,7 +127,8 @@ func (r *Rows) TryCode(ctx context.Context, team healthlab.TeamID, client [32]by
 	})
 }
 
-// putCodeClient writes the window of a client if it changed, and deletes it if it has no wrong try.
+// putCodeClient writes next, the window of a client, if it differs from the stored one. It deletes the row if next has
+// no wrong try.
 func putCodeClient(tx store.Tx, e *store.Entry[codeClient], next codeClient) error {
 	was := e.Value
 	switch {

@@ -20,8 +20,8 @@ type LiveConnection struct {
 	Connection healthdata.Connection
 }
 
-// Connections returns up to n connections of a team to a provider, by user id, of users whose id is greater than
-// after. It is limited to the given users; nil means all.
+// Connections returns up to n connections of a team to a provider, by user id, of users whose id is greater than after.
+// A non-nil users limits them to these users.
 func (r *Rows) Connections(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID,
 	after healthlab.UserID, n int,
 ) ([]LiveConnection, error) {
@@ -51,8 +51,8 @@ func (r *Rows) Connections(ctx context.Context, team healthlab.TeamID, provider 
 	return out[:min(max(n, 0), len(out))], nil
 }
 
-// connectionPages returns a function that reads the next credentials of a team at a provider, by user
-// id, and reports whether there may be more.
+// connectionPages returns a function that reads the next page of the credentials of a team at a provider, by user id,
+// and reports whether further pages may follow. users and after are those of [Rows.Connections].
 func connectionPages(team healthlab.TeamID, provider string, users []healthlab.UserID, after healthlab.UserID,
 ) func(store.Tx) ([]*store.Entry[Credential], bool, error) {
 	if users == nil {
@@ -89,7 +89,8 @@ func connectionPages(team healthlab.TeamID, provider string, users []healthlab.U
 	}
 }
 
-// appendLive appends the connections of live users that are not Deregistered.
+// appendLive appends the connections of the credentials in found to out. It leaves out deleted users and Deregistered
+// connections.
 func (r *Rows) appendLive(tx store.Tx, out []LiveConnection, found []*store.Entry[Credential]) ([]LiveConnection, error) {
 	users := make([]store.Query, len(found))
 	for i, e := range found {

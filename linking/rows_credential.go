@@ -19,7 +19,8 @@ func normalCredential(c Credential) Credential {
 	return c
 }
 
-// replaceCredential replaces the credential of a user and provider. A credential without a Box removes it.
+// replaceCredential stores c as the credential of its user and provider. If its Secret has no Box, it deletes the
+// credential.
 func replaceCredential(tx store.Tx, c Credential) error {
 	old, err := credentialTable.Get(tx, credentialKey(c.Team, c.User, c.Provider), store.Held)
 	switch {
@@ -37,7 +38,8 @@ func replaceCredential(tx store.Tx, c Credential) error {
 	return credentialTable.Put(tx, old)
 }
 
-// connected returns a user and the credential of a connection that is not Deregistered, with Client set.
+// connected returns a user and the credential of the user's connection to a provider, with Client set. It returns
+// errNoCredential if the user is deleted, or the connection is Deregistered or has no credential.
 func (r *Rows) connected(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, provider string, lock store.Lock,
 ) (healthdata.User, *store.Entry[Credential], error) {
 	u, err := r.users.Get(tx, team, user, lock)

@@ -36,7 +36,8 @@ func (r *Rows) InsertSession(ctx context.Context, s Session) error {
 	return conflict(err, sessionTable.Name, "a link session with this id exists")
 }
 
-// conflict returns healthlab.Conflict if the key of a row is taken.
+// conflict returns healthlab.Conflict with the text msg if err says that the key of a row in this table is taken, and
+// otherwise err.
 func conflict(err error, table, msg string) error {
 	var taken *store.TakenError
 	if errors.As(err, &taken) && taken.Table == table {
@@ -79,7 +80,8 @@ func lockSession(tx store.Tx, team healthlab.TeamID, id SessionID) (*store.Entry
 	return e, err
 }
 
-// putSession writes a changed session and returns its stored form.
+// putSession writes next as the new content of the locked session e, with the next Revision and without changes of
+// fixed fields. It returns the stored form.
 func putSession(tx store.Tx, e *store.Entry[Session], next Session) (Session, error) {
 	was := e.Value
 	next.ID, next.Team, next.User, next.Token = was.ID, was.Team, was.User, was.Token
@@ -137,9 +139,9 @@ func (r *Rows) Complete(ctx context.Context, c Completion) (Session, error) {
 	return out, nil
 }
 
-// WriteConnection changes a user as [healthdata.Users].Update does, in a transaction, and replaces the
-// credential of the user and provider. A grant without a Box removes the credential. sole is the account that
-// no other live user may have connected, as in [Completion].
+// WriteConnection lets change edit a user in a transaction, as [healthdata.Users].Update does, and stores grant as the
+// credential of its user and provider. If the Secret of grant has no Box, the credential is deleted. sole is the
+// account that no other live user may have connected, as in [Completion].
 func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credential, sole *string,
 	change func(*healthdata.User) ([]healthlab.Event, error),
 ) error {
@@ -162,7 +164,8 @@ func (r *Rows) WriteConnection(ctx context.Context, tx store.Tx, grant Credentia
 	return replaceCredential(tx, grant)
 }
 
-// checkSole fails if another live user of the team has the account. A nil sole skips the check.
+// checkSole returns an [*AccountTakenError] if another live user of the team has connected the account. A nil account
+// skips the check.
 func (r *Rows) checkSole(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, provider string, account *string) error {
 	if account == nil {
 		return nil

@@ -14,11 +14,11 @@ type ScopeRequirement struct {
 	MayGrant []string
 }
 
-// scopePlan has the requested and the required scopes.
+// scopePlan has the scopes to request (ask), and those of them that the person must grant (must).
 type scopePlan struct{ ask, must []string }
 
-// planScopes returns the scopes to request: those of the team, or all of the provider if the team has no list,
-// and always the minimum. They are sorted and without duplicates; empty for a provider without scopes.
+// planScopes returns the scopes to request and the required ones: those of want, or all of the provider if want is nil,
+// and always minimum. They are sorted and without duplicates; empty for a provider without scopes.
 func planScopes(p *healthdata.Provider, minimum []string, want *ScopeRequirement) scopePlan {
 	var plan scopePlan
 	if len(p.Scopes) == 0 && len(minimum) == 0 {

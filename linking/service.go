@@ -60,17 +60,18 @@ type Options struct {
 	NewID func() uuid.UUID
 	// Random is the source of codes, tokens and verifiers. Default crypto/rand.Reader; set it only in tests.
 	Random io.Reader
-	// Log receives what a person should look at. Default: slog.Default().
+	// Log receives failures of providers, grants that could not be revoked, and tries that could not be recorded.
+	// Default: slog.Default().
 	Log *slog.Logger
 }
 
-// minSigningKey is the least length of a signing key.
+// minSigningKey is the least length of a signing key in bytes.
 const minSigningKey = 32
 
-// New returns a Service on a store, the users whose accounts are linked, the connectors by provider slug, and a
-// sealer for credentials. Connectors may be nil: the service then makes demo connections only. Invalid if
-// another argument or a required option is missing, a key is too short, or a connector is for a provider that is
-// not configured. It starts no goroutine.
+// New returns a Service on a store. users has the users whose accounts are linked, connectors has the connectors by
+// provider slug, and seal encrypts credentials. Without connectors, the service makes demo connections only. It returns
+// Invalid if another argument or a required option is missing, a key is too short, or a connector is for a provider
+// that is not configured. It starts no goroutine.
 func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || users == nil || seal == nil {
 		return nil, fmt.Errorf("%w: linking.New: a store, users and a sealer are required", healthlab.Invalid)
@@ -138,7 +139,7 @@ func (o *Options) setDefaults() {
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// mustHave returns missing if the team has no such live user.
+// mustHave returns the error missing if the team has no such live user, otherwise nil.
 func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, missing error) error {
 	ok, err := s.users.HasUser(ctx, team, user)
 	if err == nil && !ok {
@@ -147,7 +148,7 @@ func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user heal
 	return err
 }
 
-// Brand returns the look of a team's link pages, also for a token that no longer works.
+// Brand returns the name and look of a team's link pages.
 func (s *Service) Brand(ctx context.Context, team healthlab.TeamID) (Brand, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {

@@ -38,13 +38,13 @@ func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user he
 	return IssuedCode{Code: c.Text, ExchangeURL: link, ExpiresAt: healthlab.At(until)}, nil
 }
 
-// Redeem redeems a link code and returns its user. client identifies the caller, preferably by its network address (of
-// IPv6, the first 64 bits). The client is stored only after a wrong try, for a few hours, as a hash with the signing
-// key. While many clients guess codes of the team, a client with a recent wrong try may get [RuleCodeInvalid] for a
-// valid code; a new code works.
+// Redeem redeems a link code and returns its user. client identifies the sender of the code, preferably by its network
+// address (of IPv6, the first 64 bits). The service stores client only after a wrong try, for a few hours, as a hash
+// with the signing key. While many clients guess codes of the team, a client with a recent wrong try may get
+// [RuleCodeInvalid] for a valid code; a new code works.
 //
-// Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid],
-// [RuleCodeExpired] or [RuleCodeConsumed].
+// Errors: [*TooManyTriesError]; a [*healthlab.RuleError] of type [RuleCodeInvalid], [RuleCodeExpired] or
+// [RuleCodeConsumed].
 func (s *Service) Redeem(ctx context.Context, team healthlab.TeamID, client, code string) (healthlab.UserID, error) {
 	got, err := s.redeem(ctx, team, client, code)
 	if err != nil {

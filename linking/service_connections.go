@@ -11,8 +11,8 @@ import (
 )
 
 // ConnectDemo connects a provider with generated data, in a sandbox. It returns Invalid if the provider is not
-// configured, NotFound if there is no such user, and a [*healthlab.RuleError] outside of a sandbox, if the
-// provider has no demo, or if the user has a real connection.
+// configured, and NotFound if there is no such user. It returns a [*healthlab.RuleError] if the service is not a
+// sandbox, the provider has no demo data, or the user has a real connection.
 func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	_, err := s.users.Connections().ConnectLinked(ctx, team, user, healthdata.NewConnection{Provider: provider, Demo: true})
 	if err != nil {
@@ -21,8 +21,8 @@ func (s *Service) ConnectDemo(ctx context.Context, team healthlab.TeamID, user h
 	return nil
 }
 
-// Disconnect removes a connection and its credential, and then revokes the grant at the provider. A failure to revoke
-// is ignored. The data stays. An event is sent. The errors are those of healthdata.Connections.Disconnect.
+// Disconnect removes a connection and its credential, sends an event, and then revokes the grant at the provider. A
+// failure to revoke is only logged. The stored data stays. The errors are those of healthdata.Connections.Disconnect.
 func (s *Service) Disconnect(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	change, err := s.users.Connections().Disconnecting(provider)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Service) WithdrawConsent(ctx context.Context, team healthlab.TeamID, us
 	return s.removeCredential(ctx, team, user, provider, change)
 }
 
-// removeCredential changes a connection, deletes its credential, and revokes the grant.
+// removeCredential lets change edit the user, deletes the credential of the user's connection, and revokes its grant.
 func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, change func(*healthdata.User) ([]healthlab.Event, error)) error {
 	c, err := s.store.Disconnect(ctx, team, user, provider, change)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Service) removeCredential(ctx context.Context, team healthlab.TeamID, u
 	return nil
 }
 
-// revoke revokes a grant at the provider with the client of the grant.
+// revoke revokes the grant of c at the provider, through the OAuth client that obtained it.
 func (s *Service) revoke(ctx context.Context, c *Credential) error {
 	conn, err := s.connectors.forClient(ctx, c.Team, c.Provider, c.Client)
 	if err != nil || conn.Revoker == nil {
@@ -77,7 +77,7 @@ func (s *Service) revoke(ctx context.Context, c *Credential) error {
 	return err
 }
 
-// OpenCredential decrypts a stored credential, to move its connection.
+// OpenCredential decrypts the secret of a stored credential, to move its connection to another service.
 func (s *Service) OpenCredential(ctx context.Context, c Credential) ([]byte, error) {
 	secret, err := s.seal.Open(ctx, c.Secret, grantPlace(c.Team, c.User, c.Provider))
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Service) OpenCredential(ctx context.Context, c Credential) ([]byte, err
 	return secret, nil
 }
 
-// Secret returns the decrypted secret of a connection, for connectors. It returns NotFound if there is none, or
-// if the connection was removed.
+// Secret returns the decrypted secret of a connection, which its connector can read. It returns NotFound if there is
+// none, or if the connection was removed.
 func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]byte, error) {
 	c, err := s.store.Credential(ctx, team, user, provider)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Providers returns the providers that the team's people can link, by name, without the filter of the token. The
-// errors are those of [Service.Open].
+// Providers returns the providers that the team's people can link, by name. It does not apply the token's
+// FilterOnProviders. The errors are those of [Service.Open].
 func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Provider, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {
@@ -28,20 +28,20 @@ func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Pro
 // choice.
 func (s *Service) Regions(p *healthdata.Provider) []string { return p.Regions[s.opts.Region] }
 
-// Page is the first content of the link pages.
+// Page has what the link pages show first.
 type Page struct {
 	Session Session
 	Brand   Brand
 	// Consent is the text that the person agrees to; the zero value for none.
 	Consent healthdata.ConsentText
-	// Providers are the offered providers: the linkable ones, filtered by the token.
+	// Providers are the providers to choose from: the linkable ones that pass the token's FilterOnProviders.
 	Providers []healthdata.Provider
-	// OnDevice are on-device stores, which a companion app connects with a code. Manual are providers for data
-	// that a person enters. Both are filtered by the token. Pages may offer them.
+	// OnDevice are on-device stores, which a companion app connects with a code. Manual are providers for data that a
+	// person enters. Both pass the token's FilterOnProviders. Pages need not offer them.
 	OnDevice, Manual []healthdata.Provider
 }
 
-// Page returns the first content of the link pages. The errors are those of [Service.Open].
+// Page returns what the link pages show first. The errors are those of [Service.Open].
 func (s *Service) Page(ctx context.Context, token string) (Page, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {

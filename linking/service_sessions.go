@@ -57,9 +57,9 @@ func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewT
 	}, nil
 }
 
-// Open returns the session of a valid token. It returns a [*healthlab.RuleError] of type [RuleMissingLinkToken]
-// or [RuleInvalidUserID], or an [*Error] of type [InvalidToken], [TokenExpired] or [TokenConsumed]. With the
-// last two it also returns the session.
+// Open returns the session of a valid token. It returns a [*healthlab.RuleError] of type [RuleMissingLinkToken] or
+// [RuleInvalidUserID], or an [*Error] of type [InvalidToken], [TokenExpired] or [TokenConsumed]. With TokenExpired and
+// TokenConsumed, it also returns the session.
 func (s *Service) Open(ctx context.Context, token string) (Session, error) {
 	x, err := s.open(ctx, token, s.now())
 	if err != nil {
@@ -68,7 +68,8 @@ func (s *Service) Open(ctx context.Context, token string) (Session, error) {
 	return x, nil
 }
 
-// TokenUser returns the team and the user of a link token of this service, also of an expired or used one.
+// TokenUser returns the team and the user of a link token, also of an expired or used one. It returns false for a token
+// that this service did not issue.
 func (s *Service) TokenUser(token string) (healthlab.TeamID, healthlab.UserID, bool) {
 	c, err := s.signer.read(token)
 	return c.Team, c.User, err == nil
@@ -105,7 +106,8 @@ func (s *Service) open(ctx context.Context, token string, at time.Time) (Session
 	return x, nil
 }
 
-// expire records that a session has expired. A failure is ignored, because the token no longer works anyway.
+// expire sets the state of a session to expired and returns it. If the write fails, expire returns x unchanged, because
+// the token no longer works anyway.
 func (s *Service) expire(ctx context.Context, x Session) Session {
 	done, err := s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
 		x.clearPending()
@@ -117,8 +119,8 @@ func (s *Service) expire(ctx context.Context, x Session) Session {
 	return done
 }
 
-// Start records that the link pages are open, and the chosen provider; empty if none is chosen yet. The errors
-// are those of [Service.Open], and RuleInvalidProvider.
+// Start records that the link pages are open, and which provider the person has chosen. provider is empty if none is
+// chosen yet. The errors are those of [Service.Open], and a [*healthlab.RuleError] of type [RuleInvalidProvider].
 func (s *Service) Start(ctx context.Context, token, provider string) (Session, error) {
 	at := s.now()
 	x, err := s.open(ctx, token, at)

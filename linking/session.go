@@ -167,7 +167,7 @@ func (s Session) LogValue() slog.Value {
 		slog.String("user", s.User.String()), slog.String("state", string(s.State)), slog.String("provider", s.Provider))
 }
 
-// usable returns the reason why the session's token no longer works, or nil.
+// usable returns the [*Error] that says why the session's token no longer works, or nil if it works.
 func (s *Session) usable(at time.Time) error {
 	switch {
 	case s.State == StateConnected:
@@ -178,7 +178,8 @@ func (s *Session) usable(at time.Time) error {
 	return nil
 }
 
-// fire applies a trigger to the session's state.
+// fire applies a trigger to the session's state. It returns a [TokenNotValidated] error if the state does not allow the
+// trigger.
 func (s *Session) fire(t Trigger) error {
 	to, ok := Next(s.State, t)
 	if !ok {
@@ -190,7 +191,7 @@ func (s *Session) fire(t Trigger) error {
 
 func (s *Session) clearPending() { s.Pending, s.Challenge = healthlab.Sealed{}, Challenge{} }
 
-// begin starts a try at a provider, and replaces a running one.
+// begin starts a try at a provider, in place of a running one.
 func (s *Session) begin(provider string, at time.Time) error {
 	if err := s.usable(at); err != nil {
 		return err
@@ -208,8 +209,8 @@ func (s *Session) begin(provider string, at time.Time) error {
 	return nil
 }
 
-// recordFailure records that the try of a step failed. If a newer try has begun, or the person has left, the
-// state does not change.
+// recordFailure records that the try with the number step failed with the error t. If a newer try has begun, or the
+// person has closed the pages, the session's state does not change.
 func (s *Session) recordFailure(step int, t ErrorType) error {
 	if step < 1 || step > len(s.Attempts) {
 		return fail(TokenNotValidated)
@@ -231,8 +232,8 @@ func (s *Session) recordFailure(step int, t ErrorType) error {
 	return nil
 }
 
-// recordConnection ends the session with a connection. The first successful try counts, even if a newer one has
-// begun or failed. After the pages were closed no try counts.
+// recordConnection ends the session with a connection to provider. The first try that succeeds counts, even if a newer
+// one has begun or failed. After the person has closed the pages, no try counts.
 func (s *Session) recordConnection(provider string, at time.Time) error {
 	if err := s.usable(at); err != nil {
 		return err

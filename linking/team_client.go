@@ -23,13 +23,13 @@ type TeamClient struct {
 	Details map[string]string
 	// RedirectURL is the redirect URL at the provider; empty means the service's callback.
 	RedirectURL string
-	// CreatedAt is when the team first added the client, UpdatedAt when it last did.
+	// CreatedAt is when the team first set the client, and UpdatedAt when it last set it.
 	CreatedAt, UpdatedAt time.Time
 	// RetiredAt is when the client was replaced or deleted; zero while it is the current one. A retired client
 	// is used for its existing connections, and not for new ones.
 	RetiredAt time.Time
-	// ProvenAt is when a person first came back through the client with ProvenURL as the redirect URL; zero if
-	// no person did yet.
+	// ProvenAt is when a person first came back from the provider through the client to the redirect URL ProvenURL;
+	// zero if no person has done so yet.
 	ProvenAt  time.Time
 	ProvenURL string
 	// Connections is the number of connections of live users that use the client, have a credential and are not
@@ -44,7 +44,8 @@ func (c TeamClient) LogValue() slog.Value {
 
 func (c *TeamClient) current() bool { return c.RetiredAt.IsZero() }
 
-// ClientQuery selects the clients of a team. Count also counts their connections, which reads all of them.
+// ClientQuery selects the clients of a team. With Count, the result has the numbers of their connections, for which the
+// store reads all connections.
 type ClientQuery struct {
 	Team  healthlab.TeamID
 	Count bool
@@ -68,7 +69,8 @@ type TeamClients interface {
 	// RetireClient retires the current client of a provider. It returns NotFound if there is none.
 	RetireClient(ctx context.Context, team healthlab.TeamID, provider string, at time.Time) error
 
-	// ProveClient sets ProvenAt and ProvenURL, if ProvenURL changes. It does nothing if there is no such client.
+	// ProveClient sets ProvenURL to redirectURL and ProvenAt to at, unless ProvenURL already has this value. It does
+	// nothing if there is no such client.
 	ProveClient(ctx context.Context, team healthlab.TeamID, provider, clientID, redirectURL string, at time.Time) error
 
 	// ForgetClients deletes the clients of a team that were retired before an instant and that no connection of

@@ -16,14 +16,14 @@ type TeamSettings struct {
 	// Scopes are the requested scopes by provider. A provider without an entry requests all of its scopes, and
 	// none is required.
 	Scopes map[string]ScopeRequirement
-	// OwnOAuth lists the providers whose OAuth credentials in the deployment belong to the team: team_oauth
-	// providers that its people can link, and all providers whose connections can be moved in bulk. Providers
-	// with a client in [Options].Clients are added.
+	// OwnOAuth lists the providers at which the deployment's OAuth client belongs to the team. The team's people can
+	// link team_oauth providers only if they are listed, and bulk moves connections only of listed providers. A
+	// provider for which the team has a client in [Options].Clients need not be listed.
 	OwnOAuth []string
 	// Bulk enables operations on many connections at once.
 	Bulk bool
-	// PagesOnly refuses sign-ins at a provider's own page that do not begin on the link
-	// pages, so that every callback is bound to the browser that left.
+	// PagesOnly refuses sign-ins at a provider's own page that do not begin on the link pages, so that the callback
+	// must come in the browser in which the person left.
 	PagesOnly bool
 	// CallbackURLs are the callback URLs that the team has registered by provider, in place of the service's
 	// own.
@@ -33,7 +33,7 @@ type TeamSettings struct {
 	Practice string
 	// Brand is the look of the link pages.
 	Brand Brand
-	// Consent is the text that people agree to; zero if there is none.
+	// Consent is the text that people agree to before they link; zero if there is none.
 	Consent healthdata.ConsentText
 
 	teamClients map[string]TeamClient // the current clients by provider
@@ -52,8 +52,9 @@ type Brand struct {
 	Address        string `json:"company_address,omitempty"`
 }
 
-// Owns reports whether the grants of a client at a provider belong to the team: those of its own clients, and
-// those of the deployment's client (the empty id) if OwnOAuth has the provider.
+// Owns reports whether the grants of an OAuth client at a provider belong to the team. client is the id of a client of
+// the team, for which the result is true, or empty for the deployment's client, for which OwnOAuth must list the
+// provider.
 func (t *TeamSettings) Owns(provider, client string) bool {
 	return client != "" || slices.Contains(t.OwnOAuth, provider)
 }
@@ -62,7 +63,7 @@ func (t *TeamSettings) Owns(provider, client string) bool {
 // is used.
 func (t *TeamSettings) OwnClient(provider string) string { return t.teamClients[provider].ClientID }
 
-// callbackURL returns the callback URL of a provider; ours is that of the service.
+// callbackURL returns the callback URL of sign-ins at a provider: that of the team, or ours, the service's own.
 func (t *TeamSettings) callbackURL(provider, ours string) string {
 	if own, ok := t.teamClients[provider]; ok && own.RedirectURL != "" {
 		return own.RedirectURL

@@ -15,7 +15,7 @@ const (
 	TokenLife = time.Hour
 	// tokenRandom is the number of random bytes of a token.
 	tokenRandom = 32
-	// maxToken is the greatest length of a token.
+	// maxToken is the greatest length of a token in bytes.
 	maxToken = 2048
 )
 
@@ -39,11 +39,11 @@ type NewToken struct {
 	// RedirectURL is where the pages send the person at the end; empty for the pages' own last page. It must be
 	// absolute; schemes of apps are allowed.
 	RedirectURL string
-	// FilterOnProviders limits the providers on the pages; nil means all. It does not limit direct calls of the
-	// operations.
+	// FilterOnProviders limits the providers on the link pages; nil means all. It does not limit calls of the Service
+	// that do not go through the pages.
 	FilterOnProviders []string
-	// OnError and OnClose are "redirect" or empty: whether an error of the password and e-mail pages, or closing
-	// the pages, redirects to RedirectURL.
+	// OnError and OnClose are "redirect" or empty. With OnError, an error of the password and e-mail pages redirects to
+	// RedirectURL; with OnClose, closing the pages does.
 	OnError, OnClose string
 }
 
@@ -55,7 +55,7 @@ func (n NewToken) LogValue() slog.Value {
 // redirects is the only value of OnError and OnClose other than empty.
 const redirects = "redirect"
 
-// check reports the invalid fields of a token request.
+// check adds the invalid fields of a token request to p.
 func (n *NewToken) check(p *healthlab.Problems, providers *healthdata.Providers, rules RedirectRules) {
 	if n.Provider != "" && providers.Get(n.Provider) == nil {
 		p.Add("unknown_provider", providers.Expected(n.Provider), "provider")

@@ -20,8 +20,8 @@ import (
 // choose the algorithm.
 var tokenHeader = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 
-// claims is the payload of a token. A service that shares the OAuth application can read from the claims, without the
-// key, which service issued an OAuth state.
+// claims is the payload of a token. A service that shares an OAuth application with others can read from the claims,
+// without the key, which service issued a state parameter.
 type claims struct {
 	Audience string           `json:"aud"`
 	Subject  SessionID        `json:"sub"`
@@ -56,7 +56,8 @@ func (g *signer) issue(s *Session) (string, error) {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac(g.keys[0], text)), nil
 }
 
-// read returns the claims of a token of this service. The session decides whether the token still works.
+// read verifies a token and returns its claims. It returns an [InvalidToken] error for a token that this service did
+// not issue. The session decides whether the token still works.
 func (g *signer) read(token string) (claims, error) {
 	var c claims
 	text, sum, ok := cutLast(token, ".")

@@ -1,11 +1,11 @@
-// Customstore keeps users in a store of a host's own, on bbolt. It creates a user, closes the files,
-// opens them again and reads the user.
+// Customstore keeps users in a store that the host has written itself, on bbolt. It creates a user, closes
+// the files, opens them again and reads the user.
 //
 //	go run ./examples/customstore
 //
-// The store is package boltstore, in 300 lines. Its test runs the suite of engines, and the test of
-// this program runs the suites of the domain packages over it. docs/guides/store.md explains it in
-// steps.
+// The store is package boltstore, in 300 lines. Its test runs the conformance suite of stores (store/storetest), and
+// the test of this program runs the suites of the domain packages on it. docs/guides/store.md explains the store
+// in steps.
 package main
 
 import (
@@ -75,8 +75,9 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 	})
 }
 
-// withStore opens the files of a folder, calls do with the store of users, and closes them. Rows are encrypted
-// with keys of persons, which are in a file of their own, so that a backup of the rows does not have the keys.
+// withStore opens the two files in dir, calls do with the store of users, and closes both files. The store encrypts the
+// rows of each user with a key of that user. sealer encrypts these keys, which have a file of their own, so that a
+// backup of the rows does not contain them.
 func withStore(dir string, sealer healthlab.Sealer, do func(store.Store) error) (err error) {
 	keyRows, err := boltstore.Open(filepath.Join(dir, "keys.db"), personkey.Tables(), nil)
 	if err != nil {

@@ -5,9 +5,9 @@
 //	go run ./examples/server -api-key sk_us_…          # or whatever key it prints
 //	go run ./examples/customwidget -api-key sk_us_…    # then open the address that it prints
 //
-// The program stands for the customer's own service. It has the API key, which never
-// reaches the browser, makes a link token for its signed-in person, and passes the
-// operations of the link token on, so that the page needs no other origin.
+// The program represents the customer's own service. It has the API key, which never
+// reaches the browser. It makes a link token for the person who is signed in, and forwards the
+// page's requests with the link token to healthlab, so that the page needs no other origin.
 //
 // Healthlab's link pages bind a sign-in at a provider's page to the browser in which it began.
 // A widget must do this itself, because healthlab first sees its browser after the sign-in. So the
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// run serves the page, and passes requests of the page on to healthlab, until ctx ends.
+// run serves the page and forwards its requests to healthlab until ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("customwidget", flag.ContinueOnError)
 	f.SetOutput(stderr)

@@ -48,7 +48,7 @@ func main() {
 	must("", httpserver.New(s.Handler(), nil).Serve(listener)) // s.Handler can be mounted in another mux instead
 }
 
-// must ends the program if there is an error. Data that the service has acknowledged is not lost by that.
+// must returns v. If err is not nil, it ends the program; the service has already stored all data that it acknowledged.
 func must[T any](v T, err error) T {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "embed:", err)

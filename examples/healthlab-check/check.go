@@ -177,7 +177,9 @@ const (
 	pause = 2 * time.Second
 )
 
-// patiently calls do again, after a wait, while the provider is unavailable or its rate limit is exceeded.
+// patiently calls do up to [tries] times. It waits and repeats the call if the error has a RetryAfter method, which
+// means that the provider is unavailable or its rate limit is exceeded. It gives up if the provider requires a longer
+// wait than -wait.
 func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	for range tries {
 		err = do()
@@ -199,8 +201,8 @@ func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	return err
 }
 
-// kind requests one page of a kind of data, tries to store it, and prints the result. It returns an error only if
-// the program must stop.
+// kind requests one page of the kind of data with this name, stores it in keep to check it, and prints the result. A
+// failed check is printed and is no error; the error is for failures after which the program must stop.
 func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	now := k.now()
 	request := linking.PullRequest{From: now.AddDate(0, 0, -k.config.days), To: now.Add(24 * time.Hour), Zone: time.UTC}
@@ -257,7 +259,7 @@ func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	return nil
 }
 
-// gave describes a page for a person: how many items it has of each resource, and which resources have none.
+// gave returns a text for people: the number of items on a page by resource, and the resources without items.
 func gave(p *rest.Probe) string {
 	var parts, none []string
 	for _, resource := range p.Resources {

@@ -48,7 +48,8 @@ func newStorage(ctx context.Context, record healthdata.Provider, account string,
 	return &storage{health, record.Slug, account, u.ID}, nil
 }
 
-// take stores data. It returns how many items could not be read or stored, by a text with the field and the rule.
+// take stores data, and returns the number of items that could not be read or stored, by a text that has the field and
+// the rule.
 func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, error) {
 	problems := map[string]int{}
 	note := func(what string, list []healthlab.Problem) {
@@ -109,7 +110,8 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 	return problems, nil
 }
 
-// takeStreams stores the recordings (streams) of workouts that are stored already.
+// takeStreams stores the recordings (streams) of workouts that are already stored. It calls note with the problems of
+// each refused stream.
 func (s *storage) takeStreams(ctx context.Context, items []linking.PullItem, note func(string, []healthlab.Problem)) error {
 	for i := range items {
 		p := &items[i]

@@ -5,7 +5,7 @@
 //	go run ./examples/hl7lab
 //
 // With -serve it plays the laboratory alone, for a clinic in another program, such as
-// examples/server: it takes orders at an address or in a folder, and reports results.
+// examples/server: it receives orders at an address or in a folder, and sends results.
 //
 //	go run ./examples/hl7lab -serve 127.0.0.1:2575
 package main
@@ -128,7 +128,7 @@ func say(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format, args...)
 }
 
-// serve runs an MLLP server on a free port of this machine until ctx ends, and returns its address.
+// serve starts an MLLP server on a free port of this machine and returns its address. The server runs until ctx ends.
 func serve(ctx context.Context, servers *sync.WaitGroup, s *mllp.Server) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -233,14 +233,14 @@ func (l *laboratory) Handle(_ context.Context, message []byte, frameErr error) [
 // report describes a message with results that the laboratory sends.
 type report struct {
 	what     string
-	number   string // order number in the message; empty means the right one
+	number   string // order number in the message; empty means the clinic's own number of the order
 	at       string
 	ferritin [3]string // value, flag (high or low) and status of the result
 	iron     [3]string
 }
 
-// reports returns the reports to send about the order. Some are repeated, late or wrong, as real laboratories send
-// them.
+// reports returns the reports to send about the order, in this order. Some are repeated, late or have a wrong order
+// number, as reports of real laboratories do.
 func (l *laboratory) reports() []report {
 	partial := report{what: "a partial report", at: "20260303090000-0700", ferritin: [3]string{"9.0", "L", "P"}}
 	final := report{what: "the final report", at: "20260303150000-0700", ferritin: [3]string{"9.5", "L", "F"}, iron: [3]string{"90", "N", "F"}}

@@ -19,10 +19,10 @@ import (
 
 // serveOptions are the settings of -serve: the laboratory's addresses, and what it sends.
 type serveOptions struct {
-	target  string        // where the laboratory receives orders: host:port, or a folder
+	target  string        // where the laboratory receives orders: host:port for MLLP, or a folder
 	results string        // host:port to which results are sent, if orders arrive over MLLP
 	delay   time.Duration // time from an order to its results
-	stray   bool          // also send one result that belongs to no order
+	stray   bool          // also send one result with an order number that the clinic does not have
 }
 
 // labServer is a laboratory that accepts orders for any tests, and reports an invented result for each.
@@ -37,7 +37,7 @@ type labServer struct {
 	running    sync.WaitGroup
 }
 
-// serveLab receives orders and sends results until ctx ends.
+// serveLab runs the laboratory until ctx ends: it receives orders over MLLP or from a folder, and sends their results.
 func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 	l := &labServer{serveOptions: o, out: out, accessions: map[string]string{}, cancelled: map[string]bool{}}
 	defer l.running.Wait()
@@ -77,8 +77,8 @@ func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 	})
 }
 
-// take processes an order or a cancellation, and returns the acknowledgement. A repeated order is acknowledged
-// again, but reported once. Results are sent later, unless ctx ends.
+// take processes an order or a cancellation, and returns the HL7 acknowledgement. A repeated order is acknowledged
+// again but gets no second report. A goroutine sends the results after the delay, unless ctx ends before.
 func (l *labServer) take(ctx context.Context, order *er7.Message) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +142,8 @@ func (l *labServer) report(ctx context.Context, order *er7.Message, accession st
 	}
 }
 
-// result sends a final report with one result for each test of an order.
+// result sends a final report with one invented result for each test of order. number is the order number, accession
+// the laboratory's own number, name the family name and the given name, and born the date of birth as HL7 YYYYMMDD.
 func (l *labServer) result(ctx context.Context, order *er7.Message, number, accession string, name [2]string, born string) {
 	now := er7.FormatStamp(time.Now().UTC())
 	b := er7.NewBuilder(er7.Standard(), "")

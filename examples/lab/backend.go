@@ -44,7 +44,8 @@ type patient struct {
 	Born  healthlab.Date `json:"born,omitzero"`
 }
 
-// head is the part of a report that identifies the report and its order. It can be read even if the rest cannot.
+// head has the fields that identify a report and its order. The program can read them even if it cannot read the rest
+// of the report.
 type head struct {
 	ID    string           `json:"id"`
 	Order orders.OrderID   `json:"order"`
@@ -52,8 +53,8 @@ type head struct {
 	At    time.Time        `json:"at"`
 }
 
-// report is a message of the laboratory about an order. Kind is partial, final or corrected; there may be
-// others.
+// report is a message of the laboratory about an order. Kind is partial, final or corrected; the laboratory may add
+// other values.
 type report struct {
 	head
 	Kind  string `json:"kind"`
@@ -152,7 +153,8 @@ func (b *Backend) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.Orde
 	return nil
 }
 
-// states are the state changes of an order (triggers) and of its results, by the kind of a report.
+// states maps the kind of a report to the trigger that changes the state of the order, and to the status of the
+// results.
 var states = map[string]struct {
 	on     orders.Trigger
 	status labresult.Status
@@ -162,9 +164,9 @@ var states = map[string]struct {
 	"corrected": {orders.CorrectedResult, labresult.Corrected},
 }
 
-// Updates implements [exchange.LabBackend]. The cursor is the number of reports that were read. A report that
-// cannot be read becomes a comment without a patient, which waits for review; later reports are still
-// processed.
+// Updates implements [exchange.LabBackend]. The cursor is the number of reports that were read before. A report that
+// cannot be decoded becomes a comment without a patient, which waits for a person's review, so that later reports are
+// still processed.
 func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	after, err := strconv.Atoi("0" + cursor)
 	if err != nil {
@@ -189,9 +191,8 @@ func (b *Backend) Updates(ctx context.Context, cursor string, n int) (exchange.B
 	return out, nil
 }
 
-// message converts a report. The service fills in the rest: the type, the number and the interpretation of a
-// result from its text and range, other fields from the catalogue. An unknown state does not complete the
-// order.
+// message converts a report. The service derives the type, the number and the interpretation of a result from its text
+// and range, and other fields from the catalogue. A report of an unknown kind does not complete the order.
 func message(r report) exchange.Message {
 	state, ok := states[r.Kind]
 	if !ok {

@@ -58,7 +58,7 @@ func (d *double) head(id orders.OrderID) head {
 	return head{ID: fmt.Sprintf("report-%d", len(d.reports)+1), Order: id, Team: d.taken[i].in.Team, At: d.at}
 }
 
-// Report adds a report of an order: a correct report, changed by edit.
+// Report adds a report of an order. edit gets a correct final report, and returns the value that the API sends as JSON.
 func (d *double) Report(id orders.OrderID, edit func(*report) any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,6 @@
 // Lab is a host with a laboratory of its own: it orders an iron panel from an invented laboratory with a JSON API, and
-// prints the results. backend.go translates between package orders and the laboratory, menu.json is what can be
-// ordered, double.go stands for the laboratory, and the test runs the conformance suite: go run ./examples/lab
+// prints the results. backend.go translates between package orders and the laboratory, menu.json lists the tests,
+// double.go is a test server in place of the laboratory, and the test runs the conformance suite: go run ./examples/lab
 package main
 
 import (

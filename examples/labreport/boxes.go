@@ -20,8 +20,9 @@ import (
 
 type pageImage = image.Image
 
-// drawBoxes draws a box around every field that was read on pictures of the pages. It saves the first picture under
-// the given name, and the others with -2, -3 and so on in their names.
+// drawBoxes saves a picture of each page of a report, with a box around each field in data. files are one PDF, or a
+// picture of each page; pages is the number of pages. The first picture has the file name name; the others have -2, -3
+// and so on before the extension.
 func drawBoxes(ctx context.Context, name string, files []labreport.File, pages int, data labreport.Data) error {
 	if pages == 0 {
 		return errors.New("the report must have at least one page")
@@ -53,7 +54,8 @@ func drawBoxes(ctx context.Context, name string, files []labreport.File, pages i
 	return nil
 }
 
-// drawPage saves a copy of a page's picture, with a box around each text that was read on the page.
+// drawPage saves a copy of a page's picture as the file name, with a box around each field of data that was read on the
+// page. number is the page number from 1.
 func drawPage(name string, page image.Image, number int, data labreport.Data) error {
 	b := page.Bounds()
 	out := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))

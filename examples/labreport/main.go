@@ -1,5 +1,5 @@
-// Command labreport reads lab reports and prints what it found as a table that a
-// person can check against the paper.
+// Command labreport reads lab reports and prints the results that it found as a table, which a
+// person can compare with the paper.
 //
 //	labreport report.pdf
 //	labreport -as-one page1.jpg page2.jpg
@@ -136,10 +136,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// errRefused marks a report that the reader refused. The program continues with the next report.
+// errRefused marks the error of a report that cannot be opened or read, or that has no results. The program continues
+// with the next report.
 type errRefused struct{ error }
 
-// one reads one report from the named files and prints it.
+// one reads one report from the files names, and prints it to out. The files are the pages of the report in order.
 func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
 	var files []labreport.File
 	for _, name := range names {
@@ -194,8 +195,7 @@ func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.
 	return table(out, filepath.Base(names[0]), data, took)
 }
 
-// writeResults writes a JSON file named after the report, with the data that was read and the time that reading
-// took.
+// writeResults writes a JSON file in dir, named after the report, with data and took, the time that reading took.
 func writeResults(dir, name string, data labreport.Data, took time.Duration) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -211,7 +211,7 @@ func writeResults(dir, name string, data labreport.Data, took time.Duration) err
 	return os.WriteFile(filepath.Join(dir, base+".json"), b, 0o600)
 }
 
-// table prints what was read from a report as a table for a person.
+// table prints the data of a report as a table for people. took is the time that reading took.
 func table(out io.Writer, name string, d labreport.Data, took time.Duration) error {
 	text := func(s *string) string {
 		if s == nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// bareWork lists the tables that the plain handler reads and writes for one operation. It uses the newest rows of
-// the user, in copies of the server's tables.
+// bareWork lists the tables that the plain handler ([bare]) reads and writes for one operation. The handler uses the
+// newest rows of the user, in copies of the server's tables.
 type bareWork struct {
-	read   []string // read in the first round trip; of a table in ofTeam, rows of the team
-	update []string // one row of each is locked in the first round trip and written in the last one
-	insert []string // gets a new row in the last round trip
+	read   []string // tables that the first round trip reads; of tables in ofTeam, it reads rows of the team
+	update []string // tables of which the first round trip locks one row, and the last one writes it
+	insert []string // tables to which the last round trip adds a row
 }
 
 // bareWorks has the work of each operation, in the order of the variable operations.
@@ -48,14 +48,14 @@ var ofTeam = []string{"team_settings", "continuous_query"}
 // reads fewer rows.
 const mostRead = 16
 
-// bare is a plain handler with net/http and pgx, to compare the server with. For each request it reads and writes
-// the rows that the server does, an event and an access log line included, in one transaction of two round trips.
-// It checks and merges nothing, and sends recorded answers of the server.
+// bare is a plain handler with net/http and pgx, to compare the server with. For each request it reads and writes the
+// same rows as the server, including an event and an access log line, in one transaction of two round trips. It checks
+// and merges nothing, and sends recorded answers of the server.
 type bare struct {
 	pool    *pgxpool.Pool
 	team    uuid.UUID
-	docs    map[string][]byte // the document of one row of each table, for inserted rows
-	answers [][]byte          // recorded answers by operation
+	docs    map[string][]byte // by table, the JSON document that inserted rows get, copied from a row of the server
+	answers [][]byte          // recorded answers of the server, by the index in operations
 	server  *http.Server
 	url     string
 }
@@ -126,8 +126,8 @@ func (b *bare) learnAnswers(ctx context.Context, m *mix) error {
 	return nil
 }
 
-// ServeHTTP does the work of an operation for a user. The path of a request is /OPERATION/USER, with the number of
-// the operation and the id of the user.
+// ServeHTTP does the work of an operation for a user. The path of a request is /OPERATION/USER, with the index of the
+// operation in operations and the id of the user.
 func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	op, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	i, err := strconv.Atoi(op)
@@ -256,8 +256,8 @@ func compareBare(ctx context.Context, c config, s *server, address string, out i
 	return ctx.Err()
 }
 
-// slice sends requests of the mix for a time, from concurrent workers. Each worker sends its next request once the
-// last one was answered.
+// slice sends random requests of the mix with do for a duration (long), and returns a sample of each. m.workers
+// goroutines send concurrently; each sends its next request after the answer to the last one.
 func (m *mix) slice(ctx context.Context, do func(context.Context, due) error, long time.Duration) (all []sample) {
 	queue, found := make(chan due), make([][]sample, m.workers)
 	var group sync.WaitGroup

@@ -43,7 +43,7 @@ type config struct {
 	users    int
 	days     int // days of data that each user has at the start
 	workers  int
-	queues   int // at most workers; if equal, one worker sends the requests of a user, in order
+	queues   int // number of queues (a user has one), at most workers; if equal, a user's requests are sent in order
 	report   string
 	note     string
 	turn     time.Duration // how long the server and the plain handler answer in turn; 0 without -bare

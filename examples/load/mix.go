@@ -87,7 +87,8 @@ func newMix(c config, target func() *server) *mix {
 
 func (m *mix) day(n int) string { return m.start.AddDate(0, 0, n).UTC().Format(time.DateOnly) }
 
-// heartRate returns an upload of the user's next minutes of heart rates.
+// heartRate returns an upload with one heart rate a minute for the user's next minutes. n varies the values between
+// requests.
 func (u *person) heartRate(minutes, n int) request {
 	data := make([]map[string]any, minutes)
 	for i := range data {
@@ -97,7 +98,7 @@ func (u *person) heartRate(minutes, n int) request {
 	return post("/v2/timeseries/"+u.id+"/heartrate", map[string]any{"provider": "manual", "source": map[string]any{"type": "app"}, "data": data})
 }
 
-// sleep returns an upload of the night that ends on a day.
+// sleep returns an upload of the night that ends on the morning of day (YYYY-MM-DD).
 func (u *person) sleep(day string) request {
 	end, _ := time.Parse(time.DateOnly, day) // valid, because mix.day made it
 	end = end.Add(6 * time.Hour)
@@ -119,7 +120,8 @@ func (u *person) placeOrder() request {
 	})
 }
 
-// question returns a query for the number of heart rates, and the lowest, mean and highest one, by day of a week.
+// question returns a query of a user's heart rates: their number, and the lowest, mean and highest one, for each day of
+// a week.
 func (m *mix) question() map[string]any {
 	value := map[string]any{"timeseries": "heartrate", "field": "value"}
 	fn := func(name string) map[string]any { return map[string]any{"func": name, "arg": value} }
@@ -210,12 +212,12 @@ type due struct {
 // sample is the measurement of one request.
 type sample struct {
 	op      int
-	at      time.Duration // the time at which it was due, from the start
-	latency time.Duration // from the time at which it was due to the end of the answer
+	at      time.Duration // when the request was due, from the start of the run
+	latency time.Duration // from the instant at which the request was due to the end of the answer
 	failed  bool
 }
 
-// send sends random requests of the mix at the configured rate for a duration, and returns the measurements. All
+// send sends random requests of the mix at the configured rate for a duration (long), and returns the measurements. All
 // requests of a user go through one queue.
 func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
 	queues := make([]chan due, m.queues)
@@ -252,7 +254,7 @@ func (m *mix) send(ctx context.Context, long time.Duration) ([]sample, error) {
 	return all, ctx.Err()
 }
 
-// pick returns a random operation, each with the probability of its weight.
+// pick returns the index of a random operation, with the probability of its weight.
 func pick() int {
 	left := rand.N(100)
 	for i, op := range operations {

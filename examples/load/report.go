@@ -177,7 +177,7 @@ func (a axis) at(v float64) float64 {
 	return (min(v, high) - low) / (high - low) * a.length
 }
 
-// ticks returns a few round values, which are labelled on the axis.
+// ticks returns a few round values of the axis with their labels, which end with unit.
 func (a axis) ticks(unit string) (out []tick) {
 	if a.log {
 		for v := a.low; v <= a.high*1.001; v *= 10 {

@@ -50,8 +50,8 @@ func build(ctx context.Context, binary, dir string) (string, error) {
 	return binary, nil
 }
 
-// startServer starts the server on a free port with further flags, and waits until it listens. What the server
-// prints goes to log.
+// startServer starts the server on a free port with these flags, and waits until it listens. The server's output goes
+// to log.
 func startServer(binary string, log io.Writer, flags ...string) (*server, error) {
 	s := &server{process: exec.Command(binary, append([]string{"-addr", "127.0.0.1:0", "-sandbox-users", "1000000"}, flags...)...)} //nolint:gosec,noctx // its stop is orderly
 	s.process.Stderr = log
@@ -104,7 +104,7 @@ func (s *server) drained(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// backlog returns the number of events and deliveries that wait in the server, from its metrics.
+// backlog returns the number of events and deliveries that the server has not yet delivered, from its metrics.
 func (s *server) backlog(ctx context.Context) (float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", http.NoBody)
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *receiver) count() int {
 	return len(r.at)
 }
 
-// since returns when events arrived, as durations since an instant.
+// since returns when each event arrived, as the duration since began.
 func (r *receiver) since(began time.Time) (out []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,7 +39,7 @@ type soak struct {
 	mu       sync.Mutex
 	servers  [2]*server // nil while it is down; only the second one is killed
 	logs     [2]*os.File
-	kills    []time.Duration // when something was killed, from the start of the load
+	kills    []time.Duration // when a server or PostgreSQL was killed, from the start of the load
 	failures map[string]int  // number of failed attempts by HTTP status
 	wrong    []string        // answers that an outage does not explain
 }
@@ -165,7 +165,7 @@ func (s *soak) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// startServer starts one of the two servers, and keeps its log.
+// startServer starts server i, 0 or 1. Its output goes to its log file.
 func (s *soak) startServer(i int) error {
 	made, err := startServer(s.binary, s.logs[i],
 		"-database-url", s.database.URL("postgres"), "-secret-file", filepath.Join(s.dir, "secret"), "-files", filepath.Join(s.dir, "files"),
@@ -232,8 +232,9 @@ func (s *soak) disturb(ctx context.Context) error {
 	}
 }
 
-// do sends a request until it succeeds, as a device or a customer's program would. If a killed server has locked
-// the idempotency key of an order, another goroutine retries the order, because the lock lasts up to a minute.
+// do sends a request until it succeeds, as a device or a customer's program would. If a killed server has locked the
+// idempotency key of an order, do returns nil and another goroutine retries the order, because the lock lasts up to a
+// minute.
 func (s *soak) do(ctx context.Context, m *mix, d due) error {
 	if operations[d.op].name == placeOrder {
 		d.key = uuid.NewString()
@@ -255,8 +256,8 @@ func (s *soak) do(ctx context.Context, m *mix, d due) error {
 // errHeld says that a server, perhaps a killed one, has locked the idempotency key of a request.
 var errHeld = errors.New("the server still holds the idempotency key")
 
-// try sends a request until it succeeds, its idempotency key is locked, or until has passed. It records a
-// successful write.
+// try sends a request until it succeeds, a server has locked its idempotency key, or the instant until has passed. It
+// records a successful write in s.truth.
 func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
 	var placed struct {
 		Order struct {

@@ -84,8 +84,8 @@ type course struct {
 	points [][2]float64
 }
 
-// line returns a line through one value of all readings. It omits zeros, which mean that the value could not be
-// read.
+// line returns a line through one value of all readings, which of selects. It omits zeros, which mean that the value
+// could not be read.
 func (r *soakResult) line(name string, of func(reading) float64) course {
 	c := course{name: name}
 	for _, m := range r.readings {
@@ -96,7 +96,8 @@ func (r *soakResult) line(name string, of func(reading) float64) course {
 	return c
 }
 
-// tables returns a line for each of the five tables, among those that wanted selects, that were largest at the end.
+// tables returns a line of the size of each of the five tables that were largest at the end, among the tables for which
+// wanted returns true.
 func (r *soakResult) tables(wanted func(string) bool) (out []course) {
 	if len(r.readings) == 0 {
 		return nil

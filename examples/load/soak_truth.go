@@ -15,7 +15,7 @@ import (
 // pause is the wait between two attempts at a request, and between the kill of a server and its restart.
 const pause = 250 * time.Millisecond
 
-// truth has the writes that the servers have acknowledged, and which therefore must not be lost.
+// truth has the writes that the servers have acknowledged. None of them may be lost.
 type truth struct {
 	mu      sync.Mutex
 	samples map[string]map[int64]float64 // heart rates by user and second
@@ -24,7 +24,7 @@ type truth struct {
 	writes  int
 }
 
-// seeded records the initial data of the users.
+// seeded records the data that the users have before the load: days days of heart rates, and one order each.
 func (t *truth) seeded(people []*person, days int) {
 	t.samples, t.nights, t.orders = map[string]map[int64]float64{}, map[string]map[string]bool{}, map[string]map[string]bool{}
 	for i, u := range people {
@@ -34,7 +34,8 @@ func (t *truth) seeded(people []*person, days int) {
 	}
 }
 
-// acknowledged records a write that succeeded.
+// acknowledged records a request that succeeded, unless it was a query. order is the id of the placed order; empty for
+// an upload.
 func (t *truth) acknowledged(d due, order string) {
 	if d.method != http.MethodPost || operations[d.op].name == question {
 		return
@@ -49,7 +50,7 @@ func (t *truth) acknowledged(d due, order string) {
 	t.note(d.user.id, d.request)
 }
 
-// note records the samples or the night of an upload.
+// note records the samples or the night of an upload r of a user.
 func (t *truth) note(user string, r request) {
 	switch data := r.body.(map[string]any)["data"].(type) {
 	case []map[string]any:
@@ -68,11 +69,11 @@ func (t *truth) count() int {
 	return t.writes
 }
 
-// inbox has what the receiver learned from the events that it got.
+// inbox has the events that the receiver got.
 type inbox struct {
 	mu       sync.Mutex
 	ids      map[string]bool
-	repeated int                         // number of messages whose id had come before
+	repeated int                         // number of messages whose id the receiver had already got
 	samples  map[string]map[int64]string // ids of messages by user and second
 	last     map[string]int64            // second of the latest sample by user
 	orders   map[string]map[int]string   // ids of messages by order, then by the order's number of events in the message
@@ -80,7 +81,7 @@ type inbox struct {
 	wrong    []string
 }
 
-// take records one message of the servers.
+// take records one message of the servers by its id. It ignores a repeated id, and notes an unexpected body as wrong.
 func (b *inbox) take(id string, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,7 +159,8 @@ func (b *inbox) takeOrder(id string, data []byte) error {
 	return nil
 }
 
-// missing returns how many acknowledged samples and how many events of orders no message has announced.
+// missing returns how many of the samples and of the orders' events no message contains. lengths has the number of
+// events by order.
 func (b *inbox) missing(samples map[string]map[int64]float64, lengths map[string]int) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,8 +190,8 @@ type check struct {
 // arrivalTime is how long after the end of the load the last event may arrive.
 const arrivalTime = 3 * time.Minute
 
-// check compares what the servers have stored and what the receiver got with the acknowledged writes. It returns
-// the time until the last event arrived.
+// check compares the data that the servers have stored and the events that the receiver got with the acknowledged
+// writes. It returns the results, and the time until the last event arrived.
 func (s *soak) check(ctx context.Context, m *mix) ([]check, time.Duration, error) {
 	began := time.Now()
 	stored, placed := check{Name: "Each acknowledged upload is read back with its values"}, check{Name: "Each acknowledged order exists, once"}
@@ -297,7 +299,7 @@ func (s *soak) readNights(ctx context.Context, m *mix, u *person) (map[string]bo
 	return dates, nil
 }
 
-// readOrders returns the number of events of each order of a user, as the server has them.
+// readOrders reads the orders of a user from the server, and returns the number of events of each.
 func (s *soak) readOrders(ctx context.Context, m *mix, u *person) (map[string]int, error) {
 	found := map[string]int{}
 	for page := 1; ; page++ {

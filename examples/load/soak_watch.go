@@ -57,8 +57,7 @@ func (s *soak) watch(ctx context.Context) (all []reading) {
 	}
 }
 
-// sizes returns the size in bytes of each table with its indexes, the partitions of a table added up, and of the
-// write-ahead log.
+// sizes returns sizes in bytes: of each table with its indexes and all its partitions, and of the write-ahead log.
 func (s *soak) sizes(ctx context.Context) (tables map[string]int64, log int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -113,13 +112,13 @@ var queues = []string{"webhook_pending", "webhook_delivery", "segment", "pull_ta
 // judged is the shortest duration of a run in which the growth of memory and tables is checked.
 const judged = 2 * time.Minute
 
-// growth checks that memory, files and tables do not grow without end. It compares the last third of a run with the
-// second third; in the first third the servers warm up.
+// growth checks that memory, files and tables do not grow without end, in a run of a duration (long). It compares the
+// last third of the run with the second third; in the first third the servers warm up.
 //
 // The median memory and the median number of open files of the server that is never killed, and the largest size of
-// each queue, may grow by a fifth. The growth rate of other tables (per acknowledged write) and of logs (per
-// minute) may be half as large again. A constant allowance covers changes in steps, such as garbage collections,
-// file extents and vacuum runs.
+// each queue, may grow by a fifth. The growth rate of other tables (per acknowledged write) and of logs (per minute)
+// may be half as large again. A constant allowance covers changes in steps, such as garbage collections, file extents
+// and vacuum runs.
 func growth(all []reading, long time.Duration) []check {
 	if long < judged {
 		return nil

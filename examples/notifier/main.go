@@ -46,8 +46,8 @@ var _ webhook.Notifier = (*Files)(nil)
 // NewFiles returns a notifier that appends to files in a folder.
 func NewFiles(folder string) *Files { return &Files{folder: folder} }
 
-// Notify appends one message to the file that the URL names. The file must exist; the program that reads it
-// creates it. See [webhook.Notifier].
+// Notify appends one message to the file that the endpoint's URL names. The file must exist: the program that reads the
+// messages creates it. See [webhook.Notifier].
 func (f *Files) Notify(ctx context.Context, n webhook.Notification) webhook.Result {
 	began := time.Now()
 	class := f.append(ctx, n)

@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Record is the provider's entry in the host's list of providers.
+// Record returns the provider's entry for the host's list of providers.
 func Record() healthdata.Provider {
 	return healthdata.Provider{
 		Slug: "tidewater", Name: "Tidewater Scales", Class: "cloud", AuthType: "password", Category: "device",
@@ -46,7 +46,7 @@ func (c *Connector) Flows() linking.ProviderConnector {
 // refused is the error for an answer whose HTTP status is neither 200 nor 204.
 type refused struct {
 	status int
-	wait   time.Duration // how long the answer asks to wait; 0 if it does not say
+	wait   time.Duration // the wait of the header Retry-After; 0 without it
 }
 
 func (e *refused) Error() string { return fmt.Sprintf("the provider answered %d", e.status) }

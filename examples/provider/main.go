@@ -1,6 +1,6 @@
 // Provider is a host with a connector of its own: ann signs in at an invented maker of scales, and the host fetches
-// a month of her weights. connector.go is the connector, double.go stands for the provider's API, and the test runs
-// the conformance suite of connectors: go run ./examples/provider
+// a month of her weights. connector.go is the connector, double.go is a test server with the provider's API, and the
+// test runs the conformance suite of connectors: go run ./examples/provider
 package main
 
 import (

@@ -139,7 +139,7 @@ func (p *person) measure(ctx context.Context) error {
 	return err
 }
 
-// laboratory returns two invented, finished orders. In a host, orders.Service does this.
+// laboratory returns two invented, finished orders, in place of the orders.Service of a real host.
 type laboratory struct{ p *person }
 
 var labIDs = []orders.OrderID{{UUID: uuid.MustParse("0199a000-0000-7000-8000-000000000001")}, {UUID: uuid.MustParse("0199a000-0000-7000-8000-000000000002")}}

@@ -16,9 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook/receiver"
 )
 
-// newReceiver returns a receiver that prints each event, with one function for each type of payload. A real program
-// stores the payload under the id of its object. The ids of handled messages are stored in file, or in memory if
-// file is empty.
+// newReceiver returns a receiver that prints each event to out, with one function for each type of payload. It accepts
+// signatures of any of the secrets. A real program stores the payload under the id of its object. The ids of handled
+// messages are stored in file, or in memory if file is empty.
 func newReceiver(ctx context.Context, secrets []webhook.Secret, file string, out io.Writer) (*receiver.Receiver, error) {
 	d := &reporter{out: out}
 	seen := memory.NewSeen(nil)

@@ -63,7 +63,8 @@ type openOutput struct{ io.Writer }
 // Close does nothing.
 func (openOutput) Close() error { return nil }
 
-// passAssistant connects an assistant, which speaks over an input and an output, to a running server.
+// passAssistant connects an AI assistant, which speaks the Model Context Protocol on stdin and stdout, to a running
+// server.
 func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdout io.WriteCloser, stderr io.Writer) error {
 	f := flag.NewFlagSet("server mcp", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -94,7 +95,8 @@ func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdo
 	return nil
 }
 
-// pass copies protocol messages between two connections, in both directions, until one of them ends.
+// pass copies protocol messages from one connection to the other until one of them ends, and returns the error of that
+// connection.
 func pass(ctx context.Context, from, to sdk.Connection) error {
 	for {
 		m, err := from.Read(ctx)

@@ -35,7 +35,8 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 }
 
-// onHost assembles the service that the flags describe and calls do with it. The service does not serve requests.
+// onHost assembles the service that the flags in args describe, calls do with it, and closes it. The service serves no
+// requests meanwhile.
 func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host) error) (err error) {
 	c, _, err := flags(args, stderr)
 	if err != nil {
@@ -63,7 +64,8 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	return do(s)
 }
 
-// keptAnchors returns the anchors in the file of -anchor FILE, if the arguments begin so, and the other arguments.
+// keptAnchors removes -anchor FILE from the start of the arguments. It returns the anchors in FILE, nil without the
+// flag, and the remaining arguments.
 func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
 	if len(args) == 0 || args[0] != "-anchor" {
 		return nil, args, nil
@@ -98,8 +100,8 @@ func (s *host) printAnchors(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// verifyAccess checks the access logs of all teams and prints a line for each. It returns an error after it has
-// checked all of them.
+// verifyAccess checks the access logs of all teams, also against the anchors in kept, and prints a line for each log.
+// It checks all logs before it returns an error.
 func (s *host) verifyAccess(ctx context.Context, kept []accesslog.Anchor, stdout io.Writer) error {
 	return s.Access.VerifyAll(ctx, kept, func(team healthlab.TeamID, v accesslog.Verification, err error) {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// command is a command of the program, named by the first argument. Without a command the program serves.
+// command is a command of the program. The first argument names it; without a name, the program serves.
 type command struct {
 	name, does, example string
 	run                 func(ctx context.Context, args []string, stdout, stderr io.Writer) error

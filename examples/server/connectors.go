@@ -21,8 +21,8 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// guard returns the guard of requests to URLs that teams set: it refuses addresses in private networks. In a
-// sandbox it allows addresses of this machine.
+// guard returns the guard of requests to URLs that teams set. It refuses addresses in private networks. In a sandbox it
+// allows loopback addresses and plain http.
 func (c *config) guard() *webhook.Guard {
 	if c.environment != healthlab.Sandbox {
 		return &webhook.Guard{}
@@ -38,9 +38,9 @@ type sources struct {
 	connectors map[string]linking.ProviderConnector
 }
 
-// sources reads the providers that the flags name: the list of providers, a folder with files that describe further
-// ones, the doubles (test servers), and a file with OAuth clients. In a sandbox, each other provider of the list
-// gets an invented connector, which accepts any password.
+// sources returns the providers that the flags name: a list of providers, a folder with descriptions of further
+// providers, the doubles (test servers), and a file with OAuth clients. In a sandbox, each provider without a connector
+// gets an invented one with the options invented, which accepts any password.
 func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	list, err := readProviders(c.providers)
 	if err == nil && c.providers == "" && c.environment != healthlab.Sandbox {
@@ -101,7 +101,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// connect adds a connector for each provider whose OAuth client is in the file.
+// connect adds a connector for each provider for which the file has an OAuth client.
 func (s *sources) connect(file string, guard *webhook.Guard) error {
 	clients, err := registry.ReadFile(file, os.LookupEnv)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *sources) connect(file string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// add adds providers with their connectors. They replace providers in the list that have the same slugs.
+// add adds providers with their connectors. A provider in found replaces the provider with the same slug.
 func (s *sources) add(found []connected) (err error) {
 	records, replaced := []healthdata.Provider{}, map[string]bool{}
 	for _, x := range found {

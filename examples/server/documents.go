@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/service"
 )
 
-// addFiles adds the store of files: a folder or memory, encrypted with the keys of persons.
+// addFiles sets the store of files: in the folder of -files, encrypted with the keys of persons, or in memory.
 func (s *host) addFiles(c *service.Config) (err error) {
 	c.Sealer = s.sealer
 	c.Files = s.store.blobs
@@ -25,7 +25,7 @@ func (s *host) addFiles(c *service.Config) (err error) {
 	return nil
 }
 
-// printer returns what prints the documents of orders as PDF.
+// printer returns the printer that makes the PDF documents of orders, with the fonts of the flags.
 func (c *config) printer() (*pdfdoc.Printer, error) {
 	var opts pdfdoc.Options
 	for _, name := range c.fonts {

@@ -14,8 +14,8 @@ import (
 // HEALTHLABTEST_.
 const variablePrefix = "HEALTHLAB"
 
-// checkVariables refuses environment variables (NAME=VALUE) with this prefix that name no flag, or whose value has
-// another type than the flag.
+// checkVariables refuses a variable (NAME=VALUE) whose name begins with variablePrefix and names no flag of f, and one
+// whose value has another type than the flag. An empty value is ignored.
 func checkVariables(environment []string, f *flag.FlagSet) error {
 	known := map[string]*flag.Flag{}
 	f.VisitAll(func(one *flag.Flag) {

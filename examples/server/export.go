@@ -121,7 +121,7 @@ func (e *exported) write(line *sampleLine) error {
 	return e.to.Encode(line)
 }
 
-// exportSamples writes all samples of a user's resource, as they are at one instant.
+// exportSamples writes all samples of a user and resource to lines, as they are at one instant.
 func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource string, lines *exported) error {
 	lines.began, lines.shown = time.Now(), time.Now()
 	return data.View(ctx, team, user, healthdata.Once(func(v healthdata.View) error {

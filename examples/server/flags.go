@@ -58,7 +58,7 @@ type config struct {
 	ehrPipelines         bool
 	shards               int
 	sealer               healthlab.Sealer // encrypts keys of persons and secrets; from -sealing-keys and -secret-file
-	signing              master           // signs; from -signing-key or -secret-file
+	signing              master           // secret from which signing keys are derived; from -signing-key or -secret-file
 	webhookURL           string
 	webhookSecret        string
 	proxyURL             string
@@ -122,13 +122,13 @@ func (c *config) flagGroups() []flagGroup {
 	}
 }
 
-// serverFlags is the name of the server's flag set, by which help differs from that of commands.
+// serverFlags is the name of the server's flag set. The help of commands with flags of their own has another name.
 const serverFlags = "server"
 
-// flags reads the settings from the command line, the environment and the file of -config. If several of them have
-// a setting, the first one counts. It also reads the secrets and opens the log.
+// flags reads the settings from the command line, the environment and the file of -config, in this order of precedence.
+// It also reads the secrets and opens the log.
 //
-// Set secrets by the environment or the file: other users of the machine can see arguments of a process.
+// Set secrets in the environment or the file, because other users of the machine can see the arguments of a process.
 func flags(args []string, stderr io.Writer) (config, *flag.FlagSet, error) {
 	output := &logOutput{to: stderr}
 	c, f, err := settings(args, slog.New(slog.NewTextHandler(output, nil)))
@@ -174,7 +174,7 @@ func settings(args []string, log *slog.Logger) (config, *flag.FlagSet, error) {
 	return c, f, nil
 }
 
-// logName is the name of the file, in the data folder, to which a tour logs.
+// logName is the file in the data folder to which the server logs during a tour (-tour).
 const logName = "server.log"
 
 // logOutput is a log destination that can be changed before other goroutines log.
@@ -183,7 +183,8 @@ type logOutput struct{ to io.Writer }
 // Write writes to the present destination.
 func (o *logOutput) Write(b []byte) (int, error) { return o.to.Write(b) }
 
-// openLog sends the log to a file, if -log or a tour asks for one.
+// openLog sends output to the file of -log or, during a tour with a data folder, to the file logName. Without either,
+// it changes nothing.
 func (c *config) openLog(output *logOutput) (err error) {
 	if c.logPath == "" && c.tour && c.dataDir != "" {
 		c.logPath = filepath.Join(c.dataDir, logName)
@@ -354,8 +355,8 @@ func (c *config) checkEnvironment() error {
 	return nil
 }
 
-// checkStore checks the flags of the store. Production has no default: a store in memory, whose data ends with the
-// process, must be named by -store.
+// checkStore checks that the flags name at most one store, and sets the default. Production has no default, so a store
+// in memory, whose data is lost with the process, must be named by -store.
 func (c *config) checkStore() error {
 	if c.store != "" && c.store != storeMemory {
 		return errors.New("-store must be memory")
@@ -452,7 +453,7 @@ func (c *config) apiFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.ignoreUnknown, "ignore-unknown", false, "pass over unknown keys in bodies and unknown parameters, which are refused otherwise")
 }
 
-// checkAPI checks the flags of the API, and sets the defaults of the limits.
+// checkAPI checks the flags of the API, and sets the defaults of the rate limits.
 func (c *config) checkAPI() error {
 	for _, limit := range []struct {
 		rate     *float64
@@ -539,7 +540,8 @@ func (c *config) readSecrets() error {
 	return err
 }
 
-// placeSecrets sets the default paths of the secret file and of the folder for files, if they are needed.
+// placeSecrets sets the default paths of the secret file and of the folder for files in the data folder, and checks the
+// flags that a database needs.
 func (c *config) placeSecrets() error {
 	apart := c.sealingFile != "" && c.signingFile != "" && c.apiKey != "" // no secret file is needed
 	if c.dataDir != "" {
@@ -564,7 +566,8 @@ func (c *config) placeSecrets() error {
 	return nil
 }
 
-// makeDataDir creates the data folder, if data is stored in one. Only its owner can read it.
+// makeDataDir creates the data folder, which only its owner can read, if data is stored in one. For a tour without a
+// named store, it creates a temporary folder.
 func (c *config) makeDataDir() error {
 	if c.freshDir {
 		var err error

@@ -60,8 +60,8 @@ func runHealth(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// trustCertificate returns TLS settings that trust only the first certificate in a file. They expect a name in the
-// certificate, whatever address the server is called by.
+// trustCertificate returns TLS settings that trust only the first certificate in a file. They compare its names with
+// the first name in the certificate itself, so the client may call the server by any address.
 func trustCertificate(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

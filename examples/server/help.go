@@ -64,7 +64,7 @@ func printGroups(out *strings.Builder, name string) error {
 	return nil
 }
 
-// printFlag prints a flag and its usage, and its default unless the usage says it.
+// printFlag prints a flag with its usage. It adds the default, unless that is a zero value or the usage contains it.
 func printFlag(out *strings.Builder, f *flag.Flag) {
 	value, usage := flag.UnquoteUsage(f)
 	fmt.Fprintf(out, "  %s\n      %s", strings.TrimSpace("-"+f.Name+" "+value), usage)
@@ -75,9 +75,9 @@ func printFlag(out *strings.Builder, f *flag.Flag) {
 	out.WriteString("\n")
 }
 
-// checkArguments refuses an unknown flag, with the most similar one as a suggestion, a value of another type than
-// its flag, and an argument that is not a flag. It reports whether the arguments ask for help. Package flag would
-// print all flags after such an error.
+// checkArguments checks the arguments against the flags of f. It refuses an unknown flag, with the most similar one as
+// a suggestion, a value of another type than its flag, and an argument that is not a flag. help reports whether the
+// arguments contain -h or -help. Package flag would print all flags after an error.
 func checkArguments(args []string, f *flag.FlagSet) (help bool, err error) {
 	for i := 0; i < len(args); i++ {
 		if len(args[i]) < 2 || args[i][0] != '-' {

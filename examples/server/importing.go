@@ -105,8 +105,8 @@ func (in *intake) count(n int) {
 	}
 }
 
-// progressOf returns a text with the finished percentage, and the time that the rest will take at the present
-// speed.
+// progressOf returns a text with the finished share (done, 0 to 1) in percent, and the time that the rest will take at
+// the present speed. took is the time since the start.
 func progressOf(done float64, took time.Duration) string {
 	percent := fmt.Sprintf("%.0f %%", math.Floor(100*done))
 	if done <= 0 || done >= 1 {
@@ -119,8 +119,8 @@ func progressOf(done float64, took time.Duration) string {
 	return fmt.Sprintf("%s, %d min left", percent, int(math.Ceil(left.Minutes())))
 }
 
-// upload returns an upload from a source without data. It connects the source's provider to the user at its first
-// use.
+// upload returns an empty Upload from src, to which the caller adds data. At the first use of a provider, it connects
+// the provider to the user.
 func (in *intake) upload(ctx context.Context, src healthdata.Source) (healthdata.Upload, error) {
 	if !in.connected[src.Provider] {
 		if _, err := in.Health.Connections().Connect(ctx, in.team, in.user, healthdata.NewConnection{Provider: src.Provider}); err != nil {

@@ -16,8 +16,8 @@ func (c *config) at() storeAt {
 }
 
 // runKeys executes "server keys rotate" and "server keys erase". rotate encrypts the keys of persons anew with the
-// first key of -sealing-keys. erase erases the users whose key is deleted; a restored backup contains such users.
-// Both take the flags of the server and can run beside it. After an interruption, run the command again to
+// first key of -sealing-keys. erase erases the users whose key is deleted; a restored backup contains such users. Both
+// take the flags of the server and can run while the server runs. After an interruption, run the command again to
 // continue.
 func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
@@ -37,7 +37,7 @@ func (s *host) rotate(ctx context.Context, stdout io.Writer) error {
 	})
 }
 
-// eraseWithoutKey erases every user whose key is deleted, and prints how many were erased.
+// eraseWithoutKey erases every user whose encryption key is deleted, and prints how many were erased.
 func (s *host) eraseWithoutKey(ctx context.Context, stdout io.Writer) error {
 	erased, shown := 0, time.Now()
 	err := s.store.PersonKeys().EachDeleted(ctx, func(ref personkey.Ref) error {

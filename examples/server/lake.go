@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// addLake adds the periodic export of all teams' data as Parquet files to a folder or a bucket.
+// addLake adds the periodic export of all teams' data as Parquet files to the folder or bucket of -lake, if it is set.
 func (s *host) addLake(c *service.Config) (err error) {
 	if s.lake == "" {
 		return nil

@@ -94,7 +94,7 @@ func (t *telemetry) tracer() pgx.QueryTracer {
 	return t.Tracer()
 }
 
-// close exports the traces that remain, within a few seconds.
+// close exports the remaining traces and stops the metrics, within five seconds.
 func (t *telemetry) close(ctx context.Context) error {
 	const grace = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -155,7 +155,8 @@ func (s *host) addMetrics(c *service.Config) error {
 	return nil
 }
 
-// withMetrics serves /metrics at the address of the API, but only in a sandbox without -metrics-addr.
+// withMetrics serves /metrics at the address of the API in a sandbox without -metrics-addr, and returns next unchanged
+// otherwise.
 func (s *host) withMetrics(next http.Handler) http.Handler {
 	if s.metricsAddr != "" || s.environment != healthlab.Sandbox {
 		return next

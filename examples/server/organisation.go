@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/organisation"
 )
 
-// teamKey is a management key that gives a role in some teams only.
+// teamKey is a management key for some teams, with its role.
 type teamKey struct {
 	key   string
 	teams []healthlab.TeamID
@@ -56,7 +56,8 @@ func organisationOf(team healthlab.TeamID) uuid.UUID {
 	return uuid.NewSHA1(team.UUID, []byte("organisation"))
 }
 
-// admitFirstTeam creates the first team, unless it exists, and makes -api-key an API key of this team.
+// admitFirstTeam creates the first team, the one of -api-key, unless it exists, and makes -api-key an API key of this
+// team.
 func (s *host) admitFirstTeam(ctx context.Context) error {
 	org := organisationOf(s.team)
 	_, err := s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
@@ -72,7 +73,7 @@ func (s *host) admitFirstTeam(ctx context.Context) error {
 	return nil
 }
 
-// addManagement makes the management API accept the management keys of the flags.
+// addManagement sets the management keys of the flags as the keys that the management API accepts.
 func (s *host) addManagement(c *service.Config) error {
 	var keys []httpapi.ManagementKey
 	org := organisationOf(s.team)

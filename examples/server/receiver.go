@@ -29,7 +29,7 @@ type receiver struct {
 	known  map[string]bool
 	forged int
 	more   chan struct{}
-	// passing is true after the tour: events are acknowledged but not stored.
+	// passing is true after the tour: the receiver then acknowledges events without storing them.
 	passing bool
 }
 
@@ -95,11 +95,11 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// patience is how long take waits for one more event.
+// patience is how long take waits for the next event.
 const patience = 30 * time.Second
 
-// take waits until enough returns true for the events that have arrived, and returns them. It fails if no event
-// arrives within patience.
+// take waits until enough returns true for the events that have arrived since the last call, and returns these events.
+// It fails if none arrives for the duration patience, or if an event had a wrong signature.
 func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]received, error) {
 	for {
 		r.mu.Lock()

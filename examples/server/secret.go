@@ -17,7 +17,7 @@ import (
 )
 
 // master is a secret from which other secrets are derived: the one in -signing-key for signatures, the one in
-// -secret-file for all secrets that no flag sets. All processes on one database must have the same.
+// -secret-file for all secrets that no flag sets. All processes on one database must have the same master secrets.
 type master []byte
 
 // masterBytes is the length of a master secret in bytes.
@@ -35,8 +35,8 @@ func (m master) reader(purpose string) (io.Reader, error) {
 	return bytes.NewReader(b), err
 }
 
-// sealer returns the sealer that encrypts keys of persons and stored secrets. It encrypts with the first key in
-// file or, if file is empty, with a key derived from m. It decrypts with every key in file and, if kept, with the
+// sealer returns the sealer that encrypts keys of persons and stored secrets. It encrypts with the first key in file
+// or, if file is empty, with a key derived from m. It decrypts with every key in file and, if kept is true, with the
 // derived key.
 func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 	const own = "secret-file"
@@ -99,8 +99,8 @@ func newMaster(file string) (master, error) {
 	return kept, nil
 }
 
-// keepNew creates a file with text that only its owner can read, unless the file exists. It appears with its whole
-// text at once, even if several processes create it.
+// keepNew creates a file with text, which only its owner can read, unless the file exists. The creation is atomic, also
+// if several processes do it at once.
 func keepNew(file, text string) error {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		return err

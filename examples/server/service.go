@@ -63,15 +63,16 @@ type host struct {
 	handler http.Handler
 	console *console.Console // nil without a management key
 	*telemetry
-	// receiveResults receives the messages of an HL7 laboratory; nil for the simulated one.
+	// receiveResults receives the messages of an HL7 laboratory until its context ends; nil for the simulated
+	// laboratory.
 	receiveResults func(context.Context) error
 	closers        []func() error // functions to call, in this order, when the program stops
-	// loops make the background work that the flags ask for beside that of the service.
+	// loops make the background loops that the flags ask for, in addition to those of the service.
 	loops []func(*service.Service) (service.Loop, error)
 }
 
-// build assembles the service that the flags ask for. url is the address under which it will be reached. build
-// starts no goroutine.
+// build assembles the service that the flags ask for, on the store kept and with the metrics of t. url is the address
+// under which clients will reach it. build starts no goroutine.
 func build(ctx context.Context, c config, kept *storage, t *telemetry, url string) (*host, error) {
 	s := &host{config: c, team: teamOf(c.apiKey), url: url, store: kept, telemetry: t}
 	if s.tour && s.managementKey == "" && len(s.teamKeys) == 0 {
@@ -185,8 +186,8 @@ func teamDefaults() teamsettings.Choices {
 	return teamsettings.Choices{PartialWebhooks: &on, Minors: &on, Texts: &on}
 }
 
-// brandOf returns the brand (name and colour) that the pages of a team show if the team has set none: for the first
-// team that of the flags, for others the team's name.
+// brandOf returns the brand (name and colour) that the pages of a team show if the team has set none. For the first
+// team it is that of the flags; other teams have their name only.
 func (s *host) brandOf(ctx context.Context, team healthlab.TeamID) (teamsettings.Brand, error) {
 	if team == s.team {
 		return teamsettings.Brand{CompanyName: s.brand, Color: s.brandColor}, nil
@@ -201,8 +202,8 @@ func (s *host) orderSettings(ctx context.Context, team healthlab.TeamID) (orders
 	return set, err
 }
 
-// linkSettings returns a function for a team's settings of linking. The first team owns all OAuth clients of this
-// service.
+// linkSettings returns a function that returns a team's settings of linking. In them, the deployment's OAuth clients
+// belong to the first team.
 func (s *host) linkSettings(providers *healthdata.Providers) func(context.Context, healthlab.TeamID) (linking.TeamSettings, error) {
 	var own []string
 	for _, p := range providers.List("") {
@@ -226,8 +227,8 @@ const (
 	controlPath = "/sandbox/provider"
 )
 
-// controlTime is the time limit of each of the two lookups of a request to controlPath: the team of the API key,
-// and the users with the account. Both together stay below the time limit of a request.
+// controlTime is the time limit of each of the two lookups for a request below controlPath: the team of the API key,
+// and the users with the provider's account. Both together stay below the time limit of a request.
 const controlTime = 4 * time.Second
 
 func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
@@ -237,8 +238,8 @@ func (s *host) callingTeam(r *http.Request) (healthlab.TeamID, error) {
 	return c.Team, err
 }
 
-// withProviders adds the pages of the sandbox's invented providers. whose returns the team that a request
-// authenticates.
+// withProviders adds the pages of the sandbox's invented providers to next. whose returns the team of a request's API
+// key. Outside of a sandbox it returns next.
 func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healthlab.TeamID, error), connectors map[string]linking.ProviderConnector) http.Handler {
 	if s.environment != healthlab.Sandbox {
 		return next
@@ -275,7 +276,8 @@ func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healt
 	})
 }
 
-// connectedWith returns the users of a team whose connection to a provider has this account at the provider.
+// connectedWith returns the users of a team that have connected a provider with this account. account is the provider's
+// own id of the person.
 func (s *host) connectedWith(ctx context.Context, team healthlab.TeamID, provider, account string) ([]healthlab.UserID, error) {
 	const page = 500
 	var found []healthlab.UserID
@@ -377,8 +379,8 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	return err
 }
 
-// firstLines returns the text that the program prints at its start, a name and a value on each line. The first line
-// says where it listens, even if its public address is another one; the last line says how to stop it.
+// firstLines returns the text that the program prints at its start, a name and a value on each line. The first line has
+// the address at which it listens, even if the public address is another one; the last line says how to stop it.
 func (s *host) firstLines(at net.Addr) string {
 	lines := []string{"listening on " + s.listenURL(at)}
 	if s.apiKeyMade {
@@ -459,7 +461,7 @@ const (
 // the disk first, which may be slow.
 const storageGrace = time.Minute
 
-// start does what the flags ask for once: an import, an invitation, a tour.
+// start does the one-time work of the flags: an import (-import), an invitation (-invite), a tour (-tour).
 func (s *host) start(ctx context.Context, stdout io.Writer) error {
 	if s.importPath != "" {
 		if err := s.importFiles(ctx, stdout); err != nil {
@@ -479,8 +481,8 @@ func (s *host) start(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// register creates the webhook endpoint of -webhook-url, unless it exists. It returns the secret of the endpoint,
-// to be printed, or "" if a flag sets the secret.
+// register creates the webhook endpoint of -webhook-url, unless it exists, and gives it the secret of -webhook-secret.
+// It returns the secret of the endpoint, to be printed, or "" if -webhook-secret sets it.
 func (s *host) register(ctx context.Context) (secret string, err error) {
 	if s.webhookURL == "" {
 		return "", nil
@@ -534,8 +536,8 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	}
 }
 
-// handOver waits, if the store is in memory, until every event is delivered or grace ends, and prints how many are
-// lost. With a durable store it does not wait: the store keeps undelivered events.
+// handOver waits until the store has delivered every event or grace ends, and prints how many events are lost. It waits
+// only for a store in memory: a durable store has undelivered events after a restart too.
 func (s *host) handOver(grace context.Context, stdout io.Writer) {
 	if !s.store.volatile {
 		if s.freshDir {

@@ -44,8 +44,8 @@ func (s *host) smartTokens() (*smart.Server, error) {
 // usedDir is the folder, below the folder of -files, with a file for each used assertion (signed token request).
 const usedDir = "smart-assertions"
 
-// usedAssertions records the assertions (signed token requests) that clients have used, so that none is accepted
-// twice. Each is an empty file, which all processes on the folder see, even after a restart.
+// usedAssertions records the assertions (signed token requests) that clients have used, so that none is accepted twice.
+// Each assertion is an empty file, which all processes that share the folder see, even after a restart.
 type usedAssertions struct {
 	dir string
 	now func() time.Time
@@ -54,7 +54,8 @@ type usedAssertions struct {
 	swept time.Time
 }
 
-// use records a client's assertion, which is valid until until, and reports whether this is its first use.
+// use records that a client has used the assertion with this id, which expires at until. It reports whether this is the
+// first use.
 func (u *usedAssertions) use(_ context.Context, client, id string, until time.Time) (bool, error) {
 	if err := u.sweep(); err != nil {
 		return false, err

@@ -26,7 +26,7 @@ import (
 // storage is the store that the flags ask for, with what depends on its kind.
 type storage struct {
 	*stores.Stores
-	// place says, in a text for people, where the data is stored.
+	// place is a text for people that says where the data is stored.
 	place string
 	// blobs stores files in memory if the flags name no folder for them. It is nil with a durable store, which
 	// needs such a folder.
@@ -39,19 +39,19 @@ type storage struct {
 	close func(context.Context) error
 }
 
-// keysAt says where the keys of persons are, and which sealer encrypts them. Without a sealer, personal data is not
-// encrypted.
+// keysAt names the store of the keys of persons, and the sealer that encrypts them. Without a sealer, personal data is
+// not encrypted.
 type keysAt struct {
 	sealer  healthlab.Sealer
-	address string // another database; empty: schema healthlab_keys of the data's
-	samples bool   // new samples are encrypted too
+	address string // address of another database for the keys; empty: schema healthlab_keys in the database of the data
+	samples bool   // encrypt new samples too
 }
 
-// storeAt says where the data is: in a folder, in a database or, if both are empty, in memory.
+// storeAt names the store of the data: a folder, a database or, if both are empty, memory.
 type storeAt struct {
 	dir      string
-	database string // an address of PostgreSQL
-	shards   int    // distribute users' data over this many shards of a cluster; 0: no change
+	database string // URL of a PostgreSQL database
+	shards   int    // number of shards of a cluster over which to distribute users' data; 0: no change
 	keys     keysAt
 	// pipelines is true if changes of data are recorded, to be sent to the FHIR server of their team.
 	pipelines bool
@@ -207,8 +207,8 @@ func closePools(closers ...func()) {
 // data. Few are needed, because decrypted keys stay in memory.
 const keyConnections = 4
 
-// openKeys opens the store of the keys of persons: in the data's database at address, or in the one that at names.
-// The returned function closes it.
+// openKeys opens the store of the keys of persons, in the database that at names or else in the data's database at
+// address. It returns the keys, nil without a sealer, and a function that closes the store.
 func openKeys(ctx context.Context, address string, at keysAt) (*personkey.Keys, func(), error) {
 	if at.sealer == nil {
 		return nil, func() {}, nil

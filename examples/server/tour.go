@@ -133,7 +133,8 @@ func lastDays(now time.Time) (list []healthlab.Date) {
 	return list
 }
 
-// sportyPerson returns an invented person with at least tourSports different sports in these days.
+// sportyPerson returns an invented person who does at least tourSports different sports on the days in list, in the
+// zone loc.
 func sportyPerson(list []healthlab.Date, loc *time.Location) healthlab.UserID {
 	for i := 0; ; i++ {
 		person := healthlab.UserID{UUID: uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "healthlab:tour:%d", i))}
@@ -274,7 +275,7 @@ func (t *tour) dataOf(up tourUpload) (data []any, err error) {
 	return data, nil
 }
 
-// withoutHead returns a summary as JSON for an upload: without the fields that the service sets.
+// withoutHead returns a summary as a JSON object for an upload. It leaves out the fields that the service sets.
 func withoutHead(item any) (map[string]any, error) {
 	b, err := json.Marshal(item)
 	if err != nil {
@@ -291,8 +292,8 @@ func withoutHead(item any) (map[string]any, error) {
 	return out, nil
 }
 
-// printEvents waits until enough events have arrived, and prints the number of events of each type that has
-// arrived. least is the lowest number of events whose type begins with each prefix.
+// printEvents waits until at least the given numbers of events have arrived, and prints the number of arrived events by
+// type. The keys of least are prefixes of event types.
 func (t *tour) printEvents(ctx context.Context, least map[string]int) error {
 	events, err := t.seen.take(ctx, func(all []received) bool {
 		for kind, missing := range least {
@@ -586,8 +587,8 @@ func (t *tour) documents(ctx context.Context, path string) error {
 	return nil
 }
 
-// call sends one request with the team's API key and further headers (name, value), and decodes the answer into
-// out.
+// call sends one request with the team's API key and decodes the answer into out. header has further headers,
+// alternately a name and a value.
 func (t *tour) call(ctx context.Context, method, path string, in, out any, header ...string) error {
 	var body io.Reader
 	if in != nil {

@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. It calls ready with the address once the program listens.
+// run serves until ctx ends. It calls ready with the program's URL once it listens at addr.
 func run(ctx context.Context, database, addr string, ready func(url string)) error {
 	config, err := postgres.PoolConfig(database)
 	if err != nil {
@@ -106,10 +106,10 @@ func run(ctx context.Context, database, addr string, ready func(url string)) err
 	return <-work
 }
 
-// newKeys returns the keys that encrypt personal data, one for each member. They are in a schema that backups of
-// the database must leave out, encrypted with a key of the host. In this example that key is random, so the next
-// start of the program cannot decrypt the data. A real program stores it apart from the database, or uses a Sealer
-// that calls a KMS.
+// newKeys returns the keys that encrypt personal data, one for each member. They are stored in a schema that backups of
+// the database must leave out, and encrypted with a key of the host. In this example that key is random, so the next
+// start of the program cannot decrypt the data. A real program stores that key apart from the database, or uses a
+// Sealer that calls a KMS.
 func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 	kept, err := postgres.Open(ctx, pool, personkey.Tables(), &postgres.Options{Schema: "healthlab_keys"})
 	if err != nil {
@@ -126,8 +126,8 @@ func newKeys(ctx context.Context, pool *pgxpool.Pool) (*personkey.Keys, error) {
 	return personkey.New(personkey.NewStore(kept), sealer, nil), nil
 }
 
-// assemble makes the service of healthlab. A real program stores its secret, and stores files on a disk
-// (adapters/operations/blob).
+// assemble makes the healthlab service, which is reached at url. A real program gives it a stored secret, and a store
+// of files on a disk (adapters/operations/blob).
 func assemble(ctx context.Context, engine *postgres.Store, keys *personkey.Keys, url string) (*service.Service, error) {
 	providers, err := healthdata.NewProviders([]healthdata.Provider{{Slug: "manual", Name: "Manual entry", Class: "manual", Category: "app"}})
 	if err != nil {

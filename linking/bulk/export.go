@@ -21,9 +21,9 @@ type PauseResult struct {
 	Missing []healthlab.UserID `json:"user_ids_failed"`
 }
 
-// Pause pauses connections until the people link again: no data is fetched, and no token is refreshed. The
-// result of a running refresh is stored. The credentials stay, for [Service.Export], and the provider is not
-// called. The call may be repeated.
+// Pause pauses connections until the people link again: no data is fetched, and no token is refreshed. If a refresh is
+// running, its result is still stored. The credentials stay, for [Service.Export], and the provider is not called. A
+// repeated call changes nothing.
 //
 // Errors: Invalid (the provider is not configured), Forbidden ([RuleNotEnabled]).
 func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider string, users []healthlab.UserID) (PauseResult, error) {
@@ -65,7 +65,7 @@ type ConnectionTokens struct {
 	// AccessToken and RefreshToken are the latest tokens, or the token and its secret of OAuth 1.
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
-	// ProviderID is the provider's own name for the person; empty if it has none.
+	// ProviderID is the provider's own name for the person; empty if the provider has none.
 	ProviderID string `json:"provider_id"`
 	// ExpiresAt is when the access token expires, in Unix seconds. It is [NeverExpires] if the token does not
 	// expire, if the time is not known, and for OAuth 1.
@@ -77,14 +77,14 @@ type ConnectionTokens struct {
 // NeverExpires is the ExpiresAt of a token that does not expire.
 const NeverExpires = 2147483647
 
-// exportPage is how many connections are exported at a time.
+// exportPage is the greatest number of connections in an [Export].
 const exportPage = 100
 
 // Export is a page of connections, by user id.
 type Export struct {
 	// Data are the connections; never nil.
 	Data []ConnectionTokens `json:"data"`
-	// Next is the token of the next page; nil on the last one.
+	// Next is the [ExportQuery].Token of the next page; nil on the last one.
 	Next *string `json:"next_token"`
 }
 
@@ -92,18 +92,18 @@ type Export struct {
 type ExportQuery struct {
 	Team     healthlab.TeamID
 	Provider string
-	// Users are the exported users; nil means all. Users without a connection are left out.
+	// Users are the users whose connections are exported; nil means all users. Users without a connection are left out.
 	Users []healthlab.UserID
 	// Token is empty for the first page, then the Next of the previous page.
 	Token string
 }
 
-// Export returns the tokens of connections to a provider, also of failed and paused ones. Connections with
-// credentials that are not the team's are left out, so a page may be short or empty and still have a next one.
-// Pause a connection first, because its tokens may otherwise be refreshed at any time.
+// Export returns the tokens of connections to a provider, also of failed and paused ones. It leaves out connections
+// whose tokens are bound to the deployment's OAuth client and not to the team's own, so a page may be empty although a
+// next page follows. Pause a connection first, because its tokens may otherwise be refreshed at any time.
 //
-// Errors: Invalid (the provider is not configured, or the token is another query's), Forbidden
-// ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
+// Errors: Invalid (the provider is not configured, or the token is of another query), Forbidden ([RuleNotEnabled]),
+// Precondition ([RuleOtherCredentials]).
 func (s *Service) Export(ctx context.Context, q ExportQuery) (Export, error) {
 	out, err := s.export(ctx, q)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Service) export(ctx context.Context, q ExportQuery) (Export, error) {
 	return out, nil
 }
 
-// token returns the token of the page after a user, for this query only.
+// token returns the token of the page that begins after a user. It is valid only for an equal query.
 func (q *ExportQuery) token(after healthlab.UserID) string {
 	sum := sha256.New()
 	sum.Write(fmt.Appendf(nil, "export %s %d %s %t %s", q.Team, len(q.Provider), q.Provider, q.Users == nil, after))
@@ -173,7 +173,8 @@ func (q *ExportQuery) token(after healthlab.UserID) string {
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(slices.Clone(after.UUID[:]))[:24])
 }
 
-// after parses a token.
+// after returns the user id after which the page of q.Token begins; zero for the first page. It returns false if the
+// token is not one of this query.
 func (q *ExportQuery) after() (healthlab.UserID, bool) {
 	if q.Token == "" {
 		return healthlab.UserID{}, true

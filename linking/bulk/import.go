@@ -27,24 +27,22 @@ type ImportResult struct {
 // FailedImport is a connection that could not be made.
 type FailedImport struct {
 	User healthlab.UserID
-	// Outcome is the reason; empty if the connection was not tried, because the operation was aborted.
+	// Outcome is the reason; empty if the operation was aborted before the connection was tried.
 	Outcome Outcome
 }
 
-// Import makes connections from the tokens of another service, or replaces existing ones, as if the people had
-// linked: events are sent, and the history is fetched. The operation is stored at once with sealed tokens, and
-// runs in the background in the order of the call. Operations of one team at one provider run one after
-// another.
+// Import makes connections from the tokens of another service, or replaces existing ones, as if the people had linked:
+// events are sent, and the history is fetched. The operation is stored at once with sealed tokens, and runs in the
+// background in the order of tokens. Operations of one team at one provider run one after another.
 //
-// The provider is not called, so invalid tokens are noticed when data is fetched. The tokens are bound to the
-// team's own OAuth client at the time of the call. If the granted scopes are not given, the scopes that the
-// team requests count as granted.
+// Import does not call the provider. If a token is invalid, the first fetch of data fails. The tokens are bound to the
+// team's own OAuth client at the time of the call. If the granted scopes are not given, the scopes that the team
+// requests count as granted.
 //
-// With wait, Import returns when the operation has ended, or after [Options].Wait with the operation in
-// progress.
+// With wait, Import returns when the operation has ended, or after [Options].Wait with the operation in progress.
 //
-// Errors: Invalid (the provider is not configured; tokens that the connector does not accept; two entries for
-// one user), Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
+// Errors: Invalid (the provider is not configured; tokens that the connector does not accept; two entries for one
+// user), Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens, wait bool) (ImportResult, error) {
 	op, err := s.importing(ctx, team, provider, tokens)
 	if err == nil && wait {
@@ -101,7 +99,7 @@ type load struct {
 	ExpiresAt      time.Time
 	ExternalUserID string
 	Scopes         []string
-	// Client is the team's own OAuth client at the time of the call; empty for that of the deployment.
+	// Client is the team's own OAuth client at the time of the call of Import; empty for the deployment's client.
 	Client string `json:",omitempty"`
 }
 
@@ -202,7 +200,7 @@ func (s *Service) sealed(ctx context.Context, op *Op, user healthlab.UserID, l *
 	return s.seal.Seal(ctx, doc, loadPlace(op, user))
 }
 
-// importNext makes the next connections of an import.
+// importNext makes the next connections of an import, at most turn, and returns op with its progress.
 func (s *Service) importNext(ctx context.Context, op Op) (Op, error) {
 	if _, err := s.movable(ctx, op.Team, op.Provider); forGood(err) {
 		return op.ended(Aborted, s.now()), nil
@@ -237,7 +235,8 @@ func (s *Service) importNext(ctx context.Context, op Op) (Op, error) {
 	return op, nil
 }
 
-// importItem makes one connection, unless it is made already, and returns the outcome.
+// importItem makes the connection of an item, unless it was made before, and returns the item's outcome. An empty
+// outcome means that the item has none and no Grant, because the operation has ended.
 func (s *Service) importItem(ctx context.Context, op *Op, it *Item) (Outcome, error) {
 	if it.Grant.Box == nil {
 		return "", nil

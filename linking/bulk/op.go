@@ -27,11 +27,12 @@ const (
 	InProgress Status = "in_progress"
 	// Success: the operation succeeded for all users.
 	Success Status = "success"
-	// Failure: all users have an outcome, and the operation failed for some: they are no
-	// users of the team, or have not connected the provider. [Outcome] has the reason in an import.
+	// Failure: all users have an outcome, and the operation failed for some of them, for example because they are not
+	// users of the team or have not connected the provider. In an import, [Outcome] has the reason for each user.
 	Failure Status = "failure"
-	// Aborted: the operation was given up, because the provider is no longer configured, or bulk operations are
-	// no longer enabled; an import also if the team can no longer move connections.
+	// Aborted: the operation ended early, because the provider is no longer configured, or bulk operations are no
+	// longer enabled for the team. An import also ends early if the team can no longer move connections of the
+	// provider.
 	Aborted Status = "aborted"
 )
 
@@ -45,11 +46,11 @@ type Op struct {
 	// Total is the number of users, Next the index of the first user that is not processed, and Failed the
 	// number of users for whom the operation failed.
 	Total, Next, Failed int
-	// Running are processed users whose history is still being fetched, if the number of concurrent histories
-	// is limited.
+	// Running are processed users whose history is still being fetched. It is used only at a provider that limits the
+	// number of concurrent fetches.
 	Running            []healthlab.UserID
 	StartedAt, EndedAt time.Time
-	// Due is when the operation continues.
+	// Due is when the next users are processed; zero after the end.
 	Due time.Time
 	// Lease is when the lease of the claiming process ends, on the store's clock; zero if there is none. Fence
 	// is the number of claims.
@@ -80,7 +81,7 @@ type Item struct {
 	// Grant is the sealed data of the connection to make. It has no Box in other operations, after the item has
 	// an Outcome, and after the operation has ended.
 	Grant healthlab.Sealed
-	// Outcome is the result of an item of an import; empty before, and in other operations.
+	// Outcome is the result of an item of an import; empty before the item is processed, and in other operations.
 	Outcome Outcome
 }
 
@@ -105,7 +106,7 @@ const (
 	Refused Outcome = "refused"
 )
 
-// ListPosition is the position of an operation in the list of its team.
+// ListPosition is the position of an operation in [Store].Ops of its team.
 type ListPosition struct {
 	StartedAt time.Time
 	ID        uuid.UUID

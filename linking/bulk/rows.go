@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keptOp is a stored operation. Running has the users of Op.Running by their index.
+// keptOp is a stored operation. Op.Running is nil; Running has these users with their indexes.
 type keptOp struct {
 	Op      Op
 	Running []runningUser `json:",omitempty"`
@@ -33,8 +33,8 @@ func (k *keptOp) op() Op {
 	return out
 }
 
-// opTable has the operations, which contain no personal data. The first index sorts the operations of a team,
-// the second those in progress at a provider, both by their start. Operations in progress are due.
+// opTable has the operations, which contain no personal data. The first index sorts the operations of a team, the
+// second those in progress at a provider, both by their start. The row of an operation in progress is due at Op.Due.
 var opTable = store.Table[keptOp]{Name: "bulk_op", Clear: true, Row: func(k *keptOp) store.Row {
 	op := &k.Op
 	r := store.Row{Key: opKey(op.Team, op.ID), Index: [2]string{began(op.StartedAt, op.ID)}}
@@ -58,8 +58,8 @@ func began(at time.Time, id uuid.UUID) string {
 
 const beganLen = 8 + 16
 
-// opID has the ids of the operations of all teams, so that no two share one. The row of an ended operation is
-// due for Prune.
+// opID has the id of an operation of any team, so that no two operations have the same id. The row of an ended
+// operation is due for Prune.
 type opID struct {
 	ID   uuid.UUID
 	Team healthlab.TeamID
@@ -136,7 +136,7 @@ func normalOp(op Op) (Op, error) {
 	return op, healthlab.CheckText(string(op.Type), op.Provider, string(op.Status))
 }
 
-// keep returns an operation in its stored form. Running users who are not in the operation are left out.
+// keep returns an operation in its stored form, without Running users who are not in the operation.
 func keep(tx store.Tx, op Op) (keptOp, error) {
 	out := keptOp{Op: op}
 	out.Op.Running = nil

@@ -51,8 +51,8 @@ func (r rowStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUI
 	return r.decide(ctx, team, id, n, func(context.Context, store.Tx, healthlab.UserID) (Outcome, error) { return why, nil })
 }
 
-// decide sets the Outcome of an item with a Grant to the result of outcome, and removes the Grant. An item
-// without a Grant is not changed. It returns the item's Outcome.
+// decide sets the Outcome of item n to the result of outcome, and removes the item's Grant. It does not change an item
+// without a Grant. It returns the item's Outcome.
 func (r rowStore) decide(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int,
 	outcome func(context.Context, store.Tx, healthlab.UserID) (Outcome, error),
 ) (Outcome, error) {

@@ -175,8 +175,8 @@ func claimable(op *Op, now, at time.Time) bool {
 	return op.Status == InProgress && !op.Due.After(now) && !op.Lease.After(at)
 }
 
-// firstOps returns the claimable operations that are the first of their team and provider, the longest due
-// first, then by id, without a lock.
+// firstOps returns, without a lock, the claimable operations that are the first ones of their team and provider. The
+// operation that has been due longest comes first, of equal ones the lowest id.
 func firstOps(tx store.Tx, now time.Time) ([]Op, error) {
 	got, err := tx.Read(store.Query{Key: store.Key{Table: opTable.Name}, By: store.ByDue, Until: now, Lock: store.Plain, Bare: true})
 	if err != nil {

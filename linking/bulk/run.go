@@ -103,8 +103,8 @@ func (s *Service) ops() *work.Loop[Op] {
 }
 
 const (
-	// lease is how long a process may keep an operation, and turn how many users it processes before other
-	// operations get a turn.
+	// lease is how long a process may process a claimed operation, and turn the number of users that it processes
+	// before other operations are claimed.
 	lease = 2 * time.Minute
 	turn  = 50
 	// again is the interval at which running histories are checked.
@@ -114,8 +114,8 @@ const (
 // errLost reports that another process has claimed the operation.
 var errLost = errors.New("the worker's lease has ended before the work was done")
 
-// advance processes the next users of a claimed operation and stores the progress. Users whose progress was not
-// stored are processed again, without effect.
+// advance processes the next users of a claimed operation and stores the progress. If the progress is not stored, the
+// same users are processed again later, which changes nothing more.
 func (s *Service) advance(ctx context.Context, op Op) error {
 	var next Op
 	var err error
@@ -143,7 +143,8 @@ func (s *Service) advance(ctx context.Context, op Op) error {
 	return err
 }
 
-// finish ends an operation when all users have an outcome and no request runs.
+// finish returns op, whose users are all processed, with its final status, or with the time of the next check if
+// histories of Running users are still being fetched.
 func (s *Service) finish(op Op) Op {
 	switch {
 	case len(op.Running) > 0:

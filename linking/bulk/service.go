@@ -28,7 +28,7 @@ type Service struct {
 
 // Options configures a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Wait is the longest time that a call waits for its operation. Default 20 seconds.
+	// Wait is the longest time for which a call with wait waits for the end of its operation. Default 20 seconds.
 	Wait time.Duration
 	// Idle is the interval at which an idle process checks for operations. Default 1 second.
 	Idle time.Duration
@@ -38,13 +38,13 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes ids of operations. Default UUID version 7.
 	NewID func() uuid.UUID
-	// Log receives what a person should look at. Default: slog.Default().
+	// Log receives the errors of the background work. Default: slog.Default().
 	Log *slog.Logger
 }
 
-// New returns a Service on a store, for the users and connectors of links and the histories of pulls. seal
-// encrypts tokens that wait for their import. Everything except opts is required; it returns Invalid if an
-// argument is missing. It starts no goroutine.
+// New returns a Service on a store. links has the users and the connectors, pulls fetches histories, and seal encrypts
+// the tokens that an import stores. Everything except opts is required; it returns Invalid if an argument is missing.
+// It starts no goroutine.
 func New(store Store, links *linking.Service, pulls *pull.Service, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || links == nil || pulls == nil || seal == nil {
 		return nil, fmt.Errorf("%w: bulk.New: a store, links, pulls and a sealer are required", healthlab.Invalid)
@@ -81,8 +81,8 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 const (
 	// RuleNotEnabled: bulk operations are not enabled for the team.
 	RuleNotEnabled = "BULK_NOT_ENABLED"
-	// RuleOtherCredentials: the connections are bound to credentials that are not the
-	// team's own.
+	// RuleOtherCredentials: the team cannot move connections of the provider, because it has no OAuth client of its own
+	// there, or because the connector has no [linking.TokenCodec].
 	RuleOtherCredentials = "NO_OWN_CREDENTIALS"
 )
 

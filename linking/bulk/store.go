@@ -12,12 +12,12 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Store stores bulk operations, and reads connections with their credentials. One adapter implements it together
-// with healthdata.Users and linking.Store.
+// Store stores bulk operations, and reads connections with their credentials. One adapter implements it together with
+// healthdata.Users and linking.Store.
 //
-// All methods are safe for concurrent use and atomic: either everything a call writes is there, or nothing is. A
-// context that has ended before a call writes nothing and is the error. Arguments and results are copies. Text
-// that is not UTF-8 or has a NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. An id that the
+// All methods are safe for concurrent use and atomic: either everything a call writes is there, or nothing is. A call
+// whose context has already ended writes nothing and returns the context's error. Arguments and results are copies.
+// Text that is not UTF-8 or has a NUL is healthlab.Invalid. Times are kept in UTC to the microsecond. An id that the
 // team does not have is healthlab.NotFound.
 //
 // An erased user is removed from all operations.
@@ -25,23 +25,23 @@ type Store interface {
 	// Connections returns the connections of a query, by user id.
 	Connections(ctx context.Context, q ConnectionQuery) ([]Connection, error)
 
-	// Submit adds an operation with its items. Items have no Outcome, and their indexes are set to 0, 1, …. It
-	// returns Conflict if any team has its id, and Invalid without id or team. It does not check whether the
-	// users exist.
+	// Submit adds an operation with its items. Items have no Outcome, and Submit sets their indexes to 0, 1, …. It
+	// returns Conflict if an operation of any team has the id, and Invalid without id or team. It does not check
+	// whether the users exist.
 	Submit(ctx context.Context, op Op, items []Item) error
 
 	// Op returns an operation.
 	Op(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (Op, error)
 
-	// Items returns up to n items of an operation from an index on; none if the team has no such operation.
+	// Items returns up to n items of an operation, beginning with index from; none if the team has no such operation.
 	// Items of erased users are left out.
 	Items(ctx context.Context, team healthlab.TeamID, id uuid.UUID, from, n int) ([]Item, error)
 
-	// Claim claims up to n operations of any team that are InProgress and due by now, the caller's clock, and
-	// whose Lease has ended by the store's clock. Of each team and provider it takes only the operation that
-	// began first, of equal ones that with the lowest id. The order is the longest due first, then by id. It
-	// sets their Lease to the end of the lease on the store's own clock, adds one to their Fence, and returns
-	// the changed operations.
+	// Claim claims up to n operations of any team that are InProgress, are due at now (the caller's clock), and whose
+	// Lease has ended by the store's clock. Of the operations of one team at one provider, it claims only the one that
+	// began first, or the lowest id if several began at once. The operation that has been due longest comes first, then
+	// the lowest id. Claim sets Lease to lease after the store's present time, adds one to Fence, and returns the
+	// changed operations.
 	Claim(ctx context.Context, n int, now time.Time, lease time.Duration) ([]Op, error)
 
 	// UpdateOp lets change edit an operation and writes it back. ID, Team, Type, Provider, Total and StartedAt
@@ -50,19 +50,20 @@ type Store interface {
 	// no I/O, no clock, no calls to a store. Its error is returned unchanged, and nothing is written.
 	UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.UUID, change func(*Op) error) (Op, error)
 
-	// Import lets c.Change edit the user of an item, as healthdata.Users.Update does, and writes it in one step
-	// with the events, the credential and the item, whose Outcome becomes Connected and whose Grant is removed.
-	// An item without a Grant is not changed. It returns the item's Outcome. NotFound if the team has no such
-	// item, or no such user, live or deleted. After Change succeeded, an account that another live user has is a
-	// [*linking.AccountTakenError], and nothing is written; racing calls do not both get it.
+	// Import lets c.Change edit the user of an item, as healthdata.Users.Update does, and writes the user, the events,
+	// the credential and the item in one step. The item's Outcome becomes Connected, and its Grant is removed. An item
+	// without a Grant is not changed. Import returns the item's Outcome. It returns NotFound if the team has no such
+	// item or no such user, live or deleted. If another live user has the account, it returns a
+	// [*linking.AccountTakenError] after Change succeeded, and writes nothing. Of two concurrent calls for one account,
+	// at most one succeeds.
 	Import(ctx context.Context, c Import) (Outcome, error)
 
-	// Reject sets the Outcome of an item and removes its Grant. An item without a Grant is not changed. It
+	// Reject sets the Outcome of item n to why and removes its Grant. An item without a Grant is not changed. It
 	// returns the item's Outcome, or NotFound if the team has no such item.
 	Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int, why Outcome) (Outcome, error)
 
-	// Ops returns up to n operations of a team before a position, the latest first, then by id, the highest
-	// first. The zero position is after all.
+	// Ops returns up to n operations of a team that come after the position before in the list: the latest first, of
+	// equal times the highest id first. The zero position means the start of the list.
 	Ops(ctx context.Context, team healthlab.TeamID, before ListPosition, n int) ([]Op, error)
 
 	// Prune deletes up to n operations of any team that are not InProgress and whose EndedAt is before an

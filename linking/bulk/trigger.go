@@ -11,13 +11,14 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// throttle limits the triggering of a team's connections at a provider: n in a period, or n at a time.
+// throttle limits how often a team can trigger fetches of histories at a provider: n in each period of per, or n at the
+// same time.
 type throttle struct {
 	n   int
-	per time.Duration // 0 means n at a time
+	per time.Duration // 0 means that n limits the concurrent fetches
 }
 
-// throttles has the throttling classes of the providers' records, and the default class.
+// throttles has the throttle of each class that a provider's record can name, and of the default class.
 var throttles = map[string]throttle{
 	"2_per_minute":      {2, time.Minute},
 	"250_at_a_time":     {250, 0},

@@ -20,7 +20,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// ConnectorHarness is a connector and a provider with one person and data.
+// ConnectorHarness is a connector under test, with a provider (a test server) at which one person has data.
 type ConnectorHarness struct {
 	Connector linking.ProviderConnector
 	// Approve signs the person in on the provider's page, and returns the code that the
@@ -42,11 +42,11 @@ type ConnectorHarness struct {
 	// connector with a Puller.
 	Resources []string
 	From, To  time.Time
-	// Whole are those Resources that the provider always returns completely, without a range.
+	// Whole are those Resources that the provider always returns completely, whatever range is requested.
 	Whole []string
-	// Known has an expected sample of the person by resource. The connector must return it, at its time and with
-	// its value in any unit. For a summary only the timestamp is compared, with one of its times such as
-	// bedtime_start. Nil compares nothing.
+	// Known has an expected sample of the person by resource. The connector must return this sample, at its time and
+	// with its value in any unit. For a summary, only Timestamp is compared: it must equal one of the summary's times,
+	// such as bedtime_start. Nil compares nothing.
 	Known map[string]healthdata.Sample
 	// Record is the provider's record. Default: a record without resources whose times are in UTC.
 	Record healthdata.Provider
@@ -60,7 +60,7 @@ type ConnectorHarness struct {
 	// Answer makes the provider answer every further request with this status, headers and body. Nil if the test
 	// cannot do that, or if the provider does not use HTTP.
 	Answer func(status int, header map[string][]string, body string)
-	// Outage makes the provider answer every further request with an outage. Default: status 503 of Answer.
+	// Outage makes the provider answer every further request as during an outage. Default: status 503, with Answer.
 	Outage func()
 
 	attempts int      // number of sign-ins
@@ -72,10 +72,10 @@ const (
 	nonsense    = "planted-nonsense-4711"
 )
 
-// attempt is one sign-in.
+// attempt is one OAuth sign-in: the URL of the provider's page, and its parameters.
 type attempt struct{ page, state, verifier, challenge string }
 
-// begin returns the URL of the provider's sign-in page for a new sign-in.
+// begin starts a new OAuth sign-in with Authorize.
 func (h *ConnectorHarness) begin(t testing.TB) attempt {
 	t.Helper()
 	h.attempts++
@@ -116,7 +116,7 @@ func (h *ConnectorHarness) signIn(t testing.TB) linking.Grant {
 	return g
 }
 
-// request returns a request for a resource in the whole range.
+// request returns a request for a resource in the range From to To.
 func (h *ConnectorHarness) request(g linking.Grant, resource string) linking.PullRequest {
 	r := linking.PullRequest{Secret: g.Secret, Resource: resource, From: h.From, To: h.To, Zone: time.UTC}
 	if g.ExternalUserID != "" {
@@ -176,7 +176,7 @@ func (h *ConnectorHarness) hidden(secret []byte) []string {
 // token type, may occur in an error by chance.
 const leastSecret = 8
 
-// refusedAs fails unless an error has a link error type and contains nothing of the input.
+// refusedAs fails unless err is a [*linking.Error] of type want and contains none of the texts in hidden and no secret.
 func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.ErrorType, hidden ...string) {
 	t.Helper()
 	var e *linking.Error
@@ -185,7 +185,8 @@ func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.Error
 	h.shows(t, err, hidden...)
 }
 
-// notTheirs fails if an error blames the person, or contains a part of the input.
+// notTheirs fails if err is a [*linking.Error] for a mistake of the person, that is of another type than
+// ProviderAPIError, or if it contains a text in hidden or a secret.
 func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)
@@ -194,7 +195,7 @@ func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) 
 	h.shows(t, err, hidden...)
 }
 
-// shows fails if an error, or an error in its chain, contains one of the texts or a secret of the person, in
+// shows fails if err, or the Cause of a link error, contains one of the texts in hidden or a secret of the person, in
 // clear, URL-encoded, in base64 or in hexadecimal.
 func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
 	t.Helper()
@@ -218,7 +219,7 @@ func ended(err error) bool {
 	return errors.As(err, &g) || errors.Is(err, healthlab.Unauthenticated)
 }
 
-// later fails unless an error is one after which a retry later is useful.
+// later fails unless err means that a later retry helps: it ends no grant and is not Invalid or Unimplemented.
 func (h *ConnectorHarness) later(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -228,7 +229,7 @@ func (h *ConnectorHarness) later(t *testing.T, err error) {
 	h.shows(t, err)
 }
 
-// limited fails unless an error reports too many requests and the time to wait.
+// limited fails unless err is a [*linking.RateLimitError] with this wait.
 func (h *ConnectorHarness) limited(t *testing.T, err error, wait time.Duration) {
 	t.Helper()
 	h.later(t, err)
@@ -238,7 +239,7 @@ func (h *ConnectorHarness) limited(t *testing.T, err error, wait time.Duration) 
 	require.Contains(t, []linking.RateScope{"", linking.RateApp, linking.RateUser}, limit.Scope)
 }
 
-// failures are answers of a provider that is down.
+// failures are HTTP answers of a provider that is down or whose answers are damaged.
 var failures = []struct {
 	name   string
 	status int
@@ -252,7 +253,7 @@ var failures = []struct {
 	{"CutShort", 200, map[string][]string{"Content-Type": {"application/json"}}, `{"` + nonsense},
 }
 
-// eachFailure runs check against each answer of a provider that is down, and against status 429.
+// eachFailure runs check after the provider was set to each of the failures, and to status 429.
 func (h *ConnectorHarness) eachFailure(t *testing.T, check func(t *testing.T)) {
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
@@ -292,7 +293,7 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 	}
 }
 
-// all combines needs functions: it returns the first missing support.
+// all returns a needs function that returns the first non-empty result of the given ones.
 func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		for _, n := range needs {
@@ -304,7 +305,7 @@ func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string
 	}
 }
 
-// has returns a needs function that is met if is returns true.
+// has returns a needs function that returns what unless is returns true.
 func has(what string, is func(h *ConnectorHarness) bool) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		if is(h) {

@@ -35,7 +35,7 @@ func scopes(q url.Values) []string {
 	return strings.FieldsFunc(q.Get("scope"), func(r rune) bool { return r == ' ' || r == ',' || r == ';' })
 }
 
-// checkGrant fails unless a grant can be stored.
+// checkGrant fails unless a grant can be stored and its fields are consistent with the sign-in.
 func (h *ConnectorHarness) checkGrant(t *testing.T, g linking.Grant) {
 	t.Helper()
 	require.NotEmpty(t, g.Secret, "a grant has a secret")
@@ -263,7 +263,7 @@ var flowCases = []connectorCase{
 	}},
 }
 
-// goesOn fails if an error ends a grant, or contains a secret.
+// goesOn fails if err is a [*linking.GrantError], which ends the grant, or contains a secret.
 func (h *ConnectorHarness) goesOn(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)

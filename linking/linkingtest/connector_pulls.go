@@ -18,11 +18,11 @@ import (
 // limitedFor is the Retry-After of answers with status 429.
 const limitedFor = 90 * time.Second
 
-// dayRange is how far an item may be outside of the requested range: providers return whole days in the person's
-// zone, and sessions that reach into the range.
+// dayRange is how far an item may be outside of the requested range. Providers return whole days in the person's time
+// zone, and sessions that begin before the range and end in it.
 const dayRange = 48 * time.Hour
 
-// eachResource calls check with the items of each resource in the whole range.
+// eachResource signs in, and calls check with the items of each resource in the range From to To.
 func (h *ConnectorHarness) eachResource(t *testing.T, check func(slug string, items []linking.PullItem, g linking.Grant)) {
 	t.Helper()
 	g := h.signIn(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// RunCredentialRefresh refreshes grants on a store from two processes, with concurrent callers, outages, and
-// crashes between the exchange and the write.
+// RunCredentialRefresh tests that two [linking.CredentialRefresher] on one store keep every connection, with concurrent
+// callers, outages, and crashes between the exchange and the write.
 func RunCredentialRefresh(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	t.Run("OneExchange", func(t *testing.T) { keepOnce(t, newStore(t)) })
 	t.Run("CallersClocks", func(t *testing.T) { keepOnStoresClock(t, newStore(t)) })
@@ -32,12 +32,12 @@ func RunCredentialRefresh(t *testing.T, newStore func(t testing.TB) StoreHarness
 type rotator struct {
 	mu        sync.Mutex
 	people    map[string]*rotation
-	exchanges int                       // including failed tries
+	exchanges int                       // number of exchanges, including failed ones
 	fault     func(answered bool) error // called before and after the provider returns a new secret
 }
 
 type rotation struct {
-	last  int // number of the last valid secret; -1 after the person revoked the grant
+	last  int // number of the newest valid secret; -1 after the person revoked the grant
 	grace bool
 }
 
@@ -45,7 +45,8 @@ func newRotator() *rotator { return &rotator{people: map[string]*rotation{}} }
 
 func rotated(person string, n int) []byte { return fmt.Appendf(nil, "%s:%d", person, n) }
 
-// link starts a new grant.
+// link starts a new grant of a person and returns its first secret. With grace, the provider accepts the previous
+// secret too.
 func (r *rotator) link(person string, grace bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +97,7 @@ func (r *rotator) Refresh(_ context.Context, secret []byte) (linking.Renewal, er
 	return linking.Renewal{Secret: rotated(person, p.last)}, nil
 }
 
-// mortal is a store that simulates a crash: the next write is lost.
+// mortal is a store that simulates a crash: after doomed is set, the next write is lost.
 type mortal struct {
 	linking.CredentialStore
 	mu     sync.Mutex
@@ -150,7 +151,7 @@ type refresherPair struct {
 
 	mu    sync.Mutex
 	now   time.Time        // the store's clock
-	ahead [2]time.Duration // how fast the clocks of the processes are
+	ahead [2]time.Duration // by how much the clock of each process is ahead of the store's clock
 }
 
 func (k *refresherPair) clock() time.Time {
@@ -193,7 +194,8 @@ func (k *refresherPair) restart(i int) {
 	require.NoError(k.t, err)
 }
 
-// link connects a person with a secret that has expired on every clock.
+// link connects a person with a secret that has expired by the clocks of the store and of both processes. grace is that
+// of rotator.link.
 func (k *refresherPair) link(user string, grace bool) {
 	k.sessions++
 	s := linkSession("a", user, fmt.Sprint("refresher ", k.sessions))
@@ -292,8 +294,8 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	require.Equal(t, healthdata.Connected, c.Status)
 }
 
-// keepOnStoresClock tests that other processes wait for the end of a lease by the store's clock, whether the
-// clock of the process with the lease is fast or slow.
+// keepOnStoresClock tests that another process waits until a lease ends by the store's clock, whether the clock of the
+// process that took the lease is fast or slow.
 func keepOnStoresClock(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	k.ahead = [2]time.Duration{time.Hour, -time.Hour}

@@ -1,9 +1,9 @@
 // Package linkingtest has the conformance suites of the interfaces of package linking.
 //
-//   - [RunStore] checks [linking.Store]; [RunFlows] runs a linking service on the store;
-//     [BenchFlows] measures it.
-//   - [RunCredentialStore] checks [linking.CredentialStore]; [RunCredentialRefresh] refreshes credentials on it
-//     while processes die.
+//   - [RunStore] checks [linking.Store]. [RunFlows] runs a [linking.Service] on the store under random actions,
+//     and [BenchFlows] measures how fast it creates link tokens.
+//   - [RunCredentialStore] checks [linking.CredentialStore]. [RunCredentialRefresh] refreshes credentials on the store
+//     in processes that crash.
 //   - [RunApps] checks [linking.AppSessions], [RunClients] checks [linking.TeamClients].
 //   - [RunConnector] checks [linking.ProviderConnector].
 //

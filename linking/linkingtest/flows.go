@@ -22,9 +22,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// RunFlows runs linking.Service on a store under random actions of people and attackers and the passing of time.
-// No sequence lets a token work twice, work after its end, or reach another user; a redirect never leaves the
-// team's list; two completions that race on one token give one connection. Every sequence has its own teams, so
+// RunFlows runs linking.Service on a store under random actions of people and attackers, while time passes. It checks
+// that no token works twice, after its end, or for another user; that a redirect only goes to the team's allowed URLs;
+// and that two concurrent completions of one token make one connection. Every sequence of actions has its own teams, so
 // one store is enough.
 func RunFlows(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(t)
@@ -55,7 +55,7 @@ func linkAtRandom(t *testing.T, rt *rapid.T, h StoreHarness) {
 	w.check(rt)
 }
 
-// linkWorld is a service with its expected state.
+// linkWorld is the fixture of RunFlows: a service, and the state that it should have.
 type linkWorld struct {
 	t       *testing.T
 	health  *healthdata.Service
@@ -75,8 +75,8 @@ type knownToken struct {
 	redirect string
 	used     bool
 	removed  bool   // the user was removed
-	left     string // the last browser that left for the provider
-	by       string // the browser that connected
+	left     string // the browser in which the person last went to the provider's page
+	by       string // the provider that the token connected
 }
 
 var linkProviders = map[string]string{"acme_band": "oauth", "acme_scale": "password", "acme_cgm": "email"}
@@ -206,7 +206,7 @@ func (w *linkWorld) works(k *knownToken) bool {
 	return !k.used && !k.removed && w.now.Before(k.ExpiresAt)
 }
 
-// judge checks a result against the expected state.
+// judge fails if a result or an error of a try with the token k contradicts the expected state, and updates that state.
 func (w *linkWorld) judge(t *rapid.T, k *knownToken, r linking.Result, err error) {
 	if err != nil {
 		require.Contains(t, []healthlab.ErrorKind{healthlab.Exhausted, healthlab.Precondition}, healthlab.KindOf(err), "%v", err)
@@ -264,7 +264,7 @@ func (w *linkWorld) authorize(t *rapid.T) {
 	}
 }
 
-// linkBrowsers are two browsers and the empty one of a custom page.
+// linkBrowsers draws the secret of one of two browsers, or the empty one of a page that is not the service's.
 var linkBrowsers = rapid.SampledFrom([]string{"", "one", "two"})
 
 var linkWords = rapid.SampledFrom([]string{"good", "good", "bad", "down", "nonsense"})
@@ -317,7 +317,8 @@ func (w *linkWorld) accept(t *rapid.T) {
 	}
 }
 
-// phone requests a code; an app may redeem it and connect; then the page checks.
+// phone requests a link code with a token. Sometimes the app redeems the code and connects. Then phone calls
+// CompleteDeviceCode as the link page does.
 func (w *linkWorld) phone(t *rapid.T) {
 	k := w.pick(t)
 	if k == nil {
@@ -342,7 +343,7 @@ func (w *linkWorld) phone(t *rapid.T) {
 	w.judge(t, k, r, err)
 }
 
-// forge makes a token from two others, or damages one.
+// forge makes a token from two others, or damages one, and checks that the service refuses it.
 func (w *linkWorld) forge(t *rapid.T) {
 	a, b := w.pick(t), w.pick(t)
 	if a == nil || b == nil {
@@ -370,7 +371,7 @@ func (w *linkWorld) forge(t *rapid.T) {
 	require.Equal(t, linking.Result{State: linking.ResultError, Error: linking.InvalidToken}, r)
 }
 
-// race lets several people succeed with one token concurrently.
+// race makes several successful sign-ins with one token concurrently.
 func (w *linkWorld) race(t *rapid.T) {
 	k := w.pick(t)
 	if k == nil {
@@ -432,7 +433,7 @@ func (w *linkWorld) check(t *rapid.T) {
 	}
 }
 
-// BenchFlows measures the creation of a link token, and the plain write of its session.
+// BenchFlows measures CreateToken and, for comparison, the write of a session alone.
 func BenchFlows(b *testing.B, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(b)
 	ref := healthdata.UserRef{Team: healthlab.TeamID{UUID: uuid.New()}}

@@ -22,8 +22,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// judge stores pulled items as a service does, in a store that keeps nothing, and fails the test for each
-// refused item.
+// judge passes pulled items to a healthdata.Service, as pull.Service does, and fails the test for each refused item.
+// Its store does not keep the data.
 type judge struct {
 	service  *healthdata.Service
 	kept     *keptTimes
@@ -31,7 +31,7 @@ type judge struct {
 	provider string
 }
 
-// newJudge returns a judge for the harness's provider. Its clock is at the end of the data.
+// newJudge returns a judge for the harness's provider. Its clock is at ConnectorHarness.To.
 func (h *ConnectorHarness) newJudge(t testing.TB) *judge {
 	t.Helper()
 	p := h.Record
@@ -50,7 +50,8 @@ func (h *ConnectorHarness) newJudge(t testing.TB) *judge {
 	return j
 }
 
-// receive fails if the service refuses an item of a resource. It completes the summaries.
+// receive fails if the service refuses an item of a resource. It fills in the fields of the summaries that the service
+// derives.
 func (j *judge) receive(t testing.TB, slug string, items []linking.PullItem) {
 	t.Helper()
 	var parts []healthdata.SummaryPart
@@ -80,7 +81,7 @@ func (j *judge) receive(t testing.TB, slug string, items []linking.PullItem) {
 	}
 }
 
-// oneUser is a store with one unchangeable user.
+// oneUser is a store of users with one user, whom changes do not affect.
 type oneUser struct {
 	healthdata.Users
 	user healthdata.User
@@ -90,7 +91,7 @@ func (u oneUser) Get(context.Context, healthlab.TeamID, healthlab.UserID) (healt
 	return u.user, nil
 }
 
-// keptTimes is a store that accepts all data and keeps only its start times.
+// keptTimes is a store that accepts all data and records only the start times.
 type keptTimes struct {
 	healthdata.Data
 	at []time.Time
@@ -138,7 +139,8 @@ func (noData) Series(context.Context, healthdata.SeriesQuery) ([]healthdata.Seri
 
 var sourceTypeForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
-// checkItem fails if an item has fields that its resource does not have, or belongs to another person.
+// checkItem fails if an item has fields that its resource does not have, belongs to another account than the grant g,
+// or has an unparsed part.
 func checkItem(t testing.TB, slug string, item *linking.PullItem, g linking.Grant) {
 	t.Helper()
 	r := healthdata.ResourceBySlug(slug)
@@ -226,7 +228,8 @@ func checkSession(t testing.TB, s healthdata.Summary) {
 	}
 }
 
-// totalDays and totalIntervals are the number of days and of intervals per day that prove running totals.
+// totalDays is the number of days, and totalIntervals the number of growing values per day, from which checkTotals
+// concludes that the values are running totals.
 const totalDays, totalIntervals = 3, 6
 
 // checkTotals fails if the amounts of intervals are running totals, which grow during each day and restart on
@@ -297,8 +300,8 @@ func holds(t testing.TB, r *healthdata.Resource, items []linking.PullItem, want 
 	return false
 }
 
-// everyday are the usual values of an adult: of samples, of samples per hour of their interval ("/h"), and of
-// fields of summaries. A median outside of them has a wrong unit.
+// everyday has the usual bounds of an adult's values: of samples, of samples per hour of their interval ("/h"), and of
+// fields of summaries. If the median is outside of them, the unit is probably wrong.
 var everyday = map[string]healthdata.Bounds{
 	"heartrate": {Low: 20, High: 250}, "hrv": {Low: 2, High: 500}, "blood_oxygen": {Low: 50, High: 100},
 	"glucose": {Low: 1, High: 40}, "cholesterol": {Low: 0.2, High: 30}, "respiratory_rate": {Low: 3, High: 80},
@@ -320,7 +323,7 @@ var everyday = map[string]healthdata.Bounds{
 	"workouts.max_hr": {Low: 40, High: 250}, "workouts.moving_time": {Low: 60, High: 200_000}, "workouts.average_speed": {Low: 0.1, High: 40},
 }
 
-// checkScale fails if the median of a resource's values is impossible for the person.
+// checkScale fails if the median of a resource's values is outside of Bounds or, without an entry there, of everyday.
 func (h *ConnectorHarness) checkScale(t testing.TB, slug string, items []linking.PullItem) {
 	t.Helper()
 	for name, list := range values(t, slug, items) {
@@ -337,7 +340,7 @@ func (h *ConnectorHarness) checkScale(t testing.TB, slug string, items []linking
 	}
 }
 
-// values returns the non-zero values of items, by the names in everyday, in the unit of the resource.
+// values returns the non-zero values of items in the unit of the resource, by the names of everyday.
 func values(t testing.TB, slug string, items []linking.PullItem) map[string][]float64 {
 	t.Helper()
 	out := map[string][]float64{}
@@ -381,7 +384,7 @@ func values(t testing.TB, slug string, items []linking.PullItem) map[string][]fl
 	return out
 }
 
-// numbers calls note for each number in a JSON object.
+// numbers calls note with the path and the value of each number in a JSON object. path is that of the object.
 func numbers(path string, fields map[string]any, note func(string, float64)) {
 	for name, v := range fields {
 		switch v := v.(type) {
@@ -393,8 +396,8 @@ func numbers(path string, fields map[string]any, note func(string, float64)) {
 	}
 }
 
-// records returns the items by key: samples by instant and type, summaries by their own id. The values are
-// compared between two pulls.
+// records returns the values of items by key, to compare two pulls. The key of a sample is its instant and type, that
+// of a summary its ExternalID; the value of a summary is empty.
 func records(items []linking.PullItem) map[string]string {
 	out := map[string]string{}
 	for i := range items {
@@ -426,8 +429,8 @@ func sampleRecord(s *healthdata.Sample) (key, value string) {
 	return key, fmt.Sprint(v.Number, v.Text, number(s.Systolic), number(s.Diastolic), s.Unit)
 }
 
-// checkOnce fails if one answer has two values of one sample. Different workouts, apps and devices have separate
-// samples.
+// checkOnce fails if one answer has two different values of the same sample. Samples of different workouts, apps and
+// devices are different samples.
 func checkOnce(t testing.TB, slug string, items []linking.PullItem) {
 	t.Helper()
 	seen := map[string]string{}

@@ -20,7 +20,7 @@ import (
 type StoreHarness struct {
 	// Linking is the interface under test.
 	Linking linking.Store
-	// Credentials is the second interface under test, and Second is the same interface in another process.
+	// Credentials is the second interface under test. Second is the same store, as another process opens it.
 	Credentials, Second linking.CredentialStore
 	// Users is the store of the users.
 	Users healthdata.Users
@@ -88,7 +88,8 @@ func linkSession(team, user, name string) linking.Session {
 	}
 }
 
-// tries tries a link code with the rule of CodeAttempt.Redeem.
+// tries makes a try at a link code at an instant with Store.TryCode and [linking.CodeAttempt.Redeem], and returns the
+// result of Redeem.
 func tries(t *testing.T, s linking.Store, team, client, text string, at time.Time) (linking.Code, error) {
 	t.Helper()
 	var got linking.Code
@@ -274,7 +275,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// EraseUser deletes a user and erases it.
+// EraseUser deletes a user (healthdata.Users) and then erases the deleted user's data.
 func (h StoreHarness) EraseUser(t *testing.T, team string, user healthlab.UserID) {
 	t.Helper()
 	_, err := h.Users.Update(t.Context(), conformance.Team(team), user, func(u *healthdata.User) ([]healthlab.Event, error) {
@@ -426,7 +427,7 @@ var linkContextCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// success returns the completion of a session with an account.
+// success returns the completion of a session that connects the account external.
 func (h StoreHarness) success(s linking.Session, external string) linking.Completion {
 	return linking.Completion{
 		Team: s.Team, Session: s.ID,

@@ -172,7 +172,8 @@ var linkCompleteCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// requireUntouched requires that a completion changed nothing.
+// requireUntouched requires that the session s is stored unchanged, and that its user has no connection and no
+// credential.
 func (h StoreHarness) requireUntouched(t *testing.T, s linking.Session) {
 	t.Helper()
 	got, err := h.Linking.Session(t.Context(), s.Team, s.ID)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// blockedApps has the OAuth applications whose tasks this process does not claim for a while, because they have no free
-// request slot. Each process has a list of its own.
+// blockedApps lists the OAuth applications that have used up their rate limits, with the instants until which this
+// process claims no tasks of them. Each process has a list of its own.
 type blockedApps struct {
 	mu    sync.Mutex
 	until map[string]time.Time

@@ -11,8 +11,8 @@ import (
 type Limit struct {
 	Requests int
 	Per      time.Duration
-	// Burst is how many of the requests may be sent at once; the others are spread over the period. Default 1:
-	// all are spread.
+	// Burst is the number of requests that may be sent at once; the others are spread over the period. Default 1: all
+	// are spread.
 	Burst int
 	// Slack is added to Per, because requests take different times to arrive. Default 2.5 % of Per.
 	Slack time.Duration
@@ -20,7 +20,7 @@ type Limit struct {
 
 // Limits are the limits of a provider.
 type Limits struct {
-	// App are the limits for all users together, User those for each user.
+	// App are the limits for all users of an OAuth application together, User those for each user.
 	App, User []Limit
 }
 
@@ -45,31 +45,32 @@ func (l *Limit) interval() time.Duration {
 	return (l.Per + slack + time.Duration(n) - 1) / time.Duration(n)
 }
 
-// BudgetKey identifies a counter of requests: that of an application, a team or a user.
+// BudgetKey identifies a [Budget]: that of an OAuth application, a team or a user.
 type BudgetKey struct {
-	// Team and User are zero if the limit is for all.
+	// Team and User are zero if the budget is not of one team or of one user.
 	Team healthlab.TeamID
 	User healthlab.UserID
-	// Provider is the slug, and Name distinguishes the limits of the provider.
+	// Provider is the slug, and Name distinguishes the budgets at the provider.
 	Provider, Name string
 }
 
-// Budget is the remaining part of a limit. The zero value is an unused limit.
+// Budget is what has been used of a [Limit]. The zero value is an unused limit.
 type Budget struct {
-	// Next is the time of the next request if requests are spread evenly.
+	// Next is the earliest time of the next request if requests are spread evenly.
 	Next time.Time
-	// Blocked is the time until which no request may be made, as the provider has demanded.
+	// Blocked is the time until which the provider has forbidden requests; zero without a block.
 	Blocked time.Time
-	// Pace is the least time between requests that follows from the provider's answers, until PaceEnd.
+	// Pace is the shortest time between two requests until PaceEnd. It follows from the number of remaining requests in
+	// the provider's answers.
 	Pace    time.Duration
 	PaceEnd time.Time
 	// Refusals is the number of requests in a row that the provider refused as too many.
 	Refusals int
-	// Recent are the times of the latest uses, for limits that are counted one by one.
+	// Recent are the times of the counted uses in the latest period; only for countUse.
 	Recent []time.Time
 }
 
-// slot returns the earliest instant from at on at which a request is allowed.
+// slot returns the earliest instant, not before at, at which a request is allowed. A nil l is no limit.
 func (b *Budget) slot(at time.Time, l *Limit) time.Time {
 	free := b.Next
 	if l != nil && l.Burst > 1 {
@@ -78,7 +79,7 @@ func (b *Budget) slot(at time.Time, l *Limit) time.Time {
 	return later(later(at, b.Blocked), free)
 }
 
-// useSlot marks a slot as used.
+// useSlot records a request at the instant slot. A nil l is no limit.
 func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	var step time.Duration
 	if l != nil {
@@ -90,7 +91,7 @@ func (b *Budget) useSlot(slot time.Time, l *Limit) {
 	b.Next = later(b.Next, slot).Add(step)
 }
 
-// applyRemaining applies the number of remaining requests in a provider's answer.
+// applyRemaining applies a provider's answer that allows this number of further requests until reset.
 func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	if !reset.After(now) || reset.Sub(now) > maxBlock {
 		return
@@ -103,8 +104,8 @@ func (b *Budget) applyRemaining(remaining int, reset, now time.Time) {
 	b.Pace, b.PaceEnd = reset.Sub(now)/time.Duration(remaining), reset
 }
 
-// blockAfterRefusal blocks the budget after the provider refused a request as too many, and returns the end of
-// the block.
+// blockAfterRefusal blocks the budget because the provider refused a request as one too many, and returns the end of
+// the block. wait is the wait that the provider requires; 0 if it states none.
 func (b *Budget) blockAfterRefusal(wait time.Duration, now time.Time) time.Time {
 	if wait <= 0 {
 		wait = min(firstBlock<<min(b.Refusals, 10), maxGuess)
@@ -122,8 +123,8 @@ const (
 	maxBlock = 25 * time.Hour
 )
 
-// countUse counts one of at most limit uses in any period of per. If the limit is reached, it returns the time
-// until the next use.
+// countUse counts one use, unless there were already limit uses in the last period of length per. Then it counts
+// nothing and returns the time until the next use is allowed.
 func (b *Budget) countUse(now time.Time, limit int, per time.Duration) (wait time.Duration) {
 	kept := b.Recent[:0:0]
 	for _, t := range b.Recent {

@@ -1,12 +1,11 @@
-// Package pull fetches the data of people's connections: their history once, and new data as
+// Package pull fetches data from providers for people's connections: the history once, and new data as
 // long as the connection works.
 //
 // The work is stored as tasks, one for each user, provider, resource and kind ([History] or
 // [News]). Processes claim tasks from a [Store] under a lease, so any number of processes
-// share them and a crash loses none. A task makes one request to the
-// provider at a time, stores the items (healthdata.Service stores repeated items once),
-// records its progress, and goes to the end of the queue: so the first page of every user comes
-// before the second page of any.
+// share the tasks, and a crash loses none. A process makes one request to the provider for a task, stores the
+// items (healthdata.Service stores repeated items once), records the progress of the task, and puts it at the end of
+// the queue. So the first page of every user is fetched before the second page of any user.
 //
 //	pulls, err := pull.New(store.Pulls(), health, refresher, connectors, nil)
 //	go pulls.Run(ctx)
@@ -14,29 +13,30 @@
 //
 // # Limits
 //
-// A provider's limits ([Limit]) are kept by reserving a slot for every request in a
-// [Budget] that all processes share. Slots are spread over the window, and a request
-// waits for its slot, so that the limits are kept; limits in a provider's answers
-// (remaining requests, Retry-After) are respected in addition. A provider's record may have
-// limits (healthdata.RateLimits).
+// Before each request, the service reserves a slot (the time of the request) in a [Budget] that all processes share.
+// The slots are spread over the period of the provider's [Limit], and the request waits for its slot. The service also
+// respects the limits in a provider's answers (remaining requests, Retry-After). [Options].Limits has the limits by
+// provider; a provider without an entry has those of its record (healthdata.RateLimits).
 //
 // # What providers send
 //
-// [Service.Listen] handles a message of a provider once, and schedules a fetch of the new data. From the message
-// it uses only the account, the resources and the time of the data. A puller that supports more than timeseries and
-// summaries is a linking.ExtendedPuller. Histories that one request returns (linking.ProviderConnector.Together)
-// are fetched together ([Task.Lead]).
+// [Service.Listen] handles a message of a provider: it stores data in the message, and schedules a fetch of the data
+// that the message announces. It ignores a repeated message. A puller that supports more than timeseries and summaries
+// is a linking.ExtendedPuller. Histories of resources that one request returns (linking.ProviderConnector.Together) are
+// fetched together ([Task.Lead]).
 //
 // # Status
 //
-// [Service.Progress] returns the progress of a first import, [Service.Histories] and [Service.Resources] the
-// status of fetching for a team's people, with refused items. A run has one trace id in logs and traces.
+// [Service.Progress] returns the progress of the history of one connection. [Service.Histories] and
+// [Service.Resources] return the status of fetching for a team's people, with refused items. Each run of a task (the
+// fetch of a whole time range) has one trace id in logs and traces.
 //
 // # Guarantees
 //
-// History is fetched from the newest day to the oldest; its event is written once, when all of it can be read. News
-// begins where history began, looks back a few days every time, because providers deliver late, and once a day looks
-// back further. Items that healthdata refuses are quarantined with the reason, and the others are stored.
+// History is fetched from the newest day to the oldest. The event about it is written once, when the whole history is
+// stored. Each fetch of new data begins some time before the end of the last one ([Options].Overlap), because providers
+// deliver late; once a day ([Options].SweepEvery) a fetch begins further back. The first one begins at the time of the
+// link, where history ends. Items that healthdata refuses are quarantined with the reason, and the others are stored.
 package pull
 
 // Files in the order of reading: each uses those before it.

@@ -76,7 +76,8 @@ func noConnection() error {
 	return &healthlab.RuleError{Type: healthdata.RuleNoConnection, Msg: "the user has not connected this provider"}
 }
 
-// finish plans a connection whose app has uploaded the history of a resource.
+// finish returns the plan of a connection whose app has uploaded the history f: the tasks in old, of which the one with
+// this key has succeeded at the instant at, and the event. If that task has already succeeded, nothing changes.
 func (l *planner) finish(c *healthdata.Connection, old []Task, key Key, f FinishedHistory, at time.Time) (ConnectionPlan, error) {
 	if c.Status != healthdata.Connected {
 		return ConnectionPlan{}, noConnection()

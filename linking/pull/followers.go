@@ -12,8 +12,9 @@ import (
 // Histories of resources that one request returns are fetched together. The first of a set is the lead; the
 // tasks of the others leave the queue and follow it.
 
-// follow lets histories that have not begun follow the first history of their set (resources that one request
-// returns), if their ranges are equal.
+// follow makes tasks of histories follow another one of the same set (resources that one request returns): the requests
+// of the first task, the lead, then also fetch their data. Only tasks that have not begun, and that have the range of
+// the lead, follow it.
 func follow(sets [][]string, tasks []Task) {
 	for _, set := range sets {
 		var lead *Task
@@ -34,8 +35,8 @@ func follow(sets [][]string, tasks []Task) {
 	}
 }
 
-// unfollow puts following histories back on the queue if the history that they follow left the queue or has
-// another range.
+// unfollow makes tasks that follow a lead (see follow) due at an instant, if the lead is no longer due or has another
+// range.
 func unfollow(tasks []Task, at time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -56,7 +57,8 @@ func (t *Task) follows(read, lead *Task) bool {
 	return t.ScheduledAt.Equal(read.ScheduledAt) && t.Lead == lead.Resource
 }
 
-// followers returns the tasks that follow the job's history; none if another process has claimed that history.
+// followers returns the tasks that follow the job's history (see follow), so that its requests also fetch their data.
+// It returns none if another process has claimed the job's task.
 func (j *job) followers(ctx context.Context) ([]Task, error) {
 	if j.Kind != History || len(j.service.planner.together[j.Provider]) == 0 {
 		return nil, nil
@@ -73,7 +75,7 @@ func (j *job) followers(ctx context.Context) ([]Task, error) {
 	}), nil
 }
 
-// releaseFollowers puts the followers of the job's history back on the queue.
+// releaseFollowers makes the followers of the job's history (see follow) due, so that each is fetched alone.
 func (j *job) releaseFollowers(ctx context.Context) error {
 	followers, err := j.followers(ctx)
 	for _, f := range followers {

@@ -18,12 +18,13 @@ type job struct {
 	service     *Service
 	user        healthdata.User
 	connection  *healthdata.Connection // of the user
-	historyOver bool                   // the history of the resource has ended
-	slot        time.Time              // when the request may be made
+	historyOver bool                   // the history of the task's resource has ended
+	slot        time.Time              // reserved time of the request
 }
 
-// admit prepares the job, if l has room for it, and reports whether it can run. Claims skip an application without
-// room until it has room. A task of a team without room waits a moment.
+// admit prepares the job if l has a free worker for it, and reports whether the job can run. If not, it releases the
+// task. If the workers of the team are used up, the task is due again after Options.Idle. Later claims skip an
+// application whose workers are used up.
 func (j *job) admit(ctx context.Context, l *workerLimiter) (bool, error) {
 	if l == nil {
 		return j.prepare(ctx)
@@ -43,7 +44,8 @@ func (j *job) admit(ctx context.Context, l *workerLimiter) (bool, error) {
 	return ok, err
 }
 
-// prepare decides whether the job can run, and reserves its slot.
+// prepare checks whether the job can run and reserves its slot. If it cannot run, prepare stops or postpones the task
+// and returns false.
 func (j *job) prepare(ctx context.Context) (bool, error) {
 	s := j.service
 	var err error
@@ -75,7 +77,7 @@ func (j *job) prepare(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// pull makes the job's request and stores the answer.
+// pull makes the job's request at its slot and stores the answer.
 func (j *job) pull(ctx context.Context) error {
 	s, c := j.service, j.connection
 	var access linking.GrantSecret
@@ -112,7 +114,8 @@ func (j *job) pull(ctx context.Context) error {
 	return j.storePage(ctx, followers, page)
 }
 
-// historyEnded reports whether the history of the job's resource has ended.
+// historyEnded reports whether the history of the job's resource has ended: it has succeeded or failed, or there is
+// none.
 func (j *job) historyEnded(ctx context.Context) (bool, error) {
 	tasks, err := j.service.store.Tasks(ctx, j.Team, j.User)
 	if err != nil {
@@ -124,7 +127,7 @@ func (j *job) historyEnded(ctx context.Context) (bool, error) {
 	return i < 0 || tasks[i].Status == Success || tasks[i].Status == Failure, nil
 }
 
-// ask calls the connection's puller.
+// ask calls the Puller of the connection's provider. An answer with the request's own cursor is an error.
 func (j *job) ask(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	ctx, stop := context.WithTimeout(ctx, j.service.opts.Timeout)
 	defer stop()

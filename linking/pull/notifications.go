@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// keepNotices is the time for which a repeated notification of a provider is recognized.
+	// keepNotices is how long the id of a notification is stored, to recognize a repeated one.
 	keepNotices = 7 * 24 * time.Hour
 )
 
-// Listen handles a message of a provider and schedules a fetch of the announced data. When it returns, the fetch
-// is stored, so that it happens even if this process dies. A repeated message, and one about an account that is
-// not connected, changes nothing.
+// Listen handles a message of a provider, and schedules a fetch of the data that the message announces. When Listen
+// returns, the scheduled fetch, and data in the message itself, are stored. A repeated message changes nothing, nor
+// does one about an account that is not connected.
 //
-// Errors: NotFound (there is no such provider, or it sends nothing), Unauthenticated (the message is not the
-// provider's), Invalid (the message cannot be read), Unavailable (the provider should send it again). Data that
-// a message brings is stored when Listen returns.
+// Errors: NotFound (there is no such provider, or it sends no messages), Unauthenticated (the message is not the
+// provider's), Invalid (the message cannot be read), Unavailable (the provider should send the message again).
 func (s *Service) Listen(ctx context.Context, provider string, m linking.Message) (linking.ListenResult, error) {
 	listener := s.listeners[provider]
 	if listener == nil {
@@ -61,7 +60,8 @@ func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, prov
 	return linking.ListenResult{}, s.refuseMessage(ctx, provider, refused)
 }
 
-// saveNotifications stores the notifications of a message.
+// saveNotifications stores the notifications of the message m. to has the provider and, for a team's own client, the
+// team and the client.
 func (s *Service) saveNotifications(ctx context.Context, to Notice, m *linking.Message, news []linking.Notification) error {
 	for i, n := range news {
 		if err := s.saveNotification(ctx, to, m, i, n); err != nil {
@@ -74,7 +74,8 @@ func (s *Service) saveNotifications(ctx context.Context, to Notice, m *linking.M
 	return nil
 }
 
-// refuseMessage converts a listener's error to the error that the provider gets.
+// refuseMessage logs a refused message, and returns the error for the provider: Unauthenticated, Invalid or, for any
+// other cause, Unavailable.
 func (s *Service) refuseMessage(ctx context.Context, provider string, cause error) error {
 	kind := healthlab.KindOf(cause)
 	if kind != healthlab.Unauthenticated && kind != healthlab.Invalid {
@@ -87,7 +88,8 @@ func (s *Service) refuseMessage(ctx context.Context, provider string, cause erro
 	return fmt.Errorf("%w: the provider's notification was not stored", kind)
 }
 
-// saveNotification stores one notification from a provider's message.
+// saveNotification stores n, the notification with index i in the message m, and the data in it. A repeated message
+// gets the same id of the notice.
 func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Message, i int, n linking.Notification) error {
 	if n.ExternalUserID == "" {
 		return nil
@@ -114,7 +116,7 @@ func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Me
 	return err
 }
 
-// storeMessageData stores the data in a message in all connections of its account.
+// storeMessageData stores the data of n in all connections of its account, or marks them as unlinked.
 func (s *Service) storeMessageData(ctx context.Context, to Notice, body []byte, n *linking.Notification) error {
 	// A notice with another id finds the connections. The message's own id is stored last, so that a message is
 	// known only when it is complete.

@@ -11,25 +11,26 @@ import (
 
 // Options configures a Service. The zero value, and nil, mean the defaults.
 type Options struct {
-	// Limits are the limits of providers by slug. A provider without an entry has those of its record. A
-	// provider without any is limited only by its answers.
+	// Limits are the rate limits of providers, by slug. A provider without an entry has the limits of its record. If
+	// that has none, only the provider's answers limit the requests.
 	Limits map[string]Limits
 	// Settings returns the settings of a team. Default: the zero settings for all teams.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
 	// Demo generates the data of demo connections. Default: they have none.
 	Demo linking.Puller
-	// Accessed is called before a page with data of a user is stored. After an error nothing is
+	// Accessed is called before the service stores a page with data of a user. If it returns an error, nothing is
 	// stored, and the page is fetched again later. Default: no call.
 	Accessed func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error
 
 	// Every is the interval of fetches of new data. Default 15 minutes.
 	Every time.Duration
-	// Overlap is how far before the last fetch a fetch begins, for data that arrives late. Default 48 hours.
+	// Overlap is how far before the end of the last fetch the next fetch begins, for data that arrives late at the
+	// provider. Default 48 hours.
 	Overlap time.Duration
-	// SweepEvery is the interval of fetches that begin further back, by SweepBack. Defaults 24 hours and 14
-	// days.
+	// SweepEvery is the interval of longer fetches of new data, which begin SweepBack before the present. Defaults 24
+	// hours and 14 days.
 	SweepEvery, SweepBack time.Duration
-	// Ahead is how long before its slot a request may occupy a worker. Default 2 s.
+	// Ahead is how long before its slot (its reserved time) a request may occupy a worker. Default 2 s.
 	Ahead time.Duration
 
 	// Workers is the number of concurrent requests in one process. Default 16. One application at a provider
@@ -37,19 +38,19 @@ type Options struct {
 	Workers int
 	// Timeout bounds one request. Default 1 minute.
 	Timeout time.Duration
-	// Lease is how long a process may keep a task. Default 5 minutes; at least twice the Timeout.
+	// Lease is how long a process may work on a claimed task. Default 5 minutes; at least twice the Timeout.
 	Lease time.Duration
 	// Idle is the interval at which an idle process checks for tasks. Default 500 ms.
 	Idle time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Log receives what a person should look at. Default: slog.Default().
+	// Log receives failed pulls, refused items and messages, and finished histories. Default: slog.Default().
 	Log *slog.Logger
 }
 
 const (
 	day = 24 * time.Hour
-	// newsBefore is the time before the link from which new data may be.
+	// newsBefore is how far before the link a fetch of new data may begin.
 	newsBefore = 14 * day
 	// piece is the longest range of one request.
 	piece = 30 * day
@@ -59,12 +60,12 @@ const (
 
 // TeamSettings are the settings of a team.
 type TeamSettings struct {
-	// HistoryDays is by provider how many days of history are fetched.
+	// HistoryDays has the number of days of history to fetch, by provider.
 	HistoryDays map[string]HistoryDays
 }
 
-// HistoryDays is the number of days of history that a team chooses; zero means that of the provider's record.
-// More than the provider allows is reduced.
+// HistoryDays is the number of days of history that a team chooses; zero means the number in the provider's record. The
+// service reduces a number above the provider's maximum.
 type HistoryDays struct {
 	Default   int
 	Resources map[string]int

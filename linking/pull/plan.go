@@ -10,11 +10,11 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// maintainLease is how long processing a due connection may take.
+// maintainLease is how long a process may take for a due connection before another process may process it.
 const maintainLease = time.Minute
 
-// maintainConnection processes a due connection: it deletes a user with expired demo data, stops the pulls of a
-// user whose ingestion window is over, and plans the pulls of others.
+// maintainConnection processes a due connection: it deletes a user whose demo data has expired, stops the pulls of a
+// user whose ingestion window has ended, and plans the pulls of others.
 func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	at := s.now()
 	u, err := s.users.User(ctx, ref.Team, ref.User)
@@ -53,8 +53,8 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// nextLook returns when a connection with pulls is due again: when the pulls stop, or when the demo user
-// expires. It is zero if neither happens.
+// nextLook returns when a connection with pulls is next due: at the end of the user's ingestion window or at the expiry
+// of the demo user, whichever is first. It is zero if neither happens.
 func nextLook(u *healthdata.User) time.Time {
 	closes, expires := u.ClosesAt(), u.ExpiresAt()
 	if closes.IsZero() || !expires.IsZero() && expires.Before(closes) {
@@ -70,8 +70,8 @@ func (s *Service) expire(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// stopPulls takes the tasks of a connection off the queue. The connection and its credential stay: if the end of
-// ingestion is moved, the pulls continue.
+// stopPulls sets the Due of a connection's tasks to zero. The connection and its credential stay: if the end of the
+// ingestion window is moved, the pulls continue.
 func (s *Service) stopPulls(ctx context.Context, ref Ref) error {
 	err := s.store.Plan(ctx, ref, func(_ healthdata.Connection, u healthdata.User, old []Task) (ConnectionPlan, error) {
 		for i := range old {

@@ -17,15 +17,15 @@ const (
 
 // planner plans the tasks of connections. It calls no store and no provider.
 type planner struct {
-	users *healthdata.Service // for the records of providers and the events of histories
-	// extended are the pullers that support more than timeseries and summaries.
+	users *healthdata.Service // has the records of providers, and makes the events of histories
+	// extended has the pullers that support more than timeseries and summaries, by provider.
 	extended map[string]linking.ExtendedPuller
 	// together are the sets of resources that one request returns, by provider.
 	together map[string][][]string
 	every    time.Duration // Options.Every
 }
 
-// planInput is a connection with what its tasks are planned from.
+// planInput has a connection, its user, the team's settings and the present time, from which plan makes the tasks.
 type planInput struct {
 	ref        Ref
 	connection *healthdata.Connection
@@ -34,7 +34,10 @@ type planInput struct {
 	at         time.Time
 }
 
-// plan makes the tasks of a connection. Tasks of the same link stay unchanged.
+// plan makes the tasks of a connection from its present ones, old. Tasks that were planned for the same link stay
+// unchanged. If the person linked again without a removal, and the provider's record does not ask for a new history
+// (RelinkRerunsBackfill), histories that have not failed stay too. Tasks of resources that are no longer fetched are
+// stopped.
 func (l *planner) plan(in planInput, old []Task) (ConnectionPlan, error) {
 	c, at := in.connection, in.at
 	out := ConnectionPlan{Due: nextLook(in.user)}
@@ -90,8 +93,8 @@ func reruns(p *healthdata.Provider) bool {
 	return p.Backfill.Mode != modePushIncremental && (p.RelinkRerunsBackfill == nil || *p.RelinkRerunsBackfill)
 }
 
-// pullable returns the slugs of the resources to fetch: the list of devices first, then summaries, then workout streams
-// and timeseries, which may refer to them.
+// pullable returns the slugs of the resources to fetch, in this order: the list of devices, summaries, workout streams,
+// timeseries. Later ones may refer to earlier ones.
 func (l *planner) pullable(p *healthdata.Provider, c *healthdata.Connection) []string {
 	available := p.Availability(c.Scopes)
 	extended := l.extended[p.Slug]
@@ -119,13 +122,13 @@ func (l *planner) pullable(p *healthdata.Provider, c *healthdata.Connection) []s
 	return slices.Concat(first, summaries, streams, series)
 }
 
-// plannedHistory is a history task, with its event if it is already complete.
+// plannedHistory is the task of a history. If the history is already complete, event is its event.
 type plannedHistory struct {
 	Task
 	event *healthlab.Event
 }
 
-// planResource makes the tasks of one resource.
+// planResource makes the tasks of one resource: that of its history, and that of its new data.
 func (l *planner) planResource(in planInput, p *healthdata.Provider, resource string) (plannedHistory, Task, error) {
 	ref, c, at := in.ref, in.connection, in.at
 	days, _ := p.Backfill.Range(resource, healthdata.HistoryChoice(in.settings.HistoryDays[p.Slug]))
@@ -168,7 +171,8 @@ func (l *planner) planResource(in planInput, p *healthdata.Provider, resource st
 	return h, news, nil
 }
 
-// clip limits a range to the user's ingestion window. A range outside of the window becomes empty: From is set to To.
+// clip limits the task's range to the user's ingestion window. If the range is outside of the window, it becomes empty:
+// From is set to To.
 func (t *Task) clip(u *healthdata.User) {
 	if u.IngestionStart != nil {
 		t.From = later(t.From, u.IngestionStart.At(u.Location()))

@@ -9,11 +9,11 @@ import (
 
 // Progress is the progress of a connection's history.
 type Progress struct {
-	// Total is the number of resources with a history; 0 before it is planned. Done is the number of finished
-	// ones, and Failed the number of failed ones among them.
+	// Total is the number of resources with a history; 0 before the histories are planned. Done is the number of
+	// resources whose history has ended, and Failed the number of those whose history failed.
 	Total, Done, Failed int
-	// Days is the length of the longest history, and FetchedDays its fetched part, computed from all histories.
-	// Failed histories count as fetched.
+	// Days is the length of the longest history in days. FetchedDays is Days times the fetched share of all histories
+	// together; failed histories count as fetched.
 	Days, FetchedDays int
 }
 

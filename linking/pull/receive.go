@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// receiver stores items of a provider for one task, and adds up the outcome.
+// receiver stores items of a provider for one task. It adds up the counts, and collects the refused items.
 type receiver struct {
 	users      *healthdata.Service
 	task       *Task
@@ -29,7 +29,7 @@ type receiver struct {
 	refused []RefusedItem
 }
 
-// receive stores the items of a page or a message.
+// receive stores the items of a page, or of a message, of the provider.
 func (r *receiver) receive(ctx context.Context, items []linking.PullItem) error {
 	t, c := r.task, r.connection
 	up := healthdata.Upload{Provider: t.Provider, Stage: healthdata.StageDaily}
@@ -94,7 +94,7 @@ func (r *receiver) add(got *healthdata.Received, item func(int) any) {
 	}
 }
 
-// remove removes items that were deleted at the provider.
+// remove deletes the stored items of records that were deleted at the provider.
 func (r *receiver) remove(ctx context.Context, up healthdata.Upload, deleted []linking.DeletedRecord) error {
 	t := r.task
 	var ids []string
@@ -119,7 +119,8 @@ func (r *receiver) remove(ctx context.Context, up healthdata.Upload, deleted []l
 	return nil
 }
 
-// receiveParts stores summaries and their streams.
+// receiveParts stores summaries and then the streams of those workouts that were not refused. streams[n] belongs to
+// parts[n].
 func (r *receiver) receiveParts(ctx context.Context, parts []healthdata.SummaryPart, streams []*healthdata.WorkoutStream) error {
 	t := r.task
 	if len(parts) == 0 {
@@ -147,7 +148,7 @@ func (r *receiver) receiveParts(ctx context.Context, parts []healthdata.SummaryP
 	return nil
 }
 
-// refuseForeign refuses items of another owner.
+// refuseForeign refuses all items of p, because p.Owner is another account than that of the connection.
 func (r *receiver) refuseForeign(p *linking.PullItem) {
 	why := []healthlab.Problem{{Code: "other_user", Msg: "the provider says that this is another user's"}}
 	for i := range p.Samples {
@@ -181,7 +182,7 @@ func addTotals(sum, got *healthdata.Received) {
 	sum.Newest = later(sum.Newest, got.Newest)
 }
 
-// refuse adds an item to the refused ones.
+// refuse adds an item with its problems to the refused items.
 func (r *receiver) refuse(item any, problems []healthlab.Problem) {
 	t := r.task
 	tells := fmt.Appendf(nil, "%s %s %s %s ", t.Team, t.User, t.Provider, t.Resource)
@@ -201,7 +202,7 @@ func (r *receiver) refuse(item any, problems []healthlab.Problem) {
 	r.refused = append(r.refused, refused)
 }
 
-// merged joins refusals with one id.
+// merged joins refused items with the same id, and counts them.
 func merged(list []RefusedItem) []RefusedItem {
 	var out []RefusedItem
 	for _, r := range list {

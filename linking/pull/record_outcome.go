@@ -27,7 +27,8 @@ func (j *job) update(ctx context.Context, change func(*Task) ([]healthlab.Event,
 	return err
 }
 
-// recordRefusal records that a provider did not return data.
+// recordRefusal records that a request to the provider failed with cause. It ends the grant, applies the rate limit or
+// renews the secret (access), depending on the error, and sets the time of the next try.
 func (j *job) recordRefusal(ctx context.Context, access linking.GrantSecret, cause error) error {
 	s := j.service
 	var over *linking.GrantError
@@ -58,7 +59,7 @@ func (j *job) recordRefusal(ctx context.Context, access linking.GrantSecret, cau
 	return j.recordFailure(ctx, cause)
 }
 
-// recordFailure records a failed try of the job's task.
+// recordFailure records a failed try of the job's task with its cause, and sets the time of the next try.
 func (j *job) recordFailure(ctx context.Context, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the process stops; the task is claimed again after its lease
@@ -94,7 +95,7 @@ func (j *job) recordFailure(ctx context.Context, cause error) error {
 	}))
 }
 
-// count returns the number of items of a task's resource.
+// count returns the number of items in the list that a task of this resource can store, including unparsed ones.
 func (t *Task) count(items []linking.PullItem) (n int) {
 	for i := range items {
 		n += len(items[i].Samples) + len(items[i].Summaries) + len(items[i].Unparsed)
@@ -105,7 +106,8 @@ func (t *Task) count(items []linking.PullItem) (n int) {
 	return n
 }
 
-// logRefused logs refused items with the first reason. A page without a stored item is a failure.
+// logRefused logs the number of refused items, with the first reason. all means that every item of the page was
+// refused; this is logged as a failed pull.
 func (s *Service) logRefused(ctx context.Context, t *Task, bad []RefusedItem, all bool) {
 	attrs := []any{"task", t.Key, "trace", t.trace(), "items", len(bad)}
 	if why := bad[0].Reasons; len(why) > 0 {
@@ -124,9 +126,10 @@ var errAllRefused = fmt.Errorf("%w: no item of the provider's page could be stor
 
 func (t *Task) refused() bool { return t.running() && t.Error == NonRetriable }
 
-// noteRefused records, after [Task.advance], whether all items of the page were refused. A run without any
-// stored item fails, and is not retried, because the same items would be refused again. A history with at least
-// one stored item does not fail.
+// noteRefused records the outcome of a page after [Task.advance]. page reports whether all its items were refused,
+// before whether that was so for an earlier page of the run, and ended whether the run has ended. A run with such a
+// page fails, without a retry, because the same items would be refused again. A history fails only if none of its items
+// was stored.
 func (t *Task) noteRefused(page, before, ended bool) {
 	t.LastOK = !page
 	if !page && !before || t.Kind == History && !t.Oldest.IsZero() {

@@ -11,10 +11,10 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Refetch fetches the history of a connection again, as if the connection had just been linked, unless that was
-// scheduled at or after since already. Fetches of new data continue, except for providers whose history arrives
-// as new data. Data of a running request is stored. It returns NotFound if the team has no such user, or the
-// user has no such working connection that is pulled.
+// Refetch fetches the history of a connection again, as if the connection had just been linked. It does nothing if the
+// history was already scheduled again at or after since. Fetches of new data continue, except for providers whose
+// history arrives as new data. If a request is running, its data is stored. It returns NotFound if the team has no such
+// user, or the user has no such working connection whose data is pulled.
 func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 	at := s.now()
 	settings, err := s.opts.Settings(ctx, ref.Team)
@@ -62,8 +62,8 @@ func (s *Service) Refetch(ctx context.Context, ref Ref, since time.Time) error {
 	return nil
 }
 
-// CountBulkOperation counts one of n bulk operations of a team at a provider in any period of per, over all
-// processes. If there were n already, it counts nothing and returns how long to wait.
+// CountBulkOperation counts a bulk operation of a team at a provider, of which n are allowed in any period of per, over
+// all processes. If n were counted already, it counts nothing and returns how long to wait.
 func (s *Service) CountBulkOperation(ctx context.Context, team healthlab.TeamID, provider string, n int, per time.Duration) (wait time.Duration, err error) {
 	now := s.now()
 	err = s.store.UpdateBudgets(ctx, []BudgetKey{{Team: team, Provider: provider, Name: "bulk"}}, func(b []Budget) error {

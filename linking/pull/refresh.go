@@ -132,8 +132,8 @@ func (s *Service) countRefresh(ctx context.Context, team healthlab.TeamID, user 
 	})
 }
 
-// hasten makes the fetches of new data of connections due first. It returns how many tries of each task had
-// ended, and the tasks that are stopped permanently.
+// hasten makes the fetches of new data of some connections due, before all other tasks. It returns the number of ended
+// tries of each of these tasks, and the tasks that are permanently stopped.
 func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, refs []Ref) (asked map[Key]int64, stopped []Key, err error) {
 	tasks, err := s.store.Tasks(ctx, team, user)
 	if err != nil {
@@ -166,7 +166,8 @@ func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user health
 	return asked, stopped, nil
 }
 
-// await waits until every task has ended a try, or the time is over.
+// await waits until each task in asked has ended more tries than the given number or is stopped, or until wait has
+// passed. It returns all tasks of the user.
 func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, asked map[Key]int64, wait time.Duration) ([]Task, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -191,7 +192,8 @@ func (s *Service) await(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 }
 
-// add adds the resources of tasks to the lists and sorts these. asked has the numbers of tries before the refresh.
+// add adds the resources of tasks to the lists and sorts the lists. asked has the number of ended tries of each task
+// before the refresh.
 func (out *RefreshResult) add(providers *healthdata.Providers, asked map[Key]int64, tasks []Task) {
 	for key, before := range asked {
 		name := refreshName(providers, key.Provider, key.Resource)
@@ -214,7 +216,7 @@ func (out *RefreshResult) add(providers *healthdata.Providers, asked map[Key]int
 	}
 }
 
-// refreshName returns the name of a resource in the answer of a refresh.
+// refreshName returns the slug of a provider, a slash, and the path of a resource.
 func refreshName(providers *healthdata.Providers, provider, resource string) string {
 	if p := providers.Get(provider); p != nil {
 		for _, r := range p.Resources {

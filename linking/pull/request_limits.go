@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// requestLimits keeps the limits of providers, by budgets that all processes share.
+// requestLimits applies the rate limits of providers. All processes share the budgets in the store.
 type requestLimits struct {
 	store      Store
 	byProvider map[string]Limits
@@ -20,7 +20,8 @@ type requestLimits struct {
 	blocked    blockedApps
 }
 
-// budgets returns the budgets of a request and their limits. A nil limit only counts the provider's answers.
+// budgets returns the budgets of a request of the task, and for each budget its limit. A budget with a nil limit is
+// limited only by the provider's answers.
 func (r *requestLimits) budgets(t *Task, c *healthdata.Connection) ([]BudgetKey, []*Limit) {
 	if c.Demo {
 		return nil, nil
@@ -38,8 +39,9 @@ func (r *requestLimits) budgets(t *Task, c *healthdata.Connection) ([]BudgetKey,
 	return keys, limits
 }
 
-// reserve reserves the next slot that all budgets have, if it is soon. Otherwise it returns postpone, the change that
-// puts the task back on the queue. If the application has no slot soon, blocked lists it until it has one.
+// reserve reserves the next slot that all budgets of the task's request have, if it is within Options.Ahead. Otherwise
+// it returns postpone, which changes a task so that it runs later. If the application has no such slot, it is in
+// blocked until it has one.
 func (r *requestLimits) reserve(ctx context.Context, t *Task, c *healthdata.Connection) (slot time.Time, postpone func(*Task), err error) {
 	now := r.now()
 	keys, limits := r.budgets(t, c)
@@ -79,10 +81,11 @@ func (r *requestLimits) reserve(ctx context.Context, t *Task, c *healthdata.Conn
 	return slot, func(t *Task) { t.Due, t.Lease = due, time.Time{} }, nil
 }
 
-// errFull reports that there is no slot soon.
+// errFull reports that the next slot is later than Options.Ahead.
 var errFull = errors.New("no slot of the provider's request limit is free soon")
 
-// apply applies the rate limits of a provider's answer to a task's request.
+// apply applies the rate limits in a provider's answer to the budgets of the task. limited is the error if the provider
+// refused the request as one too many, otherwise nil; until is then the end of the block.
 func (r *requestLimits) apply(ctx context.Context, t *Task, rates []linking.RateLimit, limited *linking.RateLimitError) (until time.Time, err error) {
 	now := r.now()
 	keys := []BudgetKey{t.appBudget("app"), {Team: t.Team, User: t.User, Provider: t.Provider, Name: "user"}}

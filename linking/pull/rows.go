@@ -47,7 +47,7 @@ type queuedTask struct {
 	App        string
 	Turn       int64
 	Due, Lease time.Time
-	// Ready reports whether the task was found to be due.
+	// Ready reports whether markReady found the task to be due.
 	Ready bool
 }
 
@@ -77,7 +77,7 @@ type keptBudget struct {
 	Budget
 }
 
-// budgetTable has the budgets, which count requests and contain nothing about a person.
+// budgetTable has the budgets, which contain nothing about a person except the id of a user.
 var budgetTable = store.Table[keptBudget]{Name: "pull_budget", Clear: true, Row: func(b *keptBudget) store.Row {
 	return store.Row{Key: budgetKey(b.BudgetKey)}
 }}
@@ -86,15 +86,15 @@ func budgetKey(k BudgetKey) store.Key {
 	return store.Key{Team: k.Team, User: k.User, ID: store.UUID(k.User.UUID) + store.Text(k.Provider) + k.Name}
 }
 
-// keptRefused is a stored refusal with its user.
+// keptRefused is a stored refused item with its user.
 type keptRefused struct {
 	Team healthlab.TeamID
 	User healthlab.UserID
 	Item RefusedItem
 }
 
-// refusedTable has the refusals. The first index sorts those of a user, the second those of a connection, both
-// in the order of [Store].Quarantined.
+// refusedTable has the refused items. The first index sorts those of a user, the second those of a connection, both in
+// the order of [Store].Quarantined.
 var refusedTable = store.Table[keptRefused]{Name: "pull_refused", Row: func(k *keptRefused) store.Row {
 	user, seen := store.UUID(k.User.UUID), store.Reverse(store.Time(k.Item.At.Time))+store.UUID(k.Item.ID)
 	return store.Row{

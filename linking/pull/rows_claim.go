@@ -38,8 +38,8 @@ func (r rowStore) Claim(ctx context.Context, q ClaimQuery) ([]Task, error) {
 	}
 }
 
-// markReady marks tasks that are due by either clock as Ready. It reports whether there may be more of them.
-// Some may not be due by the other clock; claims check that.
+// markReady sets Ready for tasks that are due by now or by the store's clock, at most queuePage tasks. more reports
+// whether there may be further ones. claimReady checks both clocks.
 func markReady(tx store.Tx, now time.Time) (more bool, err error) {
 	due, err := queueTable.Find(tx, store.Query{By: store.ByDue, Until: later(now, tx.Now()), Limit: queuePage, Lock: store.Skip})
 	if err != nil {
@@ -98,8 +98,8 @@ func (q *ClaimQuery) takes(at time.Time, app string, due, lease time.Time) bool 
 	return !due.After(q.Now) && !lease.After(at) && !slices.Contains(q.Without, app)
 }
 
-// firstReady returns the keys of the first n claimable tasks that were not tried, without a lock. It reads at
-// most a page more than n tasks of each application.
+// firstReady returns the keys of the first n tasks that q can claim and that are not in tried, without a lock. It skips
+// an application's further tasks once it has n of them.
 func firstReady(tx store.Tx, q *ClaimQuery, tried map[Key]bool, n int) ([]Key, error) {
 	left := map[string]int{} // number of tasks still wanted, for each seen application
 	for _, app := range q.Without {

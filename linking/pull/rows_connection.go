@@ -50,8 +50,8 @@ func (r rowStore) ClaimConnections(ctx context.Context, n int, now, until time.T
 	return out, nil
 }
 
-// claimConnections claims the connections that are still due and whose users are not locked. It locks the rows
-// of the users first, as all changes of users do.
+// claimConnections claims those connections of refs that are still due and whose users are not locked. It locks the
+// rows of the users first, as all changes of users do.
 func (r rowStore) claimConnections(tx store.Tx, refs []Ref, now, until time.Time) ([]Ref, error) {
 	users := make([]store.Query, len(refs))
 	for i, ref := range refs {

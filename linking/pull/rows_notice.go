@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// forgottenNotices is how many old notices a new one deletes at most.
+// forgottenNotices is the highest number of old notices that are deleted when a new one is stored.
 const forgottenNotices = 20
 
 // Notify implements [Store].
@@ -62,7 +62,7 @@ func (r rowStore) Notify(ctx context.Context, n Notice, forget time.Time, change
 	return found, nil
 }
 
-// forgetNotices deletes some notices from before an instant.
+// forgetNotices deletes at most forgottenNotices notices from before an instant.
 func forgetNotices(tx store.Tx, before time.Time) error {
 	got, err := tx.Read(store.Query{
 		Key: store.Key{Table: noticeTable.Name}, By: store.ByDue, Until: before.Add(-1), Limit: forgottenNotices, Lock: store.Skip, Bare: true,
@@ -76,8 +76,7 @@ func forgetNotices(tx store.Tx, before time.Time) error {
 	return nil
 }
 
-// noticed returns the connections of a notice's account, by user. It reads the rows of the users with the lock
-// Shared.
+// noticed returns the connections of a notice's account, by user. It locks the rows of the users as Shared.
 func (r rowStore) noticed(tx store.Tx, n *Notice) ([]Ref, error) {
 	users, err := r.users.UsersOfAccount(tx, n.Provider, n.ExternalUserID)
 	if err != nil {

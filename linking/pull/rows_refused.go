@@ -63,8 +63,8 @@ func (r rowStore) Quarantine(ctx context.Context, ref Ref, refused []RefusedItem
 	})
 }
 
-// limitRefused deletes the oldest refusals of a user above MaxRefusedPerUser. The row of the user must be
-// locked.
+// limitRefused deletes the oldest refused items of a user above MaxRefusedPerUser. The caller has locked the row of the
+// user.
 func limitRefused(tx store.Tx, ref Ref) error {
 	q := refusedOf(ref.Team, store.ByFirst, store.UUID(ref.User.UUID), 0)
 	q.Bare = true

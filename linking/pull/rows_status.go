@@ -83,7 +83,7 @@ func (q *UserStatusQuery) providers(u *healthdata.User) (out []string) {
 	return out
 }
 
-// addTasks adds the tasks and refusals of the providers of users.
+// addTasks reads the tasks and refused items of users at the given providers, and adds them to users.
 func addTasks(tx store.Tx, team healthlab.TeamID, users []UserStatus) error {
 	var queries []store.Query
 	for _, u := range users {

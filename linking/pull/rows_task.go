@@ -38,7 +38,7 @@ func deleteTask(tx store.Tx, e *store.Entry[Task]) {
 	tx.Delete(queueTable.Key(queueKey(e.Value.Key)))
 }
 
-// lockQueue locks the queue rows of tasks, so that putTask needs no round trip.
+// lockQueue locks the queue rows of tasks at once, so that putTask needs no round trip of its own for each.
 func lockQueue(tx store.Tx, keys []Key) error {
 	queries := make([]store.Query, len(keys))
 	for i, k := range keys {

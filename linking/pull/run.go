@@ -45,8 +45,8 @@ func (s *Service) pulls() *work.Loop[*job] {
 	}
 }
 
-// claim claims due tasks in the order of Task.Turn, and reserves a slot of the provider's request limit for each. Tasks
-// without a slot, or for which l has no free worker, are released. A nil l does not limit workers.
+// claim claims up to n due tasks in the order of Task.Turn, and reserves a slot of the provider's request limit for
+// each. Tasks without a slot, or for which l has no free worker, are released. A nil l does not limit workers.
 func (s *Service) claim(ctx context.Context, n int, l *workerLimiter) ([]*job, error) {
 	var jobs []*job
 	var faults []error
@@ -78,7 +78,7 @@ func (s *Service) claim(ctx context.Context, n int, l *workerLimiter) ([]*job, e
 	return nil, errors.Join(faults...)
 }
 
-// maxClaims is how often one claim retries.
+// maxClaims is the highest number of calls of Store.Claim in one claim, while none of the claimed tasks can run.
 const maxClaims = 200
 
 // Step runs due work and returns the number of connections and tasks that it processed. Hosts with their own

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Release is the version of the rules of pulls.
+// Release is the version of the rules by which the service pulls data, for [HistoryPull].
 const Release = "1"
 
 // StatusQuery selects the users of a status page.
@@ -39,23 +39,24 @@ type UserResources struct {
 	Providers map[string]map[string]Statistics `json:"provider"`
 }
 
-// Statistics is the status of a resource, with its history, new data and uploads.
+// Statistics is the status of one resource of a connection. It adds up the fetches of history, the fetches of new data,
+// and uploads.
 type Statistics struct {
-	// LastAttempt is the last request or accepted upload; null before the first.
+	// LastAttempt is the last request to the provider, or the last accepted upload; null before the first.
 	LastAttempt *Attempt `json:"last_attempt"`
-	// Oldest and Newest bound the stored data; null if nothing was stored.
+	// Oldest and Newest are the times of the oldest and the newest stored data; null if nothing was stored.
 	Oldest *healthlab.Time `json:"oldest_data"`
 	Newest *healthlab.Time `json:"newest_data"`
-	// Sent is the number of objects that were sent in events.
+	// Sent is the number of samples, summaries and streams that events have contained.
 	Sent int64 `json:"sent_count"`
-	// Stored is the number of newly stored objects by UTC day, ascending, of the last [StoredDays] days with
-	// data; never nil.
+	// Stored is the number of samples, summaries and streams that were first stored on each UTC day, ascending: the
+	// last [StoredDays] days with data; never nil.
 	Stored []DayCount `json:"stored_by_day"`
 	// Refused are the refused items, the latest first; never nil.
 	Refused []RefusedItem `json:"refused"`
 }
 
-// Attempt is a request to a provider.
+// Attempt is a request to a provider, or an accepted upload.
 type Attempt struct {
 	At healthlab.Time `json:"timestamp"`
 	// Status is [Success] or [Failure].
@@ -70,16 +71,16 @@ type UserHistories struct {
 
 // ProviderHistories is the status of the histories of one connection.
 type ProviderHistories struct {
-	// Pulled are the resources with a history.
+	// Pulled are the histories by resource slug.
 	Pulled map[string]HistoryPull `json:"pulled"`
-	// NotPulled are the other resources that the provider delivers, ascending; never nil.
+	// NotPulled are the slugs of the provider's other resources, ascending; never nil.
 	NotPulled []string `json:"not_pulled"`
 }
 
 // HistoryPull is the status of one history.
 type HistoryPull struct {
 	Status Status `json:"status"`
-	// From and To bound the fetched time; null if nothing is fetched.
+	// From and To are the limits of the history's time range; null if they are not set.
 	From     *healthlab.Time `json:"range_start"`
 	To       *healthlab.Time `json:"range_end"`
 	Timeline Timeline        `json:"timeline"`
@@ -90,7 +91,7 @@ type HistoryPull struct {
 	Days int `json:"days_with_data"`
 	// Release is the constant [Release].
 	Release string `json:"release"`
-	// Trace is the id of the run in logs and traces; null if an app uploaded the history.
+	// Trace is the id of the history's run in logs and traces; null if an app uploaded the history.
 	Trace *string `json:"trace_id"`
 	// Error is why the history waits or failed; null otherwise.
 	Error *ErrorClass `json:"error_details"`
@@ -103,8 +104,9 @@ type Timeline struct {
 	EndedAt     *healthlab.Time `json:"ended_at"`
 }
 
-// Resources returns the status of users' resources, by user id. A page with a next one may have fewer users than
-// its limit. It returns Invalid for a wrong limit or cursor.
+// Resources returns a page of the status of users' resources, by user id, and the cursor of the next page; empty on the
+// last one. A page before the last one may have fewer users than its limit. It returns Invalid for a wrong limit or
+// cursor.
 func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserResources, next string, err error) {
 	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
@@ -155,8 +157,8 @@ func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserReso
 	return list, next, nil
 }
 
-// Histories returns the status of users' histories, by user id. Pages and errors are those of
-// [Service.Resources].
+// Histories returns a page of the status of users' histories, by user id, and the cursor of the next page. Pages and
+// errors are those of [Service.Resources].
 func (s *Service) Histories(ctx context.Context, q StatusQuery) (list []UserHistories, next string, err error) {
 	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {
@@ -173,8 +175,8 @@ func (s *Service) Histories(ctx context.Context, q StatusQuery) (list []UserHist
 	return list, next, nil
 }
 
-// historiesOf returns the histories of a connection from all tasks of its user. p is the provider's record; nil if it is
-// not configured.
+// historiesOf returns the histories of a user's connection to the provider slug, from all tasks of the user. p is the
+// provider's record; nil if the provider is not configured.
 func historiesOf(slug string, p *healthdata.Provider, tasks []Task) ProviderHistories {
 	out := ProviderHistories{Pulled: map[string]HistoryPull{}, NotPulled: []string{}}
 	for _, t := range tasks {
@@ -207,7 +209,7 @@ func historiesOf(slug string, p *healthdata.Provider, tasks []Task) ProviderHist
 	return out
 }
 
-// userStatuses returns a page and the cursor of the next one.
+// userStatuses returns the users of a page with their tasks, and the cursor of the next page; empty on the last one.
 func (s *Service) userStatuses(ctx context.Context, q StatusQuery) ([]UserStatus, string, error) {
 	var p healthlab.Problems
 	if q.Limit < 1 || q.Limit > MaxStatusUsers {
@@ -233,7 +235,8 @@ func (q *StatusQuery) cursor(after healthlab.UserID) string {
 	return base64.RawURLEncoding.EncodeToString(append(after.UUID[:], sum[:8]...))
 }
 
-// after parses a cursor.
+// after returns the user id after which the page of q.Cursor begins; zero for the first page. It returns false if the
+// cursor is not one of this query.
 func (q *StatusQuery) after() (healthlab.UserID, bool) {
 	if q.Cursor == "" {
 		return healthlab.UserID{}, true

@@ -19,9 +19,9 @@ type TaskKind string
 const (
 	// History is data from before the source was connected.
 	History TaskKind = "history"
-	// News is new data, which is fetched again and again.
+	// News is new data. Its task never ends: it fetches new data at intervals.
 	News TaskKind = "news"
-	// Uploads is data that is pushed. Its task is never due and only counts.
+	// Uploads is data that an app or a team pushes. Its task is never due and only counts the data.
 	Uploads TaskKind = "uploads"
 )
 
@@ -31,13 +31,14 @@ type Status string
 const (
 	// Scheduled: the task waits for its turn, and nothing was fetched yet.
 	Scheduled Status = "scheduled"
-	// InProgress: a part was fetched.
+	// InProgress: a part of the range was fetched.
 	InProgress Status = "in_progress"
 	// Retrying: the task waits after a temporary error.
 	Retrying Status = "retrying"
-	// Success: everything was fetched.
+	// Success: the whole range was fetched.
 	Success Status = "success"
-	// Failure: the task was given up, or all of its items were refused.
+	// Failure: the task was given up after errors, or all items of a page were refused (of a history: all of its
+	// items).
 	Failure Status = "failure"
 )
 
@@ -62,7 +63,7 @@ type Ref struct {
 	Provider string
 }
 
-// LogValue logs ids and names.
+// LogValue logs the user's id and the provider's slug.
 func (r Ref) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", r.User.String()), slog.String("provider", r.Provider))
 }
@@ -74,29 +75,33 @@ type Key struct {
 	Kind     TaskKind
 }
 
-// LogValue logs ids and names.
+// LogValue logs the user's id, the slugs and the kind.
 func (k Key) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user", k.User.String()), slog.String("provider", k.Provider),
 		slog.String("resource", k.Resource), slog.String("kind", string(k.Kind)))
 }
 
-// Task is a fetch of one resource with its progress. Instants are in UTC; the zero time means never.
+// Task is a fetch of one resource of a connection, with its progress. A run is one fetch of the range From to To, which
+// may take many requests. A history has one run; a task of kind News has one after another. Instants are in UTC; the
+// zero time means never.
 type Task struct {
 	Key `json:"-"` // not in the document, because it is the row's key
-	// Linked is when the connection was linked for which the task was planned.
+	// Linked is the LinkedAt of the connection when the task was planned.
 	Linked time.Time `json:",omitzero"`
 	// Client is the id of the team's own OAuth client of the connection; empty for that of the deployment.
 	Client string `json:",omitempty"`
-	// Lead is the resource whose task fetches this history too; empty if the task fetches alone.
+	// Lead is the resource of the task whose requests also fetch this history; empty if the task makes requests of its
+	// own.
 	Lead   string `json:",omitempty"`
 	Status Status
-	// From and To bound this run. The time from Until to To was fetched; Until is zero before the first request.
+	// From and To bound the range of the run. It is fetched from To backwards: the part from Until to To was fetched.
+	// Until is zero before the first request.
 	From, To, Until time.Time `json:",omitzero"`
-	// Cursor is the position in the part before Until.
+	// Cursor is the provider's cursor for the next page of the part that ends at Until; empty for its first page.
 	Cursor string `json:",omitzero"`
-	// Turn orders due tasks, the lowest first. Step is added to Turn with each request.
+	// Turn orders due tasks, the lowest first. Each request adds Step to Turn.
 	Turn, Step int64 `json:",omitzero"`
-	// Due is when the task runs next; zero if it does not.
+	// Due is when the task makes its next request; zero if it makes none.
 	Due time.Time `json:",omitzero"`
 	// Lease is when the lease of the claiming process ends, on the store's clock; zero if there is none. Fence
 	// is the number of claims.
@@ -105,15 +110,15 @@ type Task struct {
 	// Failures is the number of errors in a row, and Error the last of them.
 	Failures int        `json:",omitzero"`
 	Error    ErrorClass `json:",omitzero"`
-	// Ended is the number of ended tries, successful or not.
+	// Ended is the number of runs and failed tries that have ended.
 	Ended int64 `json:",omitzero"`
-	// Seen is the time up to which everything was fetched, Swept the time of the last long fetch, and Floor the
-	// earliest time at which a fetch may begin; only for News.
+	// Seen is the To of the last successful run, Swept the start of the last long run (see Options.SweepEvery), and
+	// Floor the earliest time at which a run may begin; only for News.
 	Seen, Swept, Floor time.Time `json:",omitzero"`
-	// Announced is when the provider last reported new data, and Reach the earliest of that data that no run has
-	// fetched; only for News.
+	// Announced is when the provider last reported new data. Reach is the earliest time of reported data that no run
+	// has fetched; only for News.
 	Announced, Reach time.Time `json:",omitzero"`
-	// ScheduledAt, StartedAt and EndedAt are the times of this run.
+	// ScheduledAt, StartedAt and EndedAt are the times of the run.
 	ScheduledAt, StartedAt, EndedAt time.Time `json:",omitzero"`
 
 	// Totals over the life of the task.
@@ -121,12 +126,12 @@ type Task struct {
 	// LastTry is when the last request was made, and LastOK whether it succeeded.
 	LastTry time.Time `json:",omitzero"`
 	LastOK  bool      `json:",omitzero"`
-	// Oldest and Newest bound the stored data.
+	// Oldest and Newest are the times of the oldest and the newest stored data.
 	Oldest, Newest time.Time `json:",omitzero"`
-	// Sent is the number of objects that were sent in events.
+	// Sent is the number of samples, summaries and streams that events have contained.
 	Sent int64 `json:",omitzero"`
-	// Stored is the number of newly stored objects by UTC day, ascending, of the last [StoredDays] days with
-	// data.
+	// Stored is the number of samples, summaries and streams that were first stored on each UTC day, ascending: the
+	// last [StoredDays] days with data.
 	Stored []DayCount `json:",omitempty"`
 	// Days has a bit for each day with data since From; only for History.
 	Days []byte `json:",omitzero"`
@@ -138,7 +143,7 @@ type DayCount struct {
 	New int64          `json:"new"`
 }
 
-// StoredDays is the number of days of [DayCount] that are kept.
+// StoredDays is the highest number of days in [Task].Stored and [Statistics].Stored.
 const StoredDays = 14
 
 // trace names the run in logs and traces: a trace-id of W3C Trace Context, 32 hexadecimal digits. A history has
@@ -177,8 +182,8 @@ func (t *Task) DaysWithData() (n int) {
 	return n
 }
 
-// historyDays returns the number of days of a history and how many of them are fetched: all of a successful one,
-// none of a failed one.
+// historyDays returns the number of days of a history and the number of fetched days among them: all of a successful
+// history, none of a failed one.
 func (t *Task) historyDays() (days, fetched int) {
 	if !t.To.After(t.From) {
 		return 0, 0
@@ -208,7 +213,7 @@ func (t *Task) markDay(day healthlab.Date) {
 	t.Days[n/8] |= 1 << (n % 8)
 }
 
-// addReceived records the result of a page.
+// addReceived adds the counts of a page to the task and, for a history, the days with data.
 func (t *Task) addReceived(got *healthdata.Received, now time.Time) {
 	t.addCounts(got, now)
 	if t.Kind == History {
@@ -218,7 +223,7 @@ func (t *Task) addReceived(got *healthdata.Received, now time.Time) {
 	}
 }
 
-// addCounts adds the counts of a page or an upload.
+// addCounts adds the counts of a page or an upload to the task.
 func (t *Task) addCounts(got *healthdata.Received, now time.Time) {
 	t.Sent += int64(got.Sent)
 	if !got.Oldest.IsZero() && (t.Oldest.IsZero() || got.Oldest.Before(t.Oldest)) {
@@ -244,8 +249,9 @@ func addDay(list []DayCount, add DayCount) []DayCount {
 
 func (t *Task) running() bool { return !t.Until.IsZero() }
 
-// begin starts a run, if none is running. A fetch of new data begins at the last fetched time at the latest. It
-// may begin earlier, within bounds, but not before the link while the history is running.
+// begin starts a run, unless one is running. A run of new data begins at Seen at the latest, and usually
+// Options.Overlap or Options.SweepBack earlier. While the history is running (historyOver is false), a run does not
+// begin before the link.
 func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 	if t.running() {
 		return
@@ -275,7 +281,8 @@ func (t *Task) piece() (from, to time.Time) {
 	return later(t.From, start), t.Until
 }
 
-// advance records a page. It reports whether the run has ended.
+// advance records that a page was stored. next is the cursor of the next page; empty if it was the last page of its
+// part. advance reports whether the run has ended.
 func (t *Task) advance(next string, now time.Time, o *Options) bool {
 	t.Failures, t.Error = 0, ""
 	t.LastTry, t.LastOK = now, true
@@ -295,7 +302,7 @@ func (t *Task) advance(next string, now time.Time, o *Options) bool {
 	return true
 }
 
-// end ends a run that fetched its whole range.
+// end records that a run has fetched its whole range and, for new data, schedules the next run.
 func (t *Task) end(now time.Time, o *Options) {
 	t.Status, t.EndedAt, t.Until, t.Cursor = Success, now, time.Time{}, ""
 	t.Ended++
@@ -311,8 +318,8 @@ func (t *Task) end(now time.Time, o *Options) {
 	}
 }
 
-// next returns when new data is fetched next, at a moment in the interval that differs by task, so that people
-// who connected together are not fetched together.
+// next returns when the next run of new data is due, about Options.Every after now. The exact time depends on the user,
+// so that people who connected together are not fetched together.
 func (t *Task) next(now time.Time, o *Options) time.Time {
 	every := o.Every
 	if t.Resource == deviceSlug { // devices change rarely
@@ -322,10 +329,11 @@ func (t *Task) next(now time.Time, o *Options) time.Time {
 	return now.Add(every - every/16 + spread)
 }
 
-// maxFailures is the greatest number of errors in a row of a history: about two days.
+// maxFailures is the number of errors in a row after which a history is given up: about two days.
 const maxFailures = 60
 
-// fail records an error. It reports whether the task was given up.
+// fail records an error of a request, and sets the time of the next try: after wait, or after a growing delay if wait
+// is 0. It reports whether the error is final: no retry follows, except by the next run of new data.
 func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Options) bool {
 	t.LastTry, t.LastOK = now, false
 	t.Lease = time.Time{}
@@ -353,10 +361,11 @@ func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Opti
 
 func (t *Task) stop() { t.Due, t.Lease = time.Time{}, time.Time{} }
 
-// maxReach is how far back a notice can start a fetch.
+// maxReach is how far before the present a notice can make a run begin.
 const maxReach = 90 * 24 * time.Hour
 
-// noteNews makes a fetch of new data due at once, from since on.
+// noteNews records that the provider has reported new data from the instant since on, and makes the task due at once. A
+// zero since means recent data.
 func (t *Task) noteNews(since, now time.Time) {
 	t.Announced, t.Due = now, earlier(t.Due, now)
 	if since.IsZero() {

@@ -25,7 +25,7 @@ func (l *workerLimiter) perApp() int { return max(1, l.workers/2) }
 
 func (l *workerLimiter) perTeam() int { return max(1, l.workers*3/4) }
 
-// take admits a task to a worker. If there is no room, full is the limit that is reached.
+// take gives a worker to a task and returns hasRoom. If a limit is reached, it gives none and returns the limit.
 func (l *workerLimiter) take(t *Task) (full limiterState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,8 @@ func (l *workerLimiter) take(t *Task) (full limiterState) {
 	}
 }
 
-// release frees the worker of a task, and reports whether a limit was reached before.
+// release frees the worker of a task, and reports whether a limit was reached until then, so that waiting tasks may now
+// run.
 func (l *workerLimiter) release(t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +75,7 @@ func (l *workerLimiter) full() (apps []string) {
 	return apps
 }
 
-// limiterState is the limit that kept a task from starting.
+// limiterState is the result of take: hasRoom, or the limit that is reached.
 type limiterState uint8
 
 const (

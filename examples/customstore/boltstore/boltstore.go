@@ -1,12 +1,12 @@
-// Package boltstore keeps rows in a file of bbolt. It is a complete [store.Store] of a host's own:
-// everything that the packages of healthlab keep, they keep in it.
+// Package boltstore stores rows in a bbolt file. It is a complete [store.Store] that a host has written: it can store
+// all data of healthlab.
 //
 //	s, err := boltstore.Open("rows.db", tables, nil)
 //	defer s.Close()
 //
 // bbolt is an ordered map in a file with one writer at a time, so package store does most of the work:
-// [store.Buffer] is the transaction, [store.ReadKV] and [store.WriteKV] are queries and writes. What
-// is left is the order of updates (this file), and rows as bytes (kv.go).
+// [store.Buffer] is the transaction, [store.ReadKV] and [store.WriteKV] are queries and writes. This
+// package adds the order of updates (boltstore.go), and the encoding of rows (kv.go).
 package boltstore
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// Store is a [store.Store] in a file. A commit is on the disk when Update returns. Updates run one
-// after another; reads see the last commit and wait for none. Safe for concurrent use.
+// Store is a [store.Store] in a bbolt file. The writes of an Update are on the disk when Update returns. Updates run
+// one after another. A Read sees the latest commit and does not wait for updates. Safe for concurrent use.
 type Store struct {
 	db   *bbolt.DB
 	defs map[string]store.Definition
@@ -42,17 +42,17 @@ type Options struct {
 	Wait time.Duration
 }
 
-// The buckets of a file: rows and marks are the maps of [store.KV].
+// The bbolt buckets of a file. rows and marks have the rows and the marks of [store.KV], meta has the format.
 var rowBucket, markBucket, metaBucket = []byte("rows"), []byte("marks"), []byte("meta")
 
-// format is the version of the row encoding in a file. A program with another version refuses the file.
+// format is the version of the row encoding, which each file contains. Open refuses a file with another version.
 const format = "1"
 
 var formatKey = []byte("format")
 
-// Open opens a file for the tables, and creates a missing file. healthlab.Unavailable if the file cannot be
-// opened, or if another process has it open for longer than Options.Wait; healthlab.Precondition if another
-// version of this program made it.
+// Open opens the file at path for the tables, and creates it if it is missing. It returns healthlab.Unavailable if the
+// file cannot be opened, or if another process has it open for longer than Options.Wait, and healthlab.Precondition if
+// the file has another format version.
 func Open(path string, tables []store.Definition, opts *Options) (*Store, error) {
 	o := Options{}
 	if opts != nil {
@@ -81,7 +81,7 @@ func Open(path string, tables []store.Definition, opts *Options) (*Store, error)
 	return &Store{db, defs, o.Now, make(chan struct{}, 1)}, nil
 }
 
-// prepare makes the buckets of a new file, and checks the format of an existing one.
+// prepare creates the buckets of a new file, and checks the format version of an existing one.
 func prepare(tx *bbolt.Tx) error {
 	for _, name := range [][]byte{rowBucket, markBucket, metaBucket} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
@@ -101,7 +101,7 @@ func prepare(tx *bbolt.Tx) error {
 // Close waits for running updates and reads, and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Update implements [store.Store]. It runs run once.
+// Update implements [store.Store]. It calls run once, without retries.
 func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) error) error {
 	if joined, err := store.Join(ctx, s, run); joined {
 		return err
@@ -122,7 +122,8 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	return nil
 }
 
-// commit runs an update and commits its writes. It releases the lock of updates, also if run panics.
+// commit calls run and commits the writes, which it also returns. The caller holds s.turn; commit releases it, even if
+// run panics.
 func (s *Store) commit(ctx context.Context, run func(context.Context, store.Tx) error) (*store.Buffer, error) {
 	defer func() { <-s.turn }()
 	tx, err := s.db.Begin(true)

@@ -27,7 +27,7 @@ func (m maps) Get(key string) (store.Row, bool, error) {
 	return r, err == nil, err
 }
 
-// Set keeps a row.
+// Set stores a row under key, and replaces an existing one.
 func (m maps) Set(key string, r store.Row) error {
 	return unavailable(m.rows.Put([]byte(key), encode(r)))
 }
@@ -35,7 +35,7 @@ func (m maps) Set(key string, r store.Row) error {
 // Remove removes a row.
 func (m maps) Remove(key string) error { return unavailable(m.rows.Delete([]byte(key))) }
 
-// Mark keeps a mark.
+// Mark stores the mark of the row with this key. See [store.KV].
 func (m maps) Mark(mark, key string) error {
 	return unavailable(m.marks.Put([]byte(mark), []byte(key)))
 }
@@ -43,7 +43,8 @@ func (m maps) Mark(mark, key string) error {
 // Unmark removes a mark.
 func (m maps) Unmark(mark string) error { return unavailable(m.marks.Delete([]byte(mark))) }
 
-// Walk goes through rows.
+// Walk calls each with the rows of from <= key < to, in descending order with desc, until each returns false. An empty
+// to means no upper bound.
 func (m maps) Walk(from, to string, desc bool, each func(store.Row) bool) (err error) {
 	walk(m.rows, from, to, desc, func(_, v []byte) bool {
 		var r store.Row
@@ -53,13 +54,14 @@ func (m maps) Walk(from, to string, desc bool, each func(store.Row) bool) (err e
 	return err
 }
 
-// WalkMarks goes through marks.
+// WalkMarks calls each with the marks of from <= mark < to and their keys, as [maps.Walk] does for rows.
 func (m maps) WalkMarks(from, to string, desc bool, each func(mark, key string) bool) error {
 	walk(m.marks, from, to, desc, func(k, v []byte) bool { return each(string(k), string(v)) })
 	return nil
 }
 
-// walk calls each with the entries of from <= key < to until it returns false.
+// walk calls each with the entries of from <= key < to, in descending order with desc, until each returns false. An
+// empty to means no upper bound.
 func walk(b *bbolt.Bucket, from, to string, desc bool, each func(k, v []byte) bool) {
 	c, low, high := b.Cursor(), []byte(from), []byte(to)
 	below := func(k []byte) bool { return to == "" || bytes.Compare(k, high) < 0 }

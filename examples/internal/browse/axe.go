@@ -21,8 +21,8 @@ import (
 // axeVersion is the version of axe-core, the accessibility checker that npm downloads (MPL-2.0).
 const axeVersion = "axe-core@4.14.1"
 
-// LoadAxe fetches axe-core with npm, for [Tab.Check]. It fetches it once in a test program. Without npm it skips
-// the test; in CI it fails the test.
+// LoadAxe loads axe-core for [Tab.Check]. npm downloads it once for each run of the test program. Without npm, LoadAxe
+// skips the test; in CI it fails the test.
 func (b *Browser) LoadAxe() {
 	b.t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -71,16 +71,17 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// Check fails the test if axe-core finds an accessibility violation on the page at the width of a phone, or if the
-// page is wider than the phone. In CI and under make prove, it checks both light and dark colours; otherwise calls
-// of a tab check them in turn.
+// Check fails the test if axe-core finds an accessibility violation on the page at the width of a phone, or if the page
+// is wider than the phone. In CI and under make prove, each call checks light and dark colours; otherwise the calls on
+// one Tab alternate between them.
 func (tab *Tab) Check() {
 	tab.t.Helper()
 	tab.CheckWidths(phone)
 }
 
-// CheckWidths is [Tab.Check] at screens of these widths, in CSS pixels. In a plain test run, calls of a tab check
-// one combination of width and colours with axe-core, in turn.
+// CheckWidths is [Tab.Check] at screens of these widths, in CSS pixels. In CI and under make prove, each call runs
+// axe-core for all widths, in light and dark colours; otherwise each call on one Tab runs it for the next combination.
+// Every call checks that the page is not wider than the screen.
 func (tab *Tab) CheckWidths(widths ...int64) {
 	tab.t.Helper()
 	if tab.b.axes == "" {
@@ -125,7 +126,8 @@ func screen(width int64) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// Picture saves one picture of the page, in light colours at a width, if pictures are taken (see [Start]).
+// Picture saves a picture of the page as name.png, in light colours at a width in CSS pixels. It does nothing if
+// [Start] found no folder for pictures.
 func (tab *Tab) Picture(name string, width int64) {
 	tab.t.Helper()
 	if tab.b.dir == "" {

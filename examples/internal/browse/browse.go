@@ -37,8 +37,8 @@ type Browser struct {
 	axes string
 }
 
-// Start starts Chromium for a test, which ends it. Pictures of pages are saved in the folder that the environment
-// variable HEALTHLABTEST_SCREENSHOTS names; without it none are taken.
+// Start starts Chromium and stops it when the test ends. Pictures of pages are saved in the folder that the environment
+// variable HEALTHLABTEST_SCREENSHOTS names; if it is not set, no pictures are taken.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := ""
@@ -70,7 +70,7 @@ func Start(t testing.TB) *Browser {
 	return &Browser{t: t, ctx: ctx, dir: dir}
 }
 
-// cannot skips a test because this machine lacks a program; in CI it fails the test.
+// cannot skips a test because this machine lacks a program; in CI it fails the test. why is the reason.
 func cannot(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -187,7 +187,8 @@ func (tab *Tab) size(wide bool) step {
 	return call(emulation.SetDeviceMetricsOverride, p)
 }
 
-// do runs browser actions. If one fails, it fails the test with a description of what was done.
+// do runs browser actions, in order. If one fails, it ends the test with the error and with what, a description of the
+// actions.
 func (tab *Tab) do(what string, steps ...step) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -197,7 +198,7 @@ func (tab *Tab) do(what string, steps ...step) {
 	}
 }
 
-// fail ends the test with an error, and prints the text of the page.
+// fail ends the test with an error and the visible text of the page. what describes the action that failed.
 func (tab *Tab) fail(what string, err error) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, 5*time.Second)
@@ -213,7 +214,8 @@ func (tab *Tab) Go(address string) {
 	tab.arrive("open "+address, chromedp.Navigate(address))
 }
 
-// arrive runs an action that leads to another page, and waits until that page is loaded.
+// arrive runs an action that leads to another page, and waits until that page is loaded. what describes the action for
+// an error.
 func (tab *Tab) arrive(what string, action step) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -328,7 +330,7 @@ func Eval[T any](tab *Tab, expression string) T {
 	return read(tab, "evaluate", chromedp.Evaluate[T](expression))
 }
 
-// read runs a browser action and returns its result. If the action fails, it fails the test with a description.
+// read runs a browser action and returns its result. If the action fails, it ends the test; what describes the action.
 func read[T any](tab *Tab, what string, action chromedp.Action[T]) T {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
@@ -346,8 +348,8 @@ func (tab *Tab) Back() {
 	tab.arrive("go back", chromedp.NavigateBack())
 }
 
-// Shot saves four pictures of the whole page, if [Start] was told a folder for pictures: at the widths of a phone
-// and of a desktop, each in light and dark colours.
+// Shot saves four pictures of the whole page, each of phone and desktop width in light and dark colours. The file names
+// begin with name. It does nothing if [Start] found no folder for pictures.
 func (tab *Tab) Shot(name string) {
 	tab.t.Helper()
 	if tab.b.dir == "" {
@@ -378,7 +380,7 @@ func (tab *Tab) Shot(name string) {
 	tab.do("change the screen back", tab.size(tab.person.Desktop), tab.colours(tab.person.Dark))
 }
 
-// WaitFor waits until a JavaScript expression is true. The page may change meanwhile.
+// WaitFor waits until a JavaScript expression is true on the page. The tab may load another page meanwhile.
 func (tab *Tab) WaitFor(expression string) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)

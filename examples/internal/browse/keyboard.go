@@ -4,13 +4,14 @@ import "strings"
 
 // Focus describes the element that has the keyboard focus.
 type Focus struct {
-	// Name is about what a screen reader says: the label of the element, or its text.
+	// Name is the label of the element, or its text: about what a screen reader says.
 	Name string `json:"name"`
 	// Visible reports whether the element is inside the window and has an outline of at least 2 pixels.
 	Visible bool `json:"visible"`
-	// Inside reports whether an element has the focus, and not the document as a whole.
+	// Inside reports whether an element of the page has the focus. It is false if only the document has it.
 	Inside bool `json:"inside"`
-	// Again reports whether the element had the focus before, and another element since then.
+	// Again reports whether the element had the focus at an earlier press of Tab, and another element had it since
+	// then.
 	Again bool   `json:"again"`
 	HTML  string `json:"html"`
 }

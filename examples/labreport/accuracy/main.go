@@ -3,8 +3,8 @@
 //
 //	accuracy                            every report as every kind of file
 //	accuracy -kinds text,photograph     two kinds
-//	accuracy -sheets 4 -missed          the first four reports, the rows that were not found and the sure fields that are wrong
-//	accuracy -write DIR                 write the files and what they say, to measure another reader
+//	accuracy -sheets 4 -missed          the first four reports, with missed rows and wrong fields of high confidence
+//	accuracy -write DIR                 write the files and their correct results, to measure another reader
 //
 // The reports, the pictures and the results are the same in every run. Pictures need tesseract in the
 // path; a page takes some seconds.
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, s, printer, out)
 }
 
-// file returns the report with a number as a file of a kind: a PDF, or a picture of the page.
+// file returns a report of the open set, by its index from 0, as a file of a kind: a PDF, or a picture of the page.
 func file(ctx context.Context, printer *pdftext.Extractor, kind string, number int) (labreport.File, error) {
 	pdf := labreport.File{Type: "application/pdf", Data: openset.Sheets()[number].PDF()}
 	if kind == textKind {
@@ -113,7 +113,8 @@ func file(ctx context.Context, printer *pdftext.Extractor, kind string, number i
 	return m.Take(gray, rand.New(rand.NewPCG(uint64(number), uint64(m.DPI)))), nil
 }
 
-// measure makes all files, reads them, scores what was read and prints the tables.
+// measure makes the files of all chosen reports and kinds, reads them with the reader, compares the data with the
+// reports, and prints the tables.
 func measure(ctx context.Context, s settings, printer *pdftext.Extractor, out io.Writer) error {
 	reader := labreport.NewReader(nil)
 	extractors := labreport.Extractors{"application/pdf": printer}
@@ -154,8 +155,8 @@ func measure(ctx context.Context, s settings, printer *pdftext.Extractor, out io
 	return err
 }
 
-// read reads a file with the reader under test. If the reader finds no results, the data is empty and there is no
-// error.
+// read extracts the text of a file with x, and reads it with reader. If the reader finds no results, the data is empty
+// and there is no error.
 func read(ctx context.Context, reader *labreport.Reader, x labreport.TextExtractor, f labreport.File) (labreport.Data, error) {
 	var pages []labreport.Page
 	err := x.Extract(ctx, f, func(p labreport.Page) error {

@@ -25,7 +25,7 @@ func (s span) sign(r *rand.Rand) float64 {
 	return s.draw(r)
 }
 
-// Medium is a way to make a picture of a sheet of paper, such as a scan or a photograph.
+// Medium describes how a picture of a sheet of paper is made, such as by a scanner or a camera.
 type Medium struct {
 	// Name is the name of the kind of file, such as "photograph".
 	Name string
@@ -43,7 +43,7 @@ type Medium struct {
 	ink                    float64 // brightness of print, as a fraction of the brightness of paper
 	noise, blur            span    // of the camera: standard deviation of brightness (0 to 255), and radius in pixels
 	table                  span    // brightness of the table under the sheet, as a fraction of paper's; zero for a scan
-	screen                 bool    // a screenshot of a web page, in place of paper: see the function screen
+	screen                 bool    // the picture is a screenshot of a web page and not of paper: see the function screen
 	quality                int     // JPEG quality; 0 means PNG
 }
 
@@ -119,7 +119,7 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	return labreport.File{Type: "image/png", Data: b.Bytes()}
 }
 
-// wood returns the brightness of a wooden table, with its grain, as a function of the place.
+// wood returns the brightness of a wooden table with its grain, as a function of the position in pixels.
 func wood(brightness span, r *rand.Rand) func(x, y float64) float64 {
 	mean, wide, slant, contrast := brightness.draw(r), span{10, 50}.draw(r), span{-0.5, 0.5}.draw(r), span{0.02, 0.12}.draw(r)
 	return func(x, y float64) float64 {

@@ -31,7 +31,7 @@ var sheets = sync.OnceValue(func() (out []Sheet) {
 	return out
 })
 
-// Sheet is a laboratory report of an invented patient: its words with their places on a page of 612 by 792 points,
+// Sheet is a laboratory report of an invented patient: its words with their positions on a page of 612 by 792 points,
 // and the results that a reader should find.
 type Sheet struct {
 	Layout string

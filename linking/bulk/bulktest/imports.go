@@ -17,7 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// imports returns an operation whose items have sealed tokens (grants).
+// imports submits an import for users, whose items have sealed tokens (Grants).
 func (h StoreHarness) imports(t *testing.T, team, name string, users ...healthlab.UserID) bulk.Op {
 	t.Helper()
 	op := bulk.Op{
@@ -34,7 +34,7 @@ func (h StoreHarness) imports(t *testing.T, team, name string, users ...healthla
 
 func bulkGrant(n byte) healthlab.Sealed { return healthlab.Sealed{KeyID: "k1", Box: []byte{0, n, 255}} }
 
-// bulkImport returns the connection that an item is imported as.
+// bulkImport returns the argument of Store.Import for item n of op. It connects the account external.
 func bulkImport(op bulk.Op, n int, external string) bulk.Import {
 	return bulk.Import{
 		Team: op.Team, Op: op.ID, N: n,
@@ -68,7 +68,7 @@ func requireImport(t *testing.T, want bulk.Outcome, got bulk.Outcome, err error)
 	require.Equal(t, want, got)
 }
 
-// requireConnected requires that a user has a connection at a revision.
+// requireConnected requires that a user has the connection of bulkImport to the account external, and this revision.
 func (h StoreHarness) requireConnected(t *testing.T, team, user, external string, revision int64) {
 	t.Helper()
 	u, err := h.Linking.Users.Get(t.Context(), conformance.Team(team), conformance.User(user))
@@ -83,7 +83,8 @@ func (h StoreHarness) requireConnected(t *testing.T, team, user, external string
 	require.NoError(t, err)
 }
 
-// requireNotConnected requires that a user is unchanged.
+// requireNotConnected requires that a user has no connection and revision 1, and that no event of bulkImport for the
+// account external was written.
 func (h StoreHarness) requireNotConnected(t *testing.T, team, user, external string) {
 	t.Helper()
 	u, err := h.Linking.Users.Get(t.Context(), conformance.Team(team), conformance.User(user))

@@ -16,7 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// submitted adds an operation with non-zero fields, except times that mean never.
+// submitted submits an operation for users that starts and is due at an instant. Its fields are not zero, except times
+// that mean never.
 func (h StoreHarness) submitted(t *testing.T, team, name string, at time.Time, users ...healthlab.UserID) bulk.Op {
 	t.Helper()
 	op := bulk.Op{
@@ -41,7 +42,7 @@ func (h StoreHarness) requireOp(t *testing.T, want bulk.Op) {
 	require.Equal(t, want, got)
 }
 
-// claimed claims due operations and returns those of one team.
+// claimed sets the store's clock to an instant, claims all due operations, and returns those of one team.
 func (h StoreHarness) claimed(t *testing.T, team string, at time.Time) (out []bulk.Op) {
 	t.Helper()
 	h.SetClock(at)

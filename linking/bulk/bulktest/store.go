@@ -37,7 +37,7 @@ func RunStore(t *testing.T, h StoreHarness) {
 	}
 }
 
-// held returns the connection of a new user, with a refreshed secret.
+// held adds a user with a connection, refreshes its secret, and returns the connection.
 func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	t.Helper()
 	was := h.Linking.AddConnection(t, team, user)
@@ -53,7 +53,7 @@ func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	return bulk.Connection{Credential: c, ExternalUserID: to.ExternalUserID, Scopes: to.Scopes}
 }
 
-// requireHeld requires that a page has the given connections.
+// requireHeld requires that a query returns exactly the connections want.
 func (h StoreHarness) requireHeld(t *testing.T, q bulk.ConnectionQuery, want ...bulk.Connection) {
 	t.Helper()
 	got, err := h.Bulk.Connections(t.Context(), q)

@@ -109,7 +109,7 @@ func (w *crashWorld) process() *pull.Service {
 	return s
 }
 
-// live runs a process until it crashes, or for a while.
+// live runs a process until it crashes, or for 40 minutes of simulated time.
 func (w *crashWorld) live() {
 	w.mortal.left, w.mortal.after = 1+w.dice.IntN(12), w.dice.IntN(2) == 0
 	s := w.process()
@@ -124,7 +124,7 @@ func (w *crashWorld) live() {
 	}
 }
 
-// happen adds data at the provider: late, out of order, or corrected.
+// happen adds a reading at the provider, which is late or out of order, and sometimes corrects an earlier one.
 func (w *crashWorld) happen() {
 	user := w.people[w.dice.IntN(len(w.people))]
 	at := w.now.Add(-time.Duration(w.dice.IntN(600)) * time.Minute)
@@ -157,7 +157,7 @@ type crashReading struct {
 	value       float64
 }
 
-// crashCloud is a provider with small pages.
+// crashCloud is a provider that returns readings in small pages.
 type crashCloud struct {
 	now      func() time.Time
 	held     map[healthlab.UserID][]crashReading
@@ -207,16 +207,16 @@ func (c *crashCloud) Pull(_ context.Context, r linking.PullRequest) (linking.Pul
 	return page, nil
 }
 
-// mortalPulls is a store that simulates a crash: after some writes, the next write or its answer is lost.
+// mortalPulls is a store that simulates a crash: after a number of writes, all further writes fail.
 type mortalPulls struct {
 	pull.Store
 	mu    sync.Mutex
-	left  int // number of writes before the crash; 0 means any number
+	left  int // number of writes up to the one that fails; 0 means that none fails
 	after bool
 	told  map[healthlab.UserID]int
 }
 
-// write performs a write or simulates the crash.
+// write calls do, or simulates the crash: it returns errDied, before the write or, if after is set, after it.
 func (m *mortalPulls) write(do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package pulltest has the conformance suites of [pull.Store]: [RunStore] checks its contract,
-// [RunStoreModel] compares it with a plain model under random calls, [RunCrashes] runs pulls
-// while processes die.
+// Package pulltest has the conformance suites of [pull.Store]: [RunStore] checks the contract,
+// [RunStoreModel] compares the store with a simple model under random calls, and [RunCrashes] runs a
+// [pull.Service] on the store in processes that crash.
 //
 //	func TestPulls(t *testing.T) {
 //		pulltest.RunStore(t, func(testing.TB) pulltest.StoreHarness {

@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// RunStoreModel compares a [pull.Store] with a plain model under random calls. One store serves all sequences;
-// each has people and providers of its own. A plain go test runs fewer than the hundred sequences that rapid
+// RunStoreModel compares a [pull.Store] with a simple model under sequences of random calls. All sequences use one
+// store, each with users and providers of its own. A plain go test runs fewer than the hundred sequences that rapid
 // makes by default.
 func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	h := newStore(t)
@@ -78,7 +78,7 @@ type pullPerson struct {
 
 var modelResources = []string{"activity", "heartrate", "sleep"}
 
-// join connects a user; two of three users share an account.
+// join adds a user with a connection. i is the number of the user; users 2n and 2n+1 share an account.
 func (m *pullModel) join(i int) {
 	account := m.provider + fmt.Sprint(" account ", i/2)
 	p := pullPerson{

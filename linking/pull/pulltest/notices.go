@@ -16,7 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// news adds tasks for new data to a connection, due in an hour.
+// news plans tasks of kind News, due in an hour, for these resources of a connection, and one history.
 func (h StoreHarness) news(t *testing.T, ref pull.Ref, resources ...string) {
 	t.Helper()
 	var tasks []pull.Task
@@ -32,7 +32,7 @@ func noticeOf(id byte, account string, resources ...string) pull.Notice {
 	return pull.Notice{ID: [32]byte{id, 31: 0}, Provider: "acme_band", ExternalUserID: account, Resources: resources, At: noon}
 }
 
-// notify sends a notice (new data at a provider) and requires the number of changed tasks.
+// notify passes a notice to Store.Notify and requires that it changes want tasks.
 func (h StoreHarness) notify(t *testing.T, n pull.Notice, want int) {
 	t.Helper()
 	got, err := h.Pulls.Notify(t.Context(), n, n.At.Add(-time.Hour), func(k *pull.Task) {
@@ -43,7 +43,7 @@ func (h StoreHarness) notify(t *testing.T, n pull.Notice, want int) {
 	require.Equal(t, want, got)
 }
 
-// announced returns the resources of a user that a notice announced.
+// announced returns "RESOURCE KIND" for each task of a connection that notify has changed.
 func (h StoreHarness) announced(t *testing.T, ref pull.Ref) (out []string) {
 	t.Helper()
 	for _, k := range h.tasks(t, ref) {

@@ -46,7 +46,7 @@ func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	}
 }
 
-// band connects a user to a provider; the connection is due at an instant.
+// band adds a user with a connection to the provider acme_band that is due at an instant.
 func (h StoreHarness) band(t *testing.T, team, name string, due time.Time) pull.Ref {
 	t.Helper()
 	account := "account of " + name
