@@ -115,7 +115,8 @@ func initialOrder(f Facts) bool { return f.Initial }
 
 type row = fsm.Row[LowLevel, Trigger, catalogue.CollectionMethod, Facts]
 
-// rows returns one row of the lifecycle table for each status in from, all with one trigger, target and guard.
+// rows returns a row of the lifecycle table for each status in from. All rows have the same collection methods, guard,
+// trigger and target; an empty guard means no condition.
 func rows(methods []catalogue.CollectionMethod, guard string, on Trigger, to LowLevel, from ...LowLevel) []row {
 	out := make([]row, 0, len(from))
 	for _, f := range from {
@@ -274,8 +275,8 @@ var stages = map[LowLevel]Stage{
 	DoNotProcess:               StageCancelled,
 }
 
-// StageOf returns the stage of a low-level status under a collection method. The method matters for
-// DrawCompleted: with on-site collection the sample is then with the lab.
+// StageOf returns the stage of a low-level status under a collection method. The method matters only for DrawCompleted:
+// it belongs to StageSampleWithLab with on-site collection, and to StageCollectingSample otherwise.
 func StageOf(m catalogue.CollectionMethod, l LowLevel) Stage {
 	if m == catalogue.OnSiteCollection && l == DrawCompleted {
 		return StageSampleWithLab

@@ -53,7 +53,7 @@ type Record struct {
 	ReportFile string
 	// Notice lists the tests that the patient's insurance will probably not pay; nil for none.
 	Notice *CoverageNotice
-	// CriticalSent is true if a message to the team is planned about every critical result in Results.
+	// CriticalSent is true if a message to the team about every critical result in Results is planned or was sent.
 	CriticalSent bool
 	// Visits are the appointments of the order, oldest first. At most one is active.
 	Visits []Visit

@@ -121,7 +121,7 @@ func (q LabTestQuery) normalized() (LabTestQuery, error) {
 	return q, p.Err()
 }
 
-// CheckPage checks a page number and a page size, and sets their defaults.
+// CheckPage sets the defaults of a page number and a page size that are zero, then adds a problem for each invalid one.
 func CheckPage(p *healthlab.Problems, page, size *int) {
 	if *page == 0 {
 		*page = 1
