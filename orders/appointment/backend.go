@@ -40,9 +40,9 @@ type SlotBackend interface {
 	// ServedAt returns the phlebotomy providers that visit a five-digit postal code, in any order; empty if
 	// there are none.
 	ServedAt(ctx context.Context, zip string) ([]Served, error)
-	// FreeSlots returns the free slots that start in the requested time range, in any order. It reserves
-	// nothing at the provider. Errors: Invalid (the provider does not accept the place), Unavailable and
-	// anything else (try later).
+	// FreeSlots returns the free slots that start in the requested time range, in any order. It reserves nothing at the
+	// provider. Invalid means that the provider does not accept the address or centers; after any other error the
+	// service asks the caller to try later.
 	FreeSlots(ctx context.Context, q SlotQuery) ([]Slot, error)
 }
 
@@ -81,7 +81,7 @@ type Slot struct {
 	// Price is in the smallest unit of the currency.
 	Price    int64 `json:"price,omitempty"`
 	Priority bool  `json:"priority,omitempty"`
-	// Places is the number of appointments that the slot still has room for.
+	// Places is the number of further appointments that can be booked in the slot.
 	Places int `json:"places"`
 	// Key is the provider's id of the slot; empty if the slot cannot be booked.
 	Key string `json:"key,omitempty"`
@@ -101,6 +101,7 @@ type Provider struct {
 type CancellationReason struct {
 	ID   uuid.UUID `json:"id"`
 	Name string    `json:"name"`
-	// IsRefundable is true if the price is refunded when the visit is more than 24 hours away.
+	// IsRefundable is true if a cancellation for this reason refunds the price. The price of a visit at home is
+	// refunded only if the visit is at least 24 hours away.
 	IsRefundable bool `json:"is_refundable"`
 }

@@ -381,7 +381,7 @@ func Delegated(a *LabAccount) bool {
 
 // CheckAnswers checks the answers to the questions of t, and returns them with the default answers of unanswered
 // questions. A required question whose code is in fasting may have no answer, because an instruction to fast does not
-// mean that the patient fasted. RuleErrors: AOE_ANSWER_MISSING, AOE_ANSWER_INVALID.
+// mean that the patient fasted. RuleErrors: AOE_MISSING, AOE_INVALID.
 func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0

@@ -95,7 +95,8 @@ func (h LabHarness) submissionOf(first, last string, born healthlab.Date) exchan
 	return exchange.Submission{Stage: exchange.SubmitRequisition, Order: r.Order}
 }
 
-// heard reads a lab's feed to its end, n messages at a time.
+// heard reads a lab's feed from the cursor to its end, at most n messages at a time. It returns the messages and the
+// last cursor.
 func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Message, string) {
 	t.Helper()
 	var out []exchange.Message
@@ -113,7 +114,7 @@ func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Messag
 	}
 }
 
-// wait lets time pass until the lab has at least two messages.
+// wait calls Pass until the lab has at least two messages, and returns all messages.
 func (h LabHarness) wait(t *testing.T) []exchange.Message {
 	t.Helper()
 	for range 50 {

@@ -179,5 +179,5 @@ var labTestCases = map[string]func(*testing.T, catalogue.LabTestStore){
 	},
 }
 
-// noon is the time of most tests.
+// noon is the time of creation of most lab tests in these tests.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 123456000, time.UTC)

@@ -60,7 +60,7 @@ func record(number, user string) labjournal.Record {
 	return labjournal.Record{Number: number, Team: conformance.Team("a"), User: conformance.User(user), Doc: []byte("doc of " + number)}
 }
 
-// message returns a message about a user; about no user for an unknown person.
+// message returns a message about the named user; an empty name means an unknown person.
 func message(user, doc string) labjournal.Message {
 	m := labjournal.Message{Team: conformance.Team("a"), Doc: []byte(doc)}
 	if user != "" {
@@ -110,7 +110,7 @@ func (h Harness) doc(t *testing.T, number string) string {
 	return string(r.Doc)
 }
 
-// feed returns the Docs of a page of the feed.
+// feed returns the Docs of a page of the feed, and the place of its last message.
 func (h Harness) feed(t *testing.T, after int64, n int) (docs []string, last int64) {
 	t.Helper()
 	entries, err := h.Journal.Feed(t.Context(), lab, after, n)
