@@ -18,7 +18,7 @@ import (
 // UpdateReason is the reason for replacing an order.
 type UpdateReason string
 
-// IncorrectLab: the first order went to the wrong lab. The lab account is chosen anew.
+// IncorrectLab: the first order went to the wrong lab. The new order does not inherit its lab account.
 const IncorrectLab UpdateReason = "INCORRECT_LAB"
 
 // CreateRequest is a PlaceRequest that may replace an earlier order.
@@ -26,8 +26,8 @@ type CreateRequest struct {
 	PlaceRequest
 	// ParentID is the order that is replaced; nil for none.
 	ParentID *OrderID `json:"parent_id"`
-	// UpdateReason is allowed with ParentID only. Without it, the parent's lab account is used again if the request
-	// gives no account and the lab is the same.
+	// UpdateReason is allowed with ParentID only. Without UpdateReason, the new order inherits the parent's lab
+	// account, if the request gives no account and the lab is the same.
 	UpdateReason *UpdateReason `json:"update_reason"`
 }
 

@@ -73,7 +73,7 @@ const (
 	Stopped Trigger = "stopped"
 )
 
-// Triggers returns all triggers, in the order of an order's life.
+// Triggers returns all triggers, in the order in which they usually occur.
 func Triggers() []Trigger {
 	return []Trigger{
 		LabAccepted, Imported, PatientAwaited, KitRegistered, KitShipped, KitOutForDelivery, KitDelivered,
@@ -411,7 +411,7 @@ func Lifecycles() []Lifecycle {
 
 // Ending describes the consequences of a final status.
 type Ending struct {
-	// VisitTookPlace is true if the status completes a confirmed appointment whose time has come. Every other open
+	// VisitTookPlace is true if the status completes a confirmed appointment that has started. Any other active
 	// appointment is cancelled, and its slot freed at its provider.
 	VisitTookPlace bool
 	// TakeBack asks the laboratory to cancel the order, including a shipment.

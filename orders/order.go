@@ -104,7 +104,7 @@ type Order struct {
 	NextEventID int64 `json:"-"`
 }
 
-// OrderEvent is one step of an order's life.
+// OrderEvent is one entry in an order's history: the order reached a status.
 type OrderEvent struct {
 	// ID grows with every event of an order, and is unique within a team.
 	ID int64 `json:"id"`
@@ -393,7 +393,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 	}{d.Type, data})
 }
 
-// UnmarshalJSON reads the type and its data; data of an unknown type is kept in Raw.
+// UnmarshalJSON reads the type and its data. It stores data of an unknown type in Raw.
 func (d *Details) UnmarshalJSON(b []byte) error {
 	var raw struct {
 		Type catalogue.CollectionMethod `json:"type"`

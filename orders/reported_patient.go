@@ -22,8 +22,8 @@ type ReportedPatient struct {
 	// SecondName has second and further given names, and Suffix a suffix such as Jr.
 	SecondName string `json:"second_name,omitempty"`
 	Suffix     string `json:"suffix,omitempty"`
-	// FullName is the whole name, given name first, if the laboratory does not report its parts; the other name
-	// fields are empty then.
+	// FullName is the full name, given name first, if the laboratory does not report its parts; the other name fields
+	// are empty then.
 	FullName string `json:"full_name,omitempty"`
 	// DOB is the birth date. DOBText is the reported text if it cannot be read as one day: a year (YYYY), a
 	// month (YYYYMM), or another text.
@@ -164,8 +164,8 @@ func sameGivenNames(first, second, given string) bool {
 	return first+second == plainName(given)
 }
 
-// sameWholeName reports whether the words of a reported whole name are the given and family name of the order. A
-// word may join several pieces of one name of the order, but not of both, and no piece may be divided.
+// sameWholeName reports whether whole, the words of a reported full name, are the given and family name of the order. A
+// reported word may join several words of one of the two names, but not of both. It must not have a part of a word.
 func sameWholeName(whole []string, given, family string) bool {
 	for _, name := range []string{given, family} {
 		for pieces := namePieces(name); len(pieces) > 0; whole = whole[1:] {

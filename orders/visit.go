@@ -47,7 +47,7 @@ type Appointment struct {
 	Events []AppointmentEvent `json:"events"`
 }
 
-// AppointmentEvent is one step of an appointment's life.
+// AppointmentEvent is one entry in an appointment's history.
 type AppointmentEvent struct {
 	CreatedAt healthlab.Time          `json:"created_at"`
 	Status    appointment.EventStatus `json:"status"`
@@ -55,7 +55,7 @@ type AppointmentEvent struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// VisitUpdate is a provider's news about an appointment, as a part of a [Message].
+// VisitUpdate is a provider's update of an appointment, as a part of a message of package exchange.
 type VisitUpdate struct {
 	healthlab.Private
 

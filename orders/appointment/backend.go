@@ -46,7 +46,7 @@ type SlotBackend interface {
 	FreeSlots(ctx context.Context, q SlotQuery) ([]Slot, error)
 }
 
-// Served is a phlebotomy provider that visits an area, with the way to book it.
+// Served is a phlebotomy provider that visits an area, with the tier by which it is booked.
 type Served struct {
 	Provider string
 	Tiers    []ServiceTier
@@ -74,9 +74,9 @@ type Slot struct {
 	End      time.Time `json:"end"`
 	// Expires is the time until which the slot can be booked; zero means until it starts.
 	Expires time.Time `json:"expires,omitzero"`
-	// Zone is the IANA time zone of a visit at home; empty for a center, which has its own.
+	// Zone is the IANA time zone of a visit at home; empty for a center, whose time zone is in [Center].
 	Zone string `json:"zone,omitempty"`
-	// Location is the position of a visit at home; zero for a center, which has its own.
+	// Location is the position of a visit at home; zero for a center, whose position is in [Center].
 	Location LngLat `json:"location,omitzero"`
 	// Price is in the smallest unit of the currency.
 	Price    int64 `json:"price,omitempty"`

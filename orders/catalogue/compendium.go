@@ -45,8 +45,8 @@ type CompendiumRequest struct {
 	Query *string    `json:"query"`
 	// CPTCodes limit the result to measurements with one of these procedure codes.
 	CPTCodes []string `json:"cpt_codes" wire:"opt,max=100"`
-	// LOINCSetHash searches for one measurement, by the hash in [CanonicalCandidate]. Only for a crosswalk, in
-	// place of Query.
+	// LOINCSetHash searches for one measurement, by the hash in [CanonicalCandidate]. It is for a crosswalk only,
+	// instead of Query.
 	LOINCSetHash *string `json:"loinc_set_hash"`
 	// Labs are the slugs of labs; all labs if empty.
 	Labs []string `json:"labs" wire:"opt,max=50"`

@@ -32,7 +32,7 @@ type LabBackend interface {
 	Updates(ctx context.Context, cursor string, n int) (Batch, error)
 }
 
-// SubmissionStage is the kind of a submission to a laboratory.
+// SubmissionStage distinguishes the submissions of an order to a laboratory.
 type SubmissionStage string
 
 // Stages of a submission. An order for a registrable kit has both stages; other orders have SubmitRequisition
@@ -61,9 +61,9 @@ type Submission struct {
 
 // Accepted is a laboratory's answer to a submission.
 type Accepted struct {
-	// SampleID is the lab's id of order and specimen: the requisition number, or the id printed on the kit.
-	// Empty if the lab sends it later in a message. Orders of a team must have different ones; if another order
-	// has the same sample id, the Service submits the order again later.
+	// SampleID is the lab's id of order and specimen: the requisition number, or the id printed on the kit. Empty if
+	// the lab reports it later in a message. It must differ between the orders of a team; if another order has it, the
+	// service submits the order again later.
 	SampleID string
 	// Notice lists what the patient's insurance will probably not pay; nil for nothing. Only answers to
 	// [SubmitRequisition] may have it.
@@ -114,12 +114,12 @@ type Message struct {
 	AccountNumber string
 	// Visit is an update of an appointment of the order; On is then empty. Nil for none.
 	Visit *orders.VisitUpdate
-	// Results come with PartialResult, FinalResult and CorrectedResult, and with SampleRejected if they have
-	// missing results only; nil otherwise. The service offers a redraw if results are missing. The service
-	// fills in fields from the catalogue or the order: LOINC codes, the markers of results, limits and flags
-	// that follow from a reference range, the metadata; and, in a final report, it adds required results that
-	// are not mentioned as missing. A result with CorrectedAt corrects the result before it, in a partial
-	// report too. If no result of a CorrectedResult has CorrectedAt, all results that differ are corrected.
+	// Results come with PartialResult, FinalResult and CorrectedResult, and, if they have missing results only, with
+	// SampleRejected; nil otherwise. If results are missing, the service may offer a redraw. The service adds what the
+	// lab leaves out, from the catalogue or the order: LOINC codes, the markers of results, limits and flags that
+	// follow from a reference range, and the metadata. In a final report it adds required results that are not
+	// mentioned as missing. A result with CorrectedAt corrects the earlier result, in a partial report too. If no
+	// result of a CorrectedResult has CorrectedAt, every result that differs from the earlier one counts as corrected.
 	Results *labresult.Report
 	// ReportFile is the id of the lab's own report of Results, as it was passed to [orders.Files.StoreReport];
 	// empty for none.

@@ -415,7 +415,8 @@ func (m Message) RawID() RawResultID {
 	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.Lab+" "+m.ID))}
 }
 
-// patient returns the patient of a message: the reported one, else the one in the report's metadata.
+// patient returns the patient of a message: Patient, else the patient in the metadata of Results. Empty if there is
+// none.
 func (m Message) patient() orders.ReportedPatient {
 	if m.Patient != nil {
 		return *m.Patient

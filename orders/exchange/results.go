@@ -37,7 +37,7 @@ func dayText(at time.Time) *string {
 	return &day
 }
 
-// fillHead fills in missing metadata of a report from its order.
+// fillHead sets the metadata that a report lacks, from its order and its message.
 func fillHead(r *orders.Record, h *labresult.Metadata, m Message) {
 	at := m.At
 	if at.IsZero() {

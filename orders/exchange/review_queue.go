@@ -202,10 +202,10 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 	return v.s.publishReview(ctx, r, MatchPendingCustomer)
 }
 
-// Operations makes the decisions of the service's operators on results under review: those that a team passes
-// on, and those of teams without reviews ([orders.Settings].UnmatchedResults). The host calls it; no operation
-// of the HTTP API does. A decision has the same effects as the team's own. The team gets the event of the
-// review only if it can read the result, and always the events of its orders.
+// Operations makes the decisions of the service's operators on results under review: on those that a team passes on,
+// and on those of teams without reviews ([orders.Settings].UnmatchedResults). The host calls it; no operation of the
+// HTTP API does. A decision has the same effects as one of the team. The team always gets the events of its orders, but
+// the event of the review only if it can read the result.
 //
 // It is safe for concurrent use.
 type Operations struct{ s *Service }

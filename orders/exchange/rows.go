@@ -26,7 +26,7 @@ func reviewKey(team healthlab.TeamID, id RawResultID) store.Key {
 
 func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
 
-// Tables declares the tables of [NewReviewStore], beside those of [orders.Tables].
+// Tables declares the tables that [NewReviewStore] needs in addition to [orders.Tables].
 func Tables() []store.Definition { return []store.Definition{reviewTable.Definition()} }
 
 // NewReviewStore returns a ReviewStore over a store whose tables must include [Tables]. Its orders are those of

@@ -50,7 +50,7 @@ type Service struct {
 }
 
 // New returns a Service that submits the orders of service to a laboratory. store has these orders; reviews stores
-// results that match no order with certainty, over the same database. Clock, ids, log and timing are those of service.
+// results that match no order with certainty, in the same store. Clock, ids, log and timing are those of service.
 // Invalid if an argument is nil, except opts.
 func New(service *orders.Service, store orders.Store, reviews ReviewStore, lab LabBackend, opts *Options) (*Service, error) {
 	if service == nil || store == nil || lab == nil {

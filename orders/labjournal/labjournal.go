@@ -2,14 +2,14 @@
 // and acknowledges it, such as the backend for HL7 version 2 (adapters/labs/hl7).
 //
 // A [Record] is what the backend knows of one order. A [Delivery] is a received message. [Store].Take stores it
-// in one commit with its effects: changed records, and messages for the orders.Service, which reads them from
-// the feed. A delivery that belongs to no order for certain waits for review.
+// in one transaction with its effects: changed records, and messages for exchange.Service, which reads them from
+// the feed. A delivery waits for review if the backend cannot assign it to an order with certainty.
 //
 // A [Journal] is a Store for the backend of one laboratory: it encodes what the backend knows of an order, and
-// the messages for the orders.Service.
+// the messages for exchange.Service.
 //
-// The backend decides the content of records, deliveries and messages. The store takes it as bytes and encrypts
-// it with the key of the person whom it is about.
+// The backend decides the content of records, deliveries and messages. The store stores it as bytes, encrypted with
+// the key of the person whom it is about.
 package labjournal
 
 import (

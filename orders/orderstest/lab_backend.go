@@ -24,9 +24,9 @@ type LabHarness struct {
 	Lab exchange.LabBackend
 	// Method is the collection method of the orders that the suite submits. Default: testkit.
 	Method catalogue.CollectionMethod
-	// Pass lets time pass at the lab, so that something happens to an accepted order. The lab reports at least
-	// twice about each order, within 50 calls: for a kit that it was shipped, for any order results. It reports
-	// nothing about a cancelled order.
+	// Pass lets time pass at the lab, so that the lab processes accepted orders. Within 50 calls, the lab must report
+	// at least twice about each order: for a kit that it was shipped, for any order results. It must report nothing
+	// about a cancelled order.
 	Pass func()
 	// Now is the lab's clock. Nil: the suite compares times of messages only with each other.
 	Now func() time.Time
@@ -55,7 +55,7 @@ const (
 	OtherPatientReport OddReport = "other patient"
 	// UnknownStateReport has a result with a state that the backend does not know.
 	UnknownStateReport OddReport = "unknown state"
-	// UnreadableReport cannot be read, except its ids of report and order.
+	// UnreadableReport cannot be parsed, except for the ids of the report and the order.
 	UnreadableReport OddReport = "unreadable"
 )
 

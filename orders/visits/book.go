@@ -65,13 +65,12 @@ func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on
 	return nil
 }
 
-// Book books a slot for an order. Errors besides Invalid: OrderNotFound, and the RuleErrors ORDER_NOT_BOOKABLE,
-// PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS, BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE,
-// SITE_UNKNOWN, BOOKING_REFUSED.
+// Book books a slot for an order. Invalid for an invalid request; else the RuleErrors ORDER_NOT_FOUND,
+// ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS, BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE,
+// SLOT_OF_OTHER_PLACE, SITE_UNKNOWN, BOOKING_REFUSED.
 //
-// If the provider does not answer in time, or does not confirm at once, the appointment is pending, and is
-// confirmed or cancelled in the background. While another call books with the same key, the error is
-// IDEMPOTENCY_IN_PROGRESS (Conflict).
+// If the provider does not answer in time, or does not confirm at once, the appointment is pending, and background work
+// confirms or cancels it. While another call books with the same key, the error is IDEMPOTENCY_IN_PROGRESS (Conflict).
 func (s *Service) Book(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type, req BookRequest) (orders.Appointment, error) {
 	if err := req.Check(); err != nil {
 		return orders.Appointment{}, err

@@ -1,3 +1,2 @@
-// Package rules has the checks of requests and the errors that the packages of orders
-// share.
+// Package rules has the checks of request fields and the error constructors that the packages below orders share.
 package rules

@@ -17,7 +17,7 @@ const internationalPrefix = "011"
 
 // Digits of telephone numbers.
 const (
-	leastInternational, mostInternational = 7, 15 // ITU-T E.164, section 6; the lower limit is for countries with small networks
+	leastInternational, mostInternational = 7, 15 // ITU-T E.164, section 6; the minimum is for small networks
 	localUS, nationalUS                   = 7, 10 // North American Numbering Plan, without and with the area code
 )
 

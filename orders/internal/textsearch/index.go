@@ -1,4 +1,4 @@
-// Package textsearch finds texts by their words, with typing errors and abbreviations.
+// Package textsearch finds texts by their words, and allows typing errors and abbreviations.
 package textsearch
 
 import (

@@ -23,8 +23,8 @@ type Harness struct {
 	Users   healthdata.Users
 }
 
-// RunStore tests that a [labjournal.Store] keeps its contract. newStore returns a new, empty store for each
-// case and registers its own cleanup on t.
+// RunStore runs the contract tests of [labjournal.Store]. newStore returns a new, empty store for each case and
+// registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) Harness) {
 	for _, c := range []struct {
 		name string
@@ -279,8 +279,8 @@ func feedLostPlace(t *testing.T, h Harness) {
 	require.Equal(t, []string{"first", "second"}, docs)
 }
 
-// feedUnknown tests that messages about an unknown person are deleted once a reader has passed them, and others
-// stay.
+// feedUnknown tests that the feed deletes messages about an unknown person once a reader has passed them, and no
+// others.
 func feedUnknown(t *testing.T, h Harness) {
 	h.take(t, delivery("k"), sends(message("", "first"), message("ana", "second"), message("", "third")))
 	docs, _ := h.feed(t, 0, 10)
@@ -405,8 +405,8 @@ func endedContext(t *testing.T, h Harness) {
 	require.Empty(t, docs)
 }
 
-// concurrent tests several writers of the same deliveries with a reader that follows the feed: it misses no
-// message, and sees none twice.
+// concurrent tests several writers that store the same deliveries while a reader follows the feed: the reader gets
+// every message once.
 func concurrent(t *testing.T, h Harness) {
 	const writers, messages = 4, 20
 	h.open(t, record("1", "ana"))

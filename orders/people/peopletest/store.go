@@ -23,8 +23,8 @@ type StoreHarness struct {
 	Users   healthdata.Users
 }
 
-// RunStore tests that a [people.Store] keeps its contract. newStore returns a new, empty store for each case
-// and registers its own cleanup on t.
+// RunStore runs the contract tests of [people.Store]. newStore returns a new, empty store for each case and registers
+// its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for name, run := range conformance.Sorted(personCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
