@@ -1,5 +1,6 @@
-// Package orders places lab orders and stores their status and results. Every change of an order's status is an
-// event in its history and, for the team, a webhook event.
+// Package orders places lab orders and stores their status and results. Every change of an order's status is
+// appended to the order's history and reported to the team as an event, except partial results that the team does
+// not want.
 //
 //	lab, err := orders.New(store.Orders(), users, catalogue, &orders.Options{Environment: healthlab.Production})
 //	order, err := lab.Place(ctx, team, orders.PlaceRequest{UserID: patient, …})

@@ -49,8 +49,8 @@ func fileError(verb string, err error) error {
 func reportKey(id OrderID, file string) string { return "orders/" + id.String() + "/lab/" + file }
 
 // StoreReport stores a report that a laboratory printed, a PDF file. The report's id consists of letters, digits,
-// hyphens and underscores and is unique in the order. The team can read the report once results name it
-// ([Message.ReportFile]). It may be called again with the same report.
+// hyphens and underscores and is unique in the order. The team can read the report once results name it (ReportFile in
+// a message of package exchange). It may be called again with the same report.
 //
 // Invalid if pdf is no PDF file or is larger than 20 MB, or if the id is invalid; NotFound if the team has no such
 // order. It stores nothing if the user is deleted.

@@ -38,8 +38,8 @@ type Settings struct {
 	CriticalEmail string
 	// Paper is the paper size of documents. Default: letter.
 	Paper Paper
-	// UnmatchedResults lets the team decide about results that match no order with certainty. Without it,
-	// operations decide: [Service.Operations].
+	// UnmatchedResults lets the team decide about results that match no order with certainty. Default: the operators of
+	// the service decide (exchange.Service.Operations).
 	UnmatchedResults bool
 	// UnmatchedTestRuns allows test runs of the review queue, in a sandbox.
 	UnmatchedTestRuns bool

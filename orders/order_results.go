@@ -15,7 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// ReportHead returns report metadata from the order: patient, age at a time, specimen and laboratory.
+// ReportHead returns the metadata of a report that is dated at: the patient, the birth date and the age on that day,
+// the specimen and the laboratory of the order.
 func (o *Order) ReportHead(at time.Time) labresult.Metadata {
 	h := labresult.Metadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
 	if o.PatientDetails != nil {

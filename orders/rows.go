@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// StoreOptions are the options of [NewStore] and [NewReviewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore] and exchange.NewReviewStore. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
 	// Events stores the events of changes. Default: no event is written.
 	Events store.Events
@@ -21,7 +21,7 @@ type StoreOptions struct {
 	UsersElsewhere bool
 }
 
-// Tables declares the tables of [NewStore] and [NewReviewStore], those of package critical among them.
+// Tables declares the tables of [NewStore], including those of package critical.
 func Tables() []store.Definition {
 	return append([]store.Definition{
 		orderTable.Definition(), orderNames.Definition(), orderSamples.Definition(), orderReservations.Definition(), orderTransactions.Definition(),

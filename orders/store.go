@@ -72,8 +72,8 @@ type Record struct {
 	// UserDeleted is true if the same store has the order's user, who is deleted. It is not stored; the store
 	// sets it on reads.
 	UserDeleted bool `json:"-"`
-	// StoreTime is the store's clock while a [Change] or an [AssignChange] runs, in UTC; zero otherwise. Leases
-	// that a change reads or writes count from it. It is not stored.
+	// StoreTime is the store's clock while a [Change] or an exchange.AssignChange runs, in UTC; zero otherwise. The
+	// leases that a change reads or writes are by this clock. It is not stored.
 	StoreTime time.Time `json:"-"`
 }
 

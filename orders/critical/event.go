@@ -42,8 +42,8 @@ type Notice struct {
 	SampleID       string                   `json:"sample_id"`
 	Status         labresult.Status         `json:"status"`
 	Interpretation labresult.Interpretation `json:"interpretation"`
-	// CreatedAt is the time at which the laboratory sent the first report of the order. UpdatedAt is the time at which
-	// it sent the report with this result.
+	// CreatedAt is the time at which the first report of the order was received. UpdatedAt is the time at which the
+	// report with this result was received.
 	CreatedAt healthlab.Time `json:"created_at"`
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }

@@ -49,7 +49,7 @@ type Submission struct {
 	healthlab.Private
 
 	Stage SubmissionStage
-	// Order is the order without access notes, which only the visiting provider gets, in a [Booking].
+	// Order is the order without access notes, which only the visiting provider gets (visits.Booking).
 	Order orders.Order
 	// AccountNumber is the lab's number of the account; empty for none.
 	AccountNumber string

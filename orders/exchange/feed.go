@@ -12,7 +12,7 @@ import (
 )
 
 // feedPause limits how often a failing feed of lab messages is read: after a failure it waits a second, then twice as
-// long each time, at most a minute. So an outage of the lab logs at most one error a minute. Safe for concurrent use.
+// long each time, at most a minute. So a long outage of the lab logs one error a minute. Safe for concurrent use.
 type feedPause struct {
 	mu       sync.Mutex
 	failures int

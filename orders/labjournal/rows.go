@@ -158,8 +158,9 @@ func errNoRecord() error {
 	return fmt.Errorf("%w: the laboratory journal has no such order", healthlab.NotFound)
 }
 
-// lockUser locks a user, and reports whether the store may add rows of the user: false for an unknown or erased user.
-// Call it before adding rows of the user. A zero user is always allowed.
+// lockUser locks a user, and reports whether the store may add rows of the user: false for an unknown or erased user,
+// unless users are stored elsewhere ([StoreOptions].UsersElsewhere). Call it before adding rows of the user. A zero
+// user is always allowed.
 func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID) (bool, error) {
 	if user.IsZero() {
 		return true, nil

@@ -115,8 +115,8 @@ func (r *Result) span() (from, to end) {
 }
 
 // beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if it may lie on either side.
-// exclusive means that the limit itself is outside of the range. near is the end of the result's interval that lies
-// nearest to the inside of the range, far the other end.
+// exclusive means that the limit itself is outside of the range. near is the end of the result's interval that must be
+// outside so that all of it is outside; far is the other end.
 func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bool {
 	out := new(bool)
 	if near.at != nil {

@@ -22,8 +22,8 @@ const (
 // minLetters is the length of the shortest prefix of a word that is a term.
 const minLetters = 3
 
-// Of returns the search terms of a text: each of its words, and the prefixes of each word of at least three letters,
-// without duplicates. Each term begins with kind.
+// Of returns the search terms of a text, without duplicates: each of its words, and each prefix of a word that has at
+// least three letters. Each term begins with kind.
 func Of(kind, text string) []string {
 	var out []string
 	for _, w := range words(text) {

@@ -68,7 +68,7 @@ type Index struct {
 	size  []int              // number of words of each text
 }
 
-// Hit is a found text, by its index. A lower cost is a better match; 0 is a match without typing errors.
+// Hit is a found text, by its index. A lower cost is a better match; 0 is an exact match of every word.
 type Hit struct{ Text, Cost int }
 
 // New returns an Index of texts. codes returns the codes of the i-th text; [Index.Find] matches a code only as a whole
