@@ -78,7 +78,8 @@ func (s *Service) SetActivation(ctx context.Context, team healthlab.TeamID, id O
 	return r.Order, nil
 }
 
-// changeOrder applies a trigger to an order, unless allowed returns an error.
+// changeOrder applies the trigger on to an order. If allowed returns an error, changeOrder returns that error and
+// leaves the order unchanged.
 func (s *Service) changeOrder(ctx context.Context, team healthlab.TeamID, id OrderID, on Trigger, allowed func(*Record) error) (Order, error) {
 	settings, err := s.Settings(ctx, team)
 	if err != nil {
@@ -105,7 +106,8 @@ const (
 	SendCancel
 )
 
-// NextCall returns the next call to the laboratory. It is a pure function of the record.
+// NextCall returns the call to the laboratory that the order's status requires and that the laboratory has not accepted
+// yet; [NoCall] if there is none. It changes nothing.
 func (r *Record) NextCall() LabCall {
 	switch low := r.LowLevel(); {
 	case endings[low].TakeBack:
@@ -120,9 +122,10 @@ func (r *Record) NextCall() LabCall {
 	return NoCall
 }
 
-// PlanSubmission sets the time of the next call to the lab: at once, or at the start (UTC) of the day for which
-// the order is scheduled. While a process calls the lab, its lease keeps other processes from calling about the
-// order, so the lab gets a cancellation after the order.
+// PlanSubmission sets Lab.Due, the time of the next call to the lab: at, or the start (UTC) of the activation day if
+// that is later; a cancellation is always due at once. It also plans the next message to the patient. While a process
+// calls the lab, its lease keeps other processes from calling about the order, so the lab gets a cancellation after the
+// order.
 func (r *Record) PlanSubmission(at time.Time) {
 	r.PlanMessages()
 	r.Lab.Attempts = 0
@@ -160,8 +163,9 @@ func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 	return append(events, more...), err
 }
 
-// Enter puts the order into a status from any other one, for results that a person assigned to the order. The
-// trigger of the step is ignored. It plans the call to the laboratory.
+// Enter puts the order into the status to, whatever its present status, for results that a person assigned to the
+// order. Enter ignores the trigger of the step. It also ends the order's appointment and plans the next call to the
+// lab, as [Record.Apply] does.
 func (r *Record) Enter(to LowLevel, st Step) ([]healthlab.Event, error) {
 	if r.endsVisit(to, st) != "" {
 		r.showVisit(nil)

@@ -8,9 +8,9 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-// CancelForDeletion cancels a user's orders before the user is deleted, as far as their status allows;
-// laboratories and providers of appointments are called in the background. Other orders stay unchanged. It may
-// be called again after any error. Use it as [healthdata.Options.BeforeDelete].
+// CancelForDeletion cancels the orders of a user who is to be deleted. It skips orders whose status does not allow
+// that. Laboratories and providers of appointments are called in the background. It may be called again after any
+// error. Use it as [healthdata.Options.BeforeDelete].
 func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	ids, err := s.allOrders.OfUser(ctx, team, user)
 	if err != nil {
@@ -25,7 +25,8 @@ func (s *Service) CancelForDeletion(ctx context.Context, team healthlab.TeamID, 
 	return nil
 }
 
-// Visible returns a Store in which the orders of deleted users are not found.
+// Visible returns a Store whose methods Get, FindSample, Update and InsertAfter do not find the orders of deleted
+// users. Its other methods are those of s.
 func Visible(s Store) Store { return visibleStore{s} }
 
 type visibleStore struct{ Store }

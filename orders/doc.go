@@ -1,33 +1,35 @@
-// Package orders places lab orders and stores their status and results. An order is placed once, and has
-// an event for every change of its status.
+// Package orders places lab orders and stores their status and results. Every change of an order's status is
+// appended to the order's history and reported to the team as an event, except partial results that the team does
+// not want.
 //
 //	lab, err := orders.New(store.Orders(), users, catalogue, &orders.Options{Environment: healthlab.Production})
 //	order, err := lab.Place(ctx, team, orders.PlaceRequest{UserID: patient, …})
 //	results, err := lab.Results(ctx, team, order.ID)
 //
-// Two packages above this one move an order along:
+// Two packages that import this one change the status of orders:
 //
-//   - package exchange submits it to the laboratory, processes the reports, and matches results to orders.
-//   - package visits books its appointments.
+//   - package exchange submits orders to the laboratory, processes its reports, and matches results to orders.
+//   - package visits books the appointments of orders.
 //
-// What a host calls and gets:
+// The main types:
 //
-//   - [Service] places, reads, lists, registers and cancels. [PatientMessages] sends messages to patients,
-//     and [Files] stores the files of orders.
+//   - [Service] places, reads, lists and cancels orders, and registers kits. [PatientMessages] sends messages to
+//     patients, and [Files] stores the files of orders.
 //   - [Order] is an order in the HTTP API, with its history ([OrderEvent]) and its transaction, which includes
 //     redraws and replacements ([OrderTransaction]).
-//   - [Next] returns the status after a trigger, for each [catalogue.CollectionMethod]; [Diagram] draws the
-//     lifecycle.
+//   - [Next] returns the status after a trigger, for each [catalogue.CollectionMethod]; [Diagram] returns the
+//     lifecycle as a diagram.
 //   - [Record] is a stored order, with the rules that change it; [Store] stores it.
 //
-// Related questions have packages of their own:
+// Other packages answer related questions:
 //
 //   - [catalogue]: what can a team order? [Service.Catalogue]
 //   - [people]: who is the patient, and who pays? [Service.People]
 //   - [appointment]: where and when can a sample be taken?
 //   - [labresult]: what did the laboratory measure?
-//   - packages documents, critical and simulation: what is printed, who has seen a critical result, and what
-//     would a laboratory report?
+//   - package documents: which documents of an order can be printed?
+//   - package critical: who has acknowledged a critical result?
+//   - package simulation: what would a laboratory report about an order in a sandbox?
 //
 // The id of an [OrderEvent] grows with every event of its order and is unique within a team. A store
 // assigns it; ids may have gaps.

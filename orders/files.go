@@ -17,9 +17,9 @@ import (
 // Files stores the files of orders: the reports of laboratories, and documents as they were first printed. It
 // stores and finds nothing if no file store is configured ([Options].Files). It is safe for concurrent use.
 type Files struct {
-	orders Store // with orders of deleted users
+	orders Store // includes orders of deleted users
 	users  people.Users
-	blobs  BlobStore // nil for none
+	blobs  BlobStore // nil if no file store is configured
 }
 
 // maxReportBytes is the highest size of a laboratory's report, in bytes.
@@ -48,12 +48,12 @@ func fileError(verb string, err error) error {
 
 func reportKey(id OrderID, file string) string { return "orders/" + id.String() + "/lab/" + file }
 
-// StoreReport stores a report that a laboratory printed, a PDF file. The report's id consists of letters,
-// digits, hyphens and underscores and is unique in the order. The report is shown when results name it
-// ([Message.ReportFile]), until newer results come. It may be called again with the same report.
+// StoreReport stores a report that a laboratory printed, a PDF file. The report's id consists of letters, digits,
+// hyphens and underscores and is unique in the order. The team can read the report once results name it (ReportFile in
+// a message of package exchange). It may be called again with the same report.
 //
-// Invalid if it is no PDF file, is larger than 20 MB or has an invalid id; NotFound if the team has no such
-// order. It stores nothing if the patient is to be erased.
+// Invalid if pdf is no PDF file or is larger than 20 MB, or if the id is invalid; NotFound if the team has no such
+// order. It stores nothing if the user is deleted.
 func (f *Files) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
 	var p healthlab.Problems
 	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
@@ -92,8 +92,8 @@ func (f *Files) StoreReport(ctx context.Context, team healthlab.TeamID, order Or
 	return nil
 }
 
-// DropReport deletes a report of [Files.StoreReport] unless the order's results name it. It is a no-op if the
-// report does not exist.
+// DropReport deletes a report that [Files.StoreReport] stored. It is a no-op if the order's present results name the
+// report, and if the report does not exist.
 func (f *Files) DropReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string) error {
 	if f.blobs == nil || id == "" {
 		return nil
@@ -117,8 +117,9 @@ func (f *Files) DropReport(ctx context.Context, team healthlab.TeamID, order Ord
 	return nil
 }
 
-// Forget deletes the files of a user's orders, before the erasure of the user removes the orders. It may be
-// called again after any error. Use it as [healthdata.Options.Forget].
+// Forget deletes the files of a user's orders. Call it before the user is erased, because the erasure removes the
+// orders, which have the names of the files. It may be called again after any error. Use it as
+// [healthdata.Options.Forget].
 func (f *Files) Forget(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
 	if f.blobs == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 // UpdateReason is the reason for replacing an order.
 type UpdateReason string
 
-// IncorrectLab: the first order went to the wrong lab. The lab account is chosen anew.
+// IncorrectLab: the first order went to the wrong lab. The new order does not inherit its lab account.
 const IncorrectLab UpdateReason = "INCORRECT_LAB"
 
 // CreateRequest is a PlaceRequest that may replace an earlier order.
@@ -26,8 +26,8 @@ type CreateRequest struct {
 	PlaceRequest
 	// ParentID is the order that is replaced; nil for none.
 	ParentID *OrderID `json:"parent_id"`
-	// UpdateReason is allowed with ParentID only. Without it, the parent's lab account is used again if the request
-	// gives no account and the lab is the same.
+	// UpdateReason is allowed with ParentID only. Without UpdateReason, the new order inherits the parent's lab
+	// account, if the request gives no account and the lab is the same.
 	UpdateReason *UpdateReason `json:"update_reason"`
 }
 
@@ -43,7 +43,8 @@ func (r *CreateRequest) Check(today healthlab.Date) error {
 	return also(p, r.PlaceRequest.Check(today))
 }
 
-// also joins the problems of two checks.
+// also returns one Invalid error with the problems p and those of err; nil if there are none. err is nil or an
+// InvalidError.
 func also(p healthlab.Problems, err error) error {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) {
@@ -52,9 +53,10 @@ func also(p healthlab.Problems, err error) error {
 	return p.Err()
 }
 
-// Create is [Service.Place], or replaces an order: the new order joins the transaction of the old one, which is
-// cancelled if possible. RuleErrors as Place, and MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent,
-// ALREADY_RECREATED. If an order with the given id exists, it is returned; a zero id means a new one.
+// Create places an order as [Service.Place] does. With ParentID, the new order replaces the parent: it joins the
+// parent's transaction, and the parent is cancelled if its status allows that. RuleErrors as Place, and
+// MARKER_NOT_IN_LAB, ORDER_NOT_FOUND for the parent, ALREADY_RECREATED. If an order with the given id exists, Create
+// returns it; a zero id means a new one.
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, id OrderID, req CreateRequest) (Order, error) {
 	return s.Plans().Create(ctx, team, req).Run(ctx, id)
 }
@@ -102,8 +104,9 @@ func (s *Service) create(ctx context.Context, team healthlab.TeamID, ids planned
 	return child.Order, nil
 }
 
-// follow stores an order that follows from a parent order, and applies to the parent the trigger that then
-// returns; empty for none. The events of both orders show the transaction after the change.
+// follow stores child as an order that follows from the order parent. It calls then with the stored parent and applies
+// the returned trigger to the parent; an empty trigger leaves the parent's status unchanged. It returns the parent and
+// the child as stored. The events of both show their transaction after the change.
 func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at time.Time, then func(*Record) (Trigger, error)) (Record, Record, error) {
 	st, first := Step{At: at, EventID: s.opts.NewID()}, s.opts.NewID()
 	return s.store.InsertAfter(ctx, parent, child, func(p, c *Record) ([]healthlab.Event, error) {
@@ -115,8 +118,9 @@ func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at t
 	})
 }
 
-// AddChild applies the trigger on, if any, to the parent order p, and begins the child order c: in the
-// transaction of p, or in one of its own if c is for another person.
+// AddChild begins the child order c with an event whose id is first, and applies the trigger on to the parent order p;
+// an empty trigger leaves the status of p unchanged. c joins the transaction of p, or gets a transaction of its own if
+// c is for another user. AddChild returns the events about both orders.
 func AddChild(p, c *Record, st Step, on Trigger, first uuid.UUID) ([]healthlab.Event, error) {
 	if _, err := Begin(&c.Order, st.At, first); err != nil {
 		return nil, err

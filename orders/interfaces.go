@@ -15,8 +15,8 @@ import (
 
 // Settings are the settings of a team. In the zero value every feature is off.
 type Settings struct {
-	// PartialWebhooks sends an event for every partial result. Without it, only partial results that correct an
-	// earlier result make an event.
+	// PartialWebhooks sends an event for every partial result. Default: only partial results that correct an earlier
+	// result cause an event.
 	PartialWebhooks bool
 	// Redraws allows a second draw for the patient if the lab lost a result.
 	Redraws bool
@@ -38,8 +38,8 @@ type Settings struct {
 	CriticalEmail string
 	// Paper is the paper size of documents. Default: letter.
 	Paper Paper
-	// UnmatchedResults lets the team decide about results that match no order with certainty. Without it,
-	// operations decide: [Service.Operations].
+	// UnmatchedResults lets the team decide about results that match no order with certainty. Default: the operators of
+	// the service decide (exchange.Service.Operations).
 	UnmatchedResults bool
 	// UnmatchedTestRuns allows test runs of the review queue, in a sandbox.
 	UnmatchedTestRuns bool
@@ -163,12 +163,12 @@ type Messenger interface {
 
 // SimulationFlags control the results of a simulated lab.
 type SimulationFlags struct {
-	// Interpretation of the order as a whole; normal if empty.
+	// Interpretation is the worst interpretation of the generated results; normal if empty.
 	Interpretation labresult.Interpretation `json:"interpretation"`
-	// ResultTypes are used in turn. If empty, a marker with a known LOINC code gets a value with the marker's
-	// unit and reference interval, or a qualitative result; other markers get numeric, comment and range
-	// results in turn.
+	// ResultTypes are the types of the results: the first result has the first type, and after the last type follows
+	// the first. If empty, a marker with a known LOINC code gets a value with the marker's unit and reference interval,
+	// or a qualitative result; the other markers get a numeric, a comment and a range result alternately.
 	ResultTypes []labresult.Type `json:"result_types"`
-	// HasMissingResults makes one of the expected results missing.
+	// HasMissingResults, if true, generates a report in which one of the expected results is missing.
 	HasMissingResults *bool `json:"has_missing_results"`
 }

@@ -73,7 +73,7 @@ const (
 	Stopped Trigger = "stopped"
 )
 
-// Triggers returns all triggers, in the order of an order's life.
+// Triggers returns all triggers, in the order in which they usually occur.
 func Triggers() []Trigger {
 	return []Trigger{
 		LabAccepted, Imported, PatientAwaited, KitRegistered, KitShipped, KitOutForDelivery, KitDelivered,
@@ -115,7 +115,8 @@ func initialOrder(f Facts) bool { return f.Initial }
 
 type row = fsm.Row[LowLevel, Trigger, catalogue.CollectionMethod, Facts]
 
-// rows returns one row of the lifecycle table for each status in from, all with one trigger, target and guard.
+// rows returns a row of the lifecycle table for each status in from. All rows have the same collection methods, guard,
+// trigger and target; an empty guard means no condition.
 func rows(methods []catalogue.CollectionMethod, guard string, on Trigger, to LowLevel, from ...LowLevel) []row {
 	out := make([]row, 0, len(from))
 	for _, f := range from {
@@ -274,8 +275,8 @@ var stages = map[LowLevel]Stage{
 	DoNotProcess:               StageCancelled,
 }
 
-// StageOf returns the stage of a low-level status under a collection method. The method matters for
-// DrawCompleted: with on-site collection the sample is then with the lab.
+// StageOf returns the stage of a low-level status under a collection method. The method matters only for DrawCompleted:
+// it belongs to StageSampleWithLab with on-site collection, and to StageCollectingSample otherwise.
 func StageOf(m catalogue.CollectionMethod, l LowLevel) Stage {
 	if m == catalogue.OnSiteCollection && l == DrawCompleted {
 		return StageSampleWithLab
@@ -410,7 +411,7 @@ func Lifecycles() []Lifecycle {
 
 // Ending describes the consequences of a final status.
 type Ending struct {
-	// VisitTookPlace is true if the status completes a confirmed appointment whose time has come. Every other open
+	// VisitTookPlace is true if the status completes a confirmed appointment that has started. Any other active
 	// appointment is cancelled, and its slot freed at its provider.
 	VisitTookPlace bool
 	// TakeBack asks the laboratory to cancel the order, including a shipment.

@@ -48,18 +48,18 @@ var moments = func() map[catalogue.CollectionMethod][]moment {
 // beforeVisit are the times before an appointment at which patients get a reminder.
 var beforeVisit = map[catalogue.CollectionMethod][]time.Duration{catalogue.WalkInTest: {24 * time.Hour, 2 * time.Hour}}
 
-// notice is a message that an order's history requires.
+// notice is a message that is due because of an event in an order's history.
 type notice struct {
 	PatientMessage
 	due      time.Time
-	until    time.Time // time after which the message is not sent; zero for never
+	until    time.Time // time after which the message is not sent; zero for no limit
 	reminder bool
 	fallback bool // the message is sent only if the patient cannot get e-mail
 	team     bool // the message is to the team, whose address is read when it is sent
 }
 
-// notices returns the messages that the history requires and that were not sent. A reminder is required while
-// the order keeps its status. It is pure.
+// notices returns the unsent messages that the order's history and its appointment require, to the patient and to the
+// team. A reminder is among them only while the order has the status that it is for.
 func (r *Record) notices() []notice {
 	out := r.patientNotices()
 	if at := r.Notifications.Alarmed; !at.IsZero() {
@@ -71,7 +71,7 @@ func (r *Record) notices() []notice {
 	return slices.DeleteFunc(out, func(n notice) bool { return n.To == "" && !n.team || slices.Contains(r.Notifications.Sent, n.ID) })
 }
 
-// patientNotices returns the messages to the patient, including sent ones.
+// patientNotices returns the messages to the patient, including those that were sent.
 func (r *Record) patientNotices() []notice {
 	if !r.Notifications.Notify {
 		return nil
@@ -102,8 +102,8 @@ func (r *Record) hasAppointment() bool {
 	return i >= 0 && r.Visits[i].Status.Published()
 }
 
-// visitNotices returns the reminders of the patient's appointment, without reminders whose time was before the
-// booking.
+// visitNotices returns the reminders of the patient's appointment. A reminder that was due before the order's latest
+// event is left out.
 func (r *Record) visitNotices() []notice {
 	i := r.ActiveVisit()
 	if i < 0 || r.LowLevel() != AppointmentScheduled || r.Visits[i].Status != appointment.VisitConfirmed || r.Visits[i].StartAt == nil {
@@ -124,8 +124,8 @@ func (r *Record) visitNotices() []notice {
 	return out
 }
 
-// message returns a message to the patient. Its id is derived from the order's id and a key, so that repeats
-// have it too.
+// message returns a message to the patient about the occasion as, whose time is at. The id of the message is derived
+// from the order's id and key, so every call with the same key returns the same id.
 func (r *Record) message(c Channel, as Moment, at time.Time, key []byte) PatientMessage {
 	m := PatientMessage{ID: uuid.NewSHA1(r.ID.UUID, key), Team: r.TeamID, Order: r.ID, User: r.UserID, Channel: c, To: r.address(c),
 		Moment: as, Method: r.Method(), At: at}

@@ -86,11 +86,11 @@ type Order struct {
 	Interpretation *labresult.Interpretation `json:"interpretation"`
 	// HasMissingResults is true if an expected result is missing; null without results.
 	HasMissingResults *bool `json:"has_missing_results"`
-	// ExpectedResultByDate is the day by which 95 % of such orders have results; null before the collection, or
-	// if unknown.
+	// ExpectedResultByDate is the day by which 95 % of the orders of this lab test have results, counted from the
+	// collection; null before the collection, or if unknown.
 	ExpectedResultByDate *healthlab.Date `json:"expected_result_by_date"`
-	// WorstCaseResultByDate is the day by which 99 % of such orders have results; null before the collection, or if
-	// unknown.
+	// WorstCaseResultByDate is the day by which 99 % of the orders of this lab test have results, counted from the
+	// collection; null before the collection, or if unknown.
 	WorstCaseResultByDate *healthlab.Date `json:"worst_case_result_by_date"`
 	Origin                Origin          `json:"origin"`
 	// OrderTransaction is the transaction of the order, with all its orders.
@@ -104,7 +104,7 @@ type Order struct {
 	NextEventID int64 `json:"-"`
 }
 
-// OrderEvent is one step of an order's life.
+// OrderEvent is one entry in an order's history: the order reached a status.
 type OrderEvent struct {
 	// ID grows with every event of an order, and is unique within a team.
 	ID int64 `json:"id"`
@@ -269,7 +269,8 @@ type TransactionDetailMember struct {
 	LastStatusCreatedAt *healthlab.Time `json:"last_status_created_at"`
 }
 
-// UnmarshalJSON reads the order; its status and the time of it may have only one of their two names.
+// UnmarshalJSON reads the order. If the JSON has only one of low_level_status and last_status, both fields get its
+// value; the times of the status likewise.
 func (m *TransactionDetailMember) UnmarshalJSON(b []byte) error {
 	type plain TransactionDetailMember
 	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
@@ -310,7 +311,7 @@ type Details struct {
 type TestkitDetails struct {
 	// ID is the id of this record, not of the order.
 	ID uuid.UUID `json:"id"`
-	// Shipment is null until there is one.
+	// Shipment has the tracking data of the kit. A new order has a Shipment without tracking data.
 	Shipment  *Shipment      `json:"shipment"`
 	CreatedAt healthlab.Time `json:"created_at"`
 	UpdatedAt healthlab.Time `json:"updated_at"`
@@ -334,9 +335,9 @@ type OnSiteDetails struct {
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// Shipment is the tracking data of the kit to the patient and of the sample to the lab. Tracking data is null
-// until the lab reports it. The lab reports that of the sample when it ships the kit, which contains the return
-// label.
+// Shipment is the tracking data of a kit's two parcels: outbound, the kit to the patient, and inbound, the sample to
+// the lab. All tracking data is null until the lab reports it. The lab reports the inbound data when it ships the kit,
+// because the kit contains the return label.
 type Shipment struct {
 	ID                     uuid.UUID      `json:"id"`
 	OutboundTrackingNumber *string        `json:"outbound_tracking_number"`
@@ -350,8 +351,8 @@ type Shipment struct {
 	UpdatedAt              healthlab.Time `json:"updated_at"`
 }
 
-// NewDetails returns the details of a new order, with the given id. Those of a kit include a shipment without
-// tracking data, whose id is shipment.
+// NewDetails returns the details of a new order of a collection method, created at the time at. id is the id of the
+// details; shipment is the id of the shipment without tracking data that the details of a kit include.
 func NewDetails(m catalogue.CollectionMethod, id, shipment uuid.UUID, at healthlab.Time) Details {
 	d := Details{Type: m}
 	switch m {
@@ -392,7 +393,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 	}{d.Type, data})
 }
 
-// UnmarshalJSON reads the type and its data; data of an unknown type is kept in Raw.
+// UnmarshalJSON reads the type and its data. It stores data of an unknown type in Raw.
 func (d *Details) UnmarshalJSON(b []byte) error {
 	var raw struct {
 		Type catalogue.CollectionMethod `json:"type"`

@@ -15,7 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// ReportHead returns report metadata from the order: patient, age at a time, specimen and laboratory.
+// ReportHead returns the metadata of a report that is dated at: the patient, the birth date and the age on that day,
+// the specimen and the laboratory of the order.
 func (o *Order) ReportHead(at time.Time) labresult.Metadata {
 	h := labresult.Metadata{DateReported: healthlab.DateOf(at).String(), Patient: o.PatientDetails.Name()}
 	if o.PatientDetails != nil {
@@ -65,8 +66,8 @@ func (r *Record) criticalReport() critical.Report {
 	return rep
 }
 
-// TransactionResults returns the results of all orders of a transaction: a later order's results replace those
-// of earlier ones. NotFound before any result.
+// TransactionResults returns the merged results of all orders of a transaction: the results of a later order replace
+// those of earlier ones. NotFound if no order of the transaction has results.
 func (s *Service) TransactionResults(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, error) {
 	results, _, err := s.TransactionRecords(ctx, team, id)
 	return results, err
@@ -112,8 +113,8 @@ type OrderResults struct {
 	OrderTransaction *OrderTransaction `json:"order_transaction"`
 }
 
-// DecodeResults reads the results of an order from JSON. Results in the old form, an object, are returned as
-// they are, and Results is nil.
+// DecodeResults reads the results of an order from JSON. If results is an object, as in the old form, keyed is that
+// object, undecoded, and out.Results is nil; otherwise keyed is nil.
 func DecodeResults(b []byte) (out OrderResults, keyed json.RawMessage, err error) {
 	type plain OrderResults
 	in := struct {

@@ -48,14 +48,15 @@ func (s *Service) place(ctx context.Context, team healthlab.TeamID, ids planned,
 type placeOptions struct {
 	// imported is true if the order was placed outside the service.
 	imported bool
-	// created is true for [Service.Create]: tests that the account's lab does not offer are MARKER_NOT_IN_LAB.
+	// created is true for [Service.Create]. An account of another lab than that of the tests is then reported as
+	// MARKER_NOT_IN_LAB in place of LAB_ACCOUNT_WRONG_LAB.
 	created bool
 	// carried is the lab account of the order that this one replaces; nil for none.
 	carried *catalogue.LabAccountID
 }
 
-// chooseAccount returns the lab account of the order: the requested one, else the replaced order's, else the
-// default.
+// chooseAccount returns the lab account of an order at lab: want, if the request gives one, else the account of the
+// replaced order, else the default account.
 func (m placeOptions) chooseAccount(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts) (*catalogue.LabAccount, error) {
 	if a := m.inheritedAccount(lab, accounts); want == nil && a != nil {
 		if a.Status != catalogue.LabAccountActive {
@@ -88,7 +89,8 @@ func (m placeOptions) inheritedAccount(lab *catalogue.Lab, accounts catalogue.Ac
 	return nil
 }
 
-// prepare checks the business rules of a request, and returns the new order, which has no events yet.
+// prepare checks the business rules of a request, and returns the new order, which has no events yet. from is the
+// catalogue's data for the request, m selects the rules, and at is the time of the order.
 func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planned, req PlaceRequest, from *offer, m placeOptions, at time.Time) (Record, error) {
 	if err := people.CheckUser(ctx, s.users, team, req.UserID); err != nil {
 		return Record{}, err
@@ -168,8 +170,8 @@ func (r *PlaceRequest) selection() (catalogue.Selection, error) {
 	return r.OrderSet.Select(r.CollectionMethod, r.LabAccountID)
 }
 
-// checkPayment checks the billing, and returns the insurance record of an order with insurance billing. An
-// imported order needs no diagnosis code, because the lab has it.
+// checkPayment checks the billing of an order. It returns the id of the insurance record if an insurer pays, else nil.
+// An imported order needs no diagnosis code, because the lab has it already.
 func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req PlaceRequest, by placeOptions, t catalogue.LabTest, a *catalogue.LabAccount, billing catalogue.BillingType) (*uuid.UUID, error) {
 	if err := catalogue.CheckBilling(a, billing, req.PatientAddress.State); err != nil {
 		return nil, err
@@ -202,8 +204,8 @@ func (s *Service) checkPayment(ctx context.Context, team healthlab.TeamID, req P
 	return &c.ID, nil
 }
 
-// medicalProxy returns the medical proxy of the request; for a minor without one, that of the user's
-// demographics.
+// medicalProxy returns the medical proxy of the request. If the request has none and the patient is a minor on the
+// given day, it returns the proxy in the user's demographics. Nil if there is none.
 func (s *Service) medicalProxy(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, p people.PatientDetailsInput, day healthlab.Date) (*people.GuarantorDetails, error) {
 	if p.MedicalProxy != nil || people.Age(p.DOB, day) >= adult || s.opts.People == nil {
 		return p.MedicalProxy.Details(), nil
@@ -236,7 +238,7 @@ func (s *Service) newRecord(team healthlab.TeamID, ids planned, user healthlab.U
 	return r
 }
 
-// insert stores a new order with its first event, and applies the triggers in then in the same write.
+// insert stores a new order with its first event. In the same write it applies the triggers in then, one after another.
 func (s *Service) insert(ctx context.Context, r Record, at time.Time, then ...Trigger) (Order, error) {
 	first := s.opts.NewID()
 	steps := make([]Step, len(then))

@@ -33,12 +33,13 @@ type PlanStart struct {
 	Queries []store.Query
 }
 
-// ID returns the id that the plan has made for a new order; zero if the order exists.
+// ID returns the id that the plan has made for a new order; zero for a plan of [Plans.Register], which changes an
+// existing order.
 func (p *Plan) ID() OrderID { return p.ids.order }
 
-// Run checks the rules and stores the order. It uses only the store, so it may run in a transaction, and may
-// run again. A new order gets the given id. If an order with the id exists, it is returned, whatever the
-// request. A zero id stands for ID. Conflict if another team's order has the id.
+// Run checks the rules and stores the order. It uses only the store, so it may run in a transaction, and may run again.
+// A new order gets the given id; a zero id means [Plan.ID]. If the team has an order with the id, Run returns that
+// order, whatever the request. Conflict if another team's order has the id.
 func (p *Plan) Run(ctx context.Context, id OrderID) (Order, error) {
 	if id.IsZero() || p.ids.order.IsZero() {
 		return p.run(ctx, p.ids)
@@ -55,8 +56,8 @@ func (p *Plan) Run(ctx context.Context, id OrderID) (Order, error) {
 	return o, err
 }
 
-// Read calls Options.BeforePlan, so that a transaction reads the rows that Run needs, and further queries, in
-// one round trip.
+// Read calls Options.BeforePlan with the reads of [Plan.Run] and the queries in more, so that a transaction can read
+// all their rows in one round trip. It is a no-op without BeforePlan.
 func (p *Plan) Read(ctx context.Context, more ...store.Query) error {
 	if p.before == nil {
 		return nil
@@ -92,7 +93,8 @@ type Plans struct{ s *Service }
 // Plans returns the Plans of the service.
 func (s *Service) Plans() Plans { return Plans{s} }
 
-// offer reads the catalogue's data for a selection, unless the selection or the request is invalid.
+// offer reads the catalogue's data for a selection. If one of the errors in refused is not nil, it reads nothing and
+// the offer has these errors.
 func (p Plans) offer(ctx context.Context, team healthlab.TeamID, w catalogue.Selection, refused ...error) offer {
 	if err := errors.Join(refused...); err != nil {
 		return offer{err: err}

@@ -22,8 +22,8 @@ type ReportedPatient struct {
 	// SecondName has second and further given names, and Suffix a suffix such as Jr.
 	SecondName string `json:"second_name,omitempty"`
 	Suffix     string `json:"suffix,omitempty"`
-	// FullName is the whole name, given name first, if the laboratory does not report its parts; the other name
-	// fields are empty then.
+	// FullName is the full name, given name first, if the laboratory does not report its parts; the other name fields
+	// are empty then.
 	FullName string `json:"full_name,omitempty"`
 	// DOB is the birth date. DOBText is the reported text if it cannot be read as one day: a year (YYYY), a
 	// month (YYYYMM), or another text.
@@ -41,9 +41,9 @@ func ReportedAs(p *people.PatientDetails) *ReportedPatient {
 	return &ReportedPatient{FirstName: rules.TextOf(p.FirstName), LastName: rules.TextOf(p.LastName), DOB: p.DOB, Gender: p.Gender}
 }
 
-// Matches reports whether the reported whole name or birth date is that of the patient, and nothing contradicts
-// the patient. Package exchange uses this rule for results with a number of the order. A backend uses it to
-// separate the reports of one order about different people, not to assign reports to orders. It is pure.
+// Matches reports whether the reported full name or birth date equals that of the patient, and no reported field
+// contradicts the patient. Package exchange uses this rule for results that name the order by one of its ids. A backend
+// uses it to separate the reports of one order about different people, not to assign reports to orders.
 func (p ReportedPatient) Matches(of *people.PatientDetails) bool {
 	return p.compareWith(of).matches()
 }
@@ -54,8 +54,8 @@ func (p ReportedPatient) Contradicts(of *people.PatientDetails) bool {
 	return p.compareWith(of).differs
 }
 
-// SamePerson reports whether the reported whole name and birth date are both those of the patient, and nothing
-// contradicts the patient. It is pure.
+// SamePerson reports whether both the reported full name and the birth date equal those of the patient, and no reported
+// field contradicts the patient.
 func (p ReportedPatient) SamePerson(of *people.PatientDetails) bool {
 	c := p.compareWith(of)
 	return c.name && c.born && !c.differs
@@ -65,20 +65,21 @@ func (p ReportedPatient) SamePerson(of *people.PatientDetails) bool {
 type comparison struct {
 	// differs is true if a reported field contradicts the order's patient.
 	differs bool
-	// name and born are true if the reported whole name and birth date are those of the order.
+	// name and born are true if the reported full name or the reported birth date, respectively, equals that of the
+	// order.
 	name, born bool
 }
 
 func (c comparison) matches() bool { return (c.name || c.born) && !c.differs }
 
-// compareWith compares the fields of a reported patient with those of an order.
+// compareWith compares the fields of a reported patient with those of an order's patient.
 //
-// Names are equal if they have the same letters and digits after [healthlab.FoldText]. The given name matches
-// if it equals the order's, alone or together with the second name. A second name of one letter is an initial: it
-// belongs to the given name only if the order has it as a word. A whole name matches if the order's given and
-// family name, one after the other, have its letters, and a space or another mark wherever it has a space. Other
-// second names and suffixes that the order does not have contradict nothing. Of genders, only female and male
-// contradict each other.
+// Two names are equal if their letters and digits are equal after [healthlab.FoldText]. The reported given name matches
+// the order's given name alone, or together with the reported second name. A second name of one letter is an initial:
+// it counts as part of the given name only if the order's given name has it as a word. FullName matches if its letters
+// are those of the order's given name followed by the family name, and if the order has a space or another mark at each
+// space of FullName. Other second names and suffixes that the order does not have contradict nothing. Of genders, only
+// female and male contradict each other.
 func (p ReportedPatient) compareWith(of *people.PatientDetails) comparison {
 	if of == nil {
 		return comparison{}
@@ -163,8 +164,8 @@ func sameGivenNames(first, second, given string) bool {
 	return first+second == plainName(given)
 }
 
-// sameWholeName reports whether the words of a reported whole name are the given and family name of the order. A
-// word may join several pieces of one name of the order, but not of both, and no piece may be divided.
+// sameWholeName reports whether whole, the words of a reported full name, are the given and family name of the order. A
+// reported word may join several words of one of the two names, but not of both. It must not have a part of a word.
 func sameWholeName(whole []string, given, family string) bool {
 	for _, name := range []string{given, family} {
 		for pieces := namePieces(name); len(pieces) > 0; whole = whole[1:] {

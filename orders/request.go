@@ -153,8 +153,8 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 	return p.Err()
 }
 
-// ordering checks the ordering physician: a physician of the team if the lab account requires one, else the
-// service's network, for which the patient must have given consents.
+// ordering returns the error of a request without the ordering physician that its account requires. Without a physician
+// of the team, a physician of the service's network orders, and the patient must have given the required consents.
 func ordering(a *catalogue.LabAccount, physician *people.PhysicianInput, consents []people.Consent, required []people.ConsentType) error {
 	if physician != nil {
 		return nil
@@ -173,8 +173,8 @@ func ordering(a *catalogue.LabAccount, physician *people.PhysicianInput, consent
 // adult is the age in years from which a patient needs no medical proxy.
 const adult = 18
 
-// ofAge checks the patient's age on a day: 18 or older, or a minor with a medical proxy if the team has minors
-// enabled.
+// ofAge returns an error if the patient is under 18 on the given day, unless the team has minors enabled (minors) and
+// the patient has a medical proxy.
 func ofAge(p people.PatientDetailsInput, proxy *people.GuarantorDetails, day healthlab.Date, minors bool) error {
 	switch {
 	case people.Age(p.DOB, day) >= adult:

@@ -90,7 +90,7 @@ func (r ResendRequest) query(now time.Time) (Query, error) {
 	return q, nil
 }
 
-// resend returns the latest event of the order as a new event.
+// resend returns the latest event of the order as a new event with the id event.
 func (r *Record) resend(event uuid.UUID, at time.Time) ([]healthlab.Event, error) {
 	name := EventOrderUpdated
 	if len(r.Events) == 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// StoreOptions are the options of [NewStore] and [NewReviewStore]. The zero value, and nil, mean the defaults.
+// StoreOptions are the options of [NewStore] and exchange.NewReviewStore. The zero value, and nil, mean the defaults.
 type StoreOptions struct {
 	// Events stores the events of changes. Default: no event is written.
 	Events store.Events
@@ -21,7 +21,7 @@ type StoreOptions struct {
 	UsersElsewhere bool
 }
 
-// Tables declares the tables of [NewStore] and [NewReviewStore], those of package critical among them.
+// Tables declares the tables of [NewStore], including those of package critical.
 func Tables() []store.Definition {
 	return append([]store.Definition{
 		orderTable.Definition(), orderNames.Definition(), orderSamples.Definition(), orderReservations.Definition(), orderTransactions.Definition(),
@@ -124,8 +124,8 @@ func transactionKey(team healthlab.TeamID, id TransactionID) store.Key {
 	return store.Key{Team: team, ID: store.UUID(id.UUID)}
 }
 
-// orderWork is the time at which an order may be claimed for one kind of background work: Due, by the caller's
-// clock, unless a lease holds by the store's clock.
+// orderWork has the times of one kind of background work on an order. The order may be claimed once Due has come by the
+// caller's clock and Lease has ended by the store's clock.
 type orderWork struct {
 	Team       healthlab.TeamID
 	User       healthlab.UserID
@@ -135,7 +135,7 @@ type orderWork struct {
 
 type workTable struct {
 	store.Table[orderWork]
-	// times returns the due time and the lease of this kind of work in an order.
+	// times returns pointers to the two fields of r that hold the due time and the lease of this kind of work.
 	times func(r *Record) (due, lease *time.Time)
 }
 
@@ -163,7 +163,8 @@ var (
 	allWork = [...]*workTable{labWork, notificationWork, visitWork, simulationWork}
 )
 
-// labFeed has the cursor in a laboratory's messages, and the lease of the process that reads them.
+// labFeed is the feed of a laboratory's messages: the cursor at which reading continues, and the end of the lease of
+// the process that reads.
 type labFeed struct {
 	Lab, Cursor string
 	Until       time.Time

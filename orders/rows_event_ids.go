@@ -43,7 +43,8 @@ type drawnIDs struct {
 	block      *idBlock
 }
 
-// draw returns n ids above after. The rest of a new block can be used once tx has committed.
+// draw returns n unused event ids of a team, all greater than after. If the process has none left, draw takes a new
+// block in tx; other transactions can use the rest of that block once tx has committed.
 func (d *eventIDBlocks) draw(tx store.Tx, team healthlab.TeamID, n, after int64) (drawnIDs, error) {
 	d.mu.Lock()
 	b := d.teams[team]
@@ -77,7 +78,8 @@ func (d *eventIDBlocks) draw(tx store.Tx, team healthlab.TeamID, n, after int64)
 	return drawnIDs{first, first + n, b}, nil
 }
 
-// giveBack returns the drawn ids from next on to the block, unless others were drawn in the meantime.
+// giveBack returns the drawn ids from next on to their block, unless other ids were drawn from the block in the
+// meantime.
 func (d *eventIDBlocks) giveBack(of drawnIDs, next int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -102,7 +102,7 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	return out, nil
 }
 
-// listedOrder has the fields that a list is sorted by.
+// listedOrder has the fields of an order by which lists are sorted.
 type listedOrder struct {
 	orderPlace
 	at      healthlab.Time
@@ -181,8 +181,8 @@ func (v orderRows) each(ctx context.Context, q *Query, ask store.Query, f func(*
 	}
 }
 
-// position returns the index value of a row, after which the next page of a query starts. In Index[0] it is
-// above every status that the order of the row may have.
+// position returns the index value from which a query continues after the row r. In Index[0] the value is greater than
+// that of r with any status, because the order may change its status between two reads.
 func position(ask store.Query, r *store.Row) string {
 	switch ask.By {
 	case store.ByFirst:
@@ -194,8 +194,8 @@ func position(ask store.Query, r *store.Row) string {
 	}
 }
 
-// ordersOf returns the orders of rows; those of a Bare query with only ids, creation time, last status and
-// method.
+// ordersOf returns the orders of rows. If ask is Bare, the rows have no documents, and the orders have only ids, the
+// creation time, the last status and the method.
 func ordersOf(ask store.Query, rows []store.Row) ([]*Order, error) {
 	out := make([]*Order, len(rows))
 	if !ask.Bare {

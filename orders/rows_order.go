@@ -62,8 +62,8 @@ func loadOrder(read reader, team healthlab.TeamID, id OrderID) (Record, error) {
 	return list[0], nil
 }
 
-// loadOrders returns the orders with the given keys, in their order and without missing ones, with the fields
-// that are computed at each read. All orders of their transactions are from one snapshot.
+// loadOrders returns the orders with the given keys, in the order of the keys, with the fields that are computed at
+// each read. Orders that do not exist are left out. All orders of one transaction are from one snapshot.
 func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -83,8 +83,8 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	return loadPlaces(read, places)
 }
 
-// orderPlace names an order and the rows from which its computed fields are read. The order's user may have
-// changed after the place was read.
+// orderPlace has the ids with which an order's computed fields are read: team, user, order and transaction. A kit may
+// be registered for another user after orderPlace was read.
 type orderPlace struct {
 	team        healthlab.TeamID
 	id          OrderID
@@ -96,7 +96,7 @@ func transactionOf(r *store.Row) TransactionID {
 	return TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}
 }
 
-// loadPlaces is loadOrders for orders whose orderPlace is known.
+// loadPlaces does what loadOrders does, for orders whose ids are known.
 func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 	if len(places) == 0 {
 		return nil, nil
@@ -148,8 +148,8 @@ func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 	return out, nil
 }
 
-// drawOrder computes the fields of an order that are not stored, from its transaction. False if the transaction
-// does not have the order.
+// drawOrder returns the order id of a transaction with the fields that are computed at each read. members are all
+// orders of the transaction. False if the order is not among them.
 func drawOrder(id OrderID, members []*store.Entry[Record], deleted deletedUsers) (Record, bool) {
 	at := -1
 	list := []TransactionMember{}
@@ -178,10 +178,10 @@ type teamUser struct {
 
 func userOf(r *Record) teamUser { return teamUser{r.TeamID, r.UserID} }
 
-// deletedUsers is whether users are deleted, by user.
+// deletedUsers maps a user to whether the user is deleted.
 type deletedUsers map[teamUser]bool
 
-// unknown returns the given users that d does not have, without duplicates.
+// unknown returns those of the given users that are not in d, without duplicates.
 func (d deletedUsers) unknown(users []teamUser) (out []teamUser) {
 	for _, u := range users {
 		if _, known := d[u]; !known && !slices.Contains(out, u) {
@@ -318,8 +318,8 @@ func checkNewOrder(r *Record) error {
 	return nil
 }
 
-// orderWriter writes orders of one team in a transaction. Call load and add, then start, then make the change,
-// then call write.
+// orderWriter writes orders of one team in a transaction. Call load, add or addAfter for each order, then start, then
+// change the returned edits, then call write.
 type orderWriter struct {
 	tx     store.Tx
 	opts   *StoreOptions
@@ -329,10 +329,10 @@ type orderWriter struct {
 	orders []*orderEdit
 }
 
-// orderEdit is an order during a change.
+// orderEdit is an order while a change edits it.
 type orderEdit struct {
 	Record
-	entry    store.Entry[Record] // as it is stored; without a revision for a new order
+	entry    store.Entry[Record] // the stored row; without a revision for a new order
 	was      orderIdentity
 	revision int64
 	work     [len(allWork)]*store.Entry[orderWork]
@@ -407,8 +407,7 @@ func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, err
 	return e, err
 }
 
-// open reads the rows for a new order, and returns the state of its user. Conflict if an order with the id
-// exists.
+// open adds a new order to w, and returns its edit and the state of its user. Conflict if an order with the id exists.
 func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
 	got, err := w.tx.Read(store.User(w.team, r.UserID), orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
 	if err != nil {
@@ -423,7 +422,7 @@ func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
 	return e, store.StateOf(got[0]), nil
 }
 
-// start computes the fields that a change of an order sees.
+// start sets the fields that a change reads, NextEventID and StoreTime, in each order of w.
 func (w *orderWriter) start() error {
 	last := int64(0)
 	for _, e := range w.orders {
@@ -509,7 +508,7 @@ func (w *orderWriter) writeOrder(e *orderEdit) error {
 	return orderTable.Put(w.tx, &store.Entry[Record]{Value: *r, Revision: e.entry.Revision})
 }
 
-// openTransaction locks the transaction of a new order.
+// openTransaction locks the row of a new order's transaction, and inserts it if it does not exist.
 func (w *orderWriter) openTransaction(id TransactionID) error {
 	t, err := orderTransactions.Get(w.tx, transactionKey(w.team, id), store.Held)
 	if err != nil || t != nil {
@@ -518,7 +517,7 @@ func (w *orderWriter) openTransaction(id TransactionID) error {
 	return orderTransactions.Insert(w.tx, &transactionRow{w.team, id})
 }
 
-// moveName moves the row of an order's name to another user, because a kit was registered for another person.
+// moveName writes the user of r to its row in orderNames, after a kit was registered for another user.
 func (w *orderWriter) moveName(r *Record) error {
 	got, err := w.tx.Read(store.User(w.team, r.UserID),
 		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
@@ -606,7 +605,8 @@ func (w *orderWriter) writeReservations(before, r *Record) error {
 	return nil
 }
 
-// write writes the time at which an order may be claimed. stored is the existing row, nil for none.
+// write stores the due time and the lease of r in its row; it deletes the row if no work is due. stored is the existing
+// row, nil for none.
 func (t *workTable) write(tx store.Tx, stored *store.Entry[orderWork], r *Record) error {
 	due, lease := t.times(r)
 	if due.IsZero() {

@@ -122,8 +122,8 @@ func (o *Options) defaults() {
 // Invalid input is [healthlab.Invalid] with every problem; a broken business rule is a [healthlab.RuleError]
 // with one of the types of this package.
 type Service struct {
-	store     Store // for callers: orders of deleted users are hidden
-	allOrders Store // for background work: with orders of deleted users
+	store     Store // for callers: hides orders of deleted users
+	allOrders Store // for background work: includes orders of deleted users
 	users     people.Users
 	catalogue *catalogue.Service
 	people    *people.Service
@@ -220,8 +220,8 @@ func (s *Service) CheckUser(ctx context.Context, team healthlab.TeamID, user hea
 	return people.CheckUser(ctx, s.users, team, user)
 }
 
-// Draft returns a new order without events, and does not store it. It is for a result that has no order yet.
-// The account may be nil.
+// Draft returns a new order without events, and does not store it. It is for a result that has no order yet. account is
+// the lab account of the order; nil for none.
 func (s *Service) Draft(team healthlab.TeamID, user healthlab.UserID, chosen catalogue.Chosen, account *catalogue.LabAccount, at time.Time) Record {
 	return s.newRecord(team, planned{OrderID{s.opts.NewID()}, TransactionID{s.opts.NewID()}}, user, chosen, account, at)
 }

@@ -53,7 +53,7 @@ type Record struct {
 	ReportFile string
 	// Notice lists the tests that the patient's insurance will probably not pay; nil for none.
 	Notice *CoverageNotice
-	// CriticalSent is true if a message to the team is planned about every critical result in Results.
+	// CriticalSent is true if a message to the team about every critical result in Results is planned or was sent.
 	CriticalSent bool
 	// Visits are the appointments of the order, oldest first. At most one is active.
 	Visits []Visit
@@ -72,8 +72,8 @@ type Record struct {
 	// UserDeleted is true if the same store has the order's user, who is deleted. It is not stored; the store
 	// sets it on reads.
 	UserDeleted bool `json:"-"`
-	// StoreTime is the store's clock while a [Change] or an [AssignChange] runs, in UTC; zero otherwise. Leases
-	// that a change reads or writes count from it. It is not stored.
+	// StoreTime is the store's clock while a [Change] or an exchange.AssignChange runs, in UTC; zero otherwise. The
+	// leases that a change reads or writes are by this clock. It is not stored.
 	StoreTime time.Time `json:"-"`
 }
 

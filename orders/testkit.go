@@ -60,8 +60,8 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, ids pla
 	return r, nil
 }
 
-// presets returns the default answers to those questions of a test that have one. A kit is ordered and
-// registered without answers to the other questions.
+// presets returns the default answers to the questions of a test, without the questions that have no default. They are
+// the answers of an order for a kit, whose patient is not known yet.
 func presets(t catalogue.LabTest) []catalogue.AOEAnswer {
 	var out []catalogue.AOEAnswer
 	for marker, q := range t.Questions() {
@@ -156,8 +156,8 @@ type linkedAccounts struct {
 	err error
 }
 
-// of returns the present state of an order's lab account; nil if it has none. LAB_ACCOUNT_NOT_ACTIVE if the
-// team may no longer use the account.
+// of returns the lab account of an order, as the catalogue has it at present; nil if the order has none.
+// LAB_ACCOUNT_NOT_ACTIVE if the team may no longer use the account.
 func (l *linkedAccounts) of(r *Record) (*catalogue.LabAccount, error) {
 	if r.LabAccountID == nil {
 		return nil, nil

@@ -45,7 +45,7 @@ func (e *TransitionError) Error() string {
 	return "order " + e.Order.String() + ": " + e.Unwrap().Error()
 }
 
-// Unwrap returns the broken rule.
+// Unwrap returns a [healthlab.RuleError] of the type TRANSITION_NOT_ALLOWED.
 func (e *TransitionError) Unwrap() error {
 	return &healthlab.RuleError{
 		Type: TransitionNotAllowed,
@@ -53,8 +53,8 @@ func (e *TransitionError) Unwrap() error {
 	}
 }
 
-// Begin adds the first event, ordered, to a new order, and returns the events for the team. It changes only o,
-// which must have no event yet.
+// Begin adds the first event, with the status Ordered, to a new order, and returns the events for the team. It changes
+// only o. [TransitionError] if o has an event already.
 func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error) {
 	if len(o.Events) > 0 {
 		return nil, &TransitionError{Order: o.ID, From: o.LastEvent.Status, On: "order_placed", To: lifecycle.Initial()}
@@ -63,12 +63,10 @@ func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error)
 	return appendEvent(o, lifecycle.Initial(), Step{At: at, EventID: eventID})
 }
 
-// Apply applies a trigger to o: it changes the status by the lifecycle of o's method, appends to the history,
-// and returns the events for the team: one, or none for a partial result that the team does not want. A partial
-// result of a kit has no status and is refused, as every other transition that is not in the table, with a
-// [TransitionError]; o is then unchanged.
-//
-// Apply changes only o.
+// Apply applies a trigger to o: it changes the status by the lifecycle of o's method, appends to the history, and
+// returns the events for the team: one, or none for a partial result that the team does not want. It changes only o. A
+// [TransitionError] if the lifecycle does not allow the trigger, as for a partial result of a kit, which has no status;
+// o is then unchanged.
 func Apply(o *Order, s Step) ([]healthlab.Event, error) {
 	to, ok := lifecycle.Next(o.Method(), o.LowLevel(), s.On, o.Facts())
 	if !ok || len(o.Events) == 0 {
@@ -77,7 +75,8 @@ func Apply(o *Order, s Step) ([]healthlab.Event, error) {
 	return appendEvent(o, to, s)
 }
 
-// target returns the status to which a trigger leads orders of a method, from any status.
+// target returns the status to which a trigger leads orders of a method from at least one status; empty if there is
+// none.
 func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 	for _, r := range lifecycle.Rows() {
 		if r.On == on && (len(r.Variants) == 0 || slices.Contains(r.Variants, m)) {
@@ -87,7 +86,8 @@ func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 	return ""
 }
 
-// appendEvent appends the event of a step, and changes the fields that follow from it.
+// appendEvent appends the event of a step to the order's history, and updates the fields that repeat the latest status.
+// It returns the events for the team: none for a partial result that the team does not want.
 func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	at := healthlab.At(s.At)
 	event := OrderEvent{ID: max(o.LastEvent.ID+1, o.NextEventID), CreatedAt: at, Status: StatusOf(o.Method(), to)}
@@ -146,16 +146,16 @@ func (s Step) detail(to LowLevel) StatusDetail {
 // a sample has accepted the order and received the sample, and a patient who sent a sample had the kit.
 var impliable = []Trigger{LabAccepted, KitShipped, KitDelivered, SampleSent, SampleReceived}
 
-// MaxImplied is the highest number of steps that a message can imply before its own.
+// MaxImplied is the highest number of steps that one reported trigger can imply, without the trigger itself.
 const MaxImplied = 6
 
-// Refused returns the error of a trigger that is not allowed in the order's status.
+// Refused returns the [TransitionError] of a trigger that the order's present status does not allow.
 func (r *Record) Refused(on Trigger) error {
 	return &TransitionError{Order: r.ID, From: r.LastEvent.Status, On: on, To: target(r.Method(), on)}
 }
 
-// ImpliedPath returns the shortest path of implied steps from the order's status to a reported trigger, which
-// is included. False if there is none.
+// ImpliedPath returns the shortest sequence of triggers that leads from the order's status through implied steps to the
+// reported trigger on, which is the last of them. False if there is none.
 func (r *Record) ImpliedPath(on Trigger) ([]Trigger, bool) {
 	type way struct {
 		at   LowLevel
@@ -187,8 +187,8 @@ func (r *Record) ImpliedPath(on Trigger) ([]Trigger, bool) {
 	return nil, false
 }
 
-// TakesSilentPartial reports whether the order takes a partial result without a change of status: it is for a
-// kit of a known patient and has not ended.
+// TakesSilentPartial reports whether the order accepts a partial result without a change of status. True for a kit
+// whose patient is known, if the order has not ended.
 func (r *Record) TakesSilentPartial() bool {
 	return r.Method() == catalogue.Testkit && r.Facts().PatientKnown() && !r.LowLevel().Final()
 }

@@ -25,7 +25,7 @@ type Appointment struct {
 	// StartAt and EndAt are null while a requested visit has no time.
 	StartAt *healthlab.Time `json:"start_at"`
 	EndAt   *healthlab.Time `json:"end_at"`
-	// IANATimezone is the time zone of the place, for display.
+	// IANATimezone is the time zone of the address of the visit, for display.
 	IANATimezone *string          `json:"iana_timezone"`
 	Type         appointment.Type `json:"type"`
 	// Provider is the configured slug of the visiting provider, or of the lab that owns the center.
@@ -47,7 +47,7 @@ type Appointment struct {
 	Events []AppointmentEvent `json:"events"`
 }
 
-// AppointmentEvent is one step of an appointment's life.
+// AppointmentEvent is one entry in an appointment's history.
 type AppointmentEvent struct {
 	CreatedAt healthlab.Time          `json:"created_at"`
 	Status    appointment.EventStatus `json:"status"`
@@ -55,7 +55,7 @@ type AppointmentEvent struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// VisitUpdate is a provider's news about an appointment, as a part of a [Message].
+// VisitUpdate is a provider's update of an appointment, as a part of a message of package exchange.
 type VisitUpdate struct {
 	healthlab.Private
 
@@ -79,7 +79,7 @@ type Visit struct {
 	PatientManaged bool
 	// Slot is the chosen slot; empty for a requested visit.
 	Slot appointment.Slot
-	// Keys are the ids of the used booking keys, the latest last.
+	// Keys are the ids of the booking keys with which the appointment was booked or rescheduled, the latest last.
 	Keys []uuid.UUID
 	// Open is true if the provider has not answered the booking call yet.
 	Open bool
@@ -90,11 +90,11 @@ type Visit struct {
 	Deadline time.Time
 	// Move is another slot that was requested from the provider; nil for none.
 	Move *VisitMove
-	// Next is the time of the next call to the provider; zero for none. Attempts counts
-	// the calls since the last one that settled the booking or the move.
+	// Next is the time of the next call to the provider; zero for none. Attempts counts the calls since the provider
+	// last accepted or refused a booking or a move.
 	Next     time.Time
 	Attempts int
-	// Reason and Remark are those of a cancellation.
+	// Reason and Remark are the reason and the remark of a cancellation.
 	Reason, Remark string
 }
 
@@ -124,8 +124,8 @@ func (r *Record) ActiveVisit() int {
 	return slices.IndexFunc(r.Visits, func(v Visit) bool { return !v.Status.Final() })
 }
 
-// ShownVisit returns the index of the appointment that a team sees: the active one, else the latest; -1 if
-// there is none of this type.
+// ShownVisit returns the index of the appointment of this type that the team sees: the active one, else the latest; -1
+// if there is none.
 func (r *Record) ShownVisit(t appointment.Type) int {
 	shown := -1
 	for i, v := range r.Visits {

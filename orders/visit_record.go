@@ -16,9 +16,10 @@ import (
 
 // Limits for appointments of orders without a requisition.
 const (
-	// noRequisitionFor is the highest age of an order without a requisition, unless an activation day was set.
+	// noRequisitionFor is the age at which an order without a requisition loses its appointment, unless the order was
+	// created with an activation day.
 	noRequisitionFor = 8 * time.Hour
-	// noRequisitionBefore is the time before a visit at which the order must have its requisition.
+	// noRequisitionBefore is the time before a visit at which the visit is cancelled if its order has no requisition.
 	noRequisitionBefore = 2 * time.Hour
 	// tick is the precision of stored times.
 	tick = time.Microsecond
@@ -48,10 +49,11 @@ func (r *Record) UsesKey(key uuid.UUID) bool {
 	return slices.ContainsFunc(r.Visits, func(v Visit) bool { return slices.Contains(v.Keys, key) })
 }
 
-// SlotReservation is the prefix of [Record.Reservations] for booking keys.
+// SlotReservation is the prefix of the names in [Record.Reservations] that stand for booking keys.
 const SlotReservation = "slot "
 
-// VisitReservation is the prefix of [Record.Reservations] for a provider's next visit to a patient.
+// VisitReservation is the prefix of the names in [Record.Reservations] that stand for a provider's next home visit to a
+// patient.
 const VisitReservation = "visit "
 
 // ReservedError reports that another order of the team has one of [Record.Reservations], or that this order had
@@ -70,7 +72,7 @@ type VisitStep struct {
 	On appointment.Trigger
 	// At is the time of the trigger.
 	At time.Time
-	// Data is the data of the provider or the service about the step; nil for none.
+	// Data is the provider's or the service's data about the step, a JSON object; nil for none.
 	Data json.RawMessage
 	// Start and End are the new time; zero if it is unchanged.
 	Start, End time.Time
@@ -83,7 +85,8 @@ func NewVisitStep(on appointment.Trigger, at time.Time, id uuid.UUID) VisitStep 
 	return VisitStep{On: on, At: at, ids: &eventIDs{base: id}}
 }
 
-// eventIDs makes the ids of one step's events: the same ids in every run.
+// eventIDs makes the ids of the events of one step from base. A step that runs again gets the same ids in the same
+// order.
 type eventIDs struct {
 	base uuid.UUID
 	n    int
@@ -103,8 +106,9 @@ func VisitData(data map[string]any) json.RawMessage {
 	return b
 }
 
-// ApplyVisit applies a step to an appointment, with the consequences for its order, and returns the events for
-// the team. It changes only r; after an error r is unchanged.
+// ApplyVisit applies a step to Visits[i], changes the order's status accordingly, and returns the events for the team
+// about both. It changes only r. RuleError TRANSITION_NOT_ALLOWED if the status of the appointment does not allow the
+// trigger; r is then unchanged.
 func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	timed := v.StartAt != nil || !s.Start.IsZero()
@@ -152,8 +156,8 @@ func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	return events, nil
 }
 
-// effects returns the triggers of the order that follow from a step of an appointment; none before the
-// requisition.
+// effects returns the triggers to apply to the order after an appointment v left the status from by the trigger on.
+// None before the order has its requisition.
 func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigger) []Trigger {
 	if !r.HasRequisition() {
 		return nil
@@ -178,7 +182,7 @@ func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigg
 	return out
 }
 
-// applyToOrder applies to the order a trigger that follows from a step of its appointment. It is a no-op if the
+// applyToOrder applies to the order the trigger on, which a step of its appointment caused. It is a no-op if the
 // order's status does not allow the trigger.
 func (r *Record) applyToOrder(on Trigger, s VisitStep) ([]healthlab.Event, error) {
 	if _, ok := Next(r.Method(), r.LowLevel(), on, r.Facts()); !ok {
@@ -188,7 +192,8 @@ func (r *Record) applyToOrder(on Trigger, s VisitStep) ([]healthlab.Event, error
 	return Apply(&r.Order, Step{On: on, At: s.At, EventID: s.ids.next()})
 }
 
-// showActiveVisit stores the active appointment in the details of the order.
+// showActiveVisit stores the id of the active appointment in the order's Details; null if no appointment is active and
+// published.
 func (r *Record) showActiveVisit() {
 	var active *uuid.UUID
 	if i := r.ActiveVisit(); i >= 0 && r.Visits[i].Status.Published() {
@@ -198,7 +203,7 @@ func (r *Record) showActiveVisit() {
 	r.showVisit(active)
 }
 
-// showVisit stores an appointment in the details of the order; nil for none.
+// showVisit stores the id of an appointment in the order's Details; nil for none.
 func (r *Record) showVisit(active *uuid.UUID) {
 	for _, d := range []**VisitDetails{&r.Details.WalkIn, &r.Details.AtHome} {
 		if *d != nil {
@@ -209,7 +214,8 @@ func (r *Record) showVisit(active *uuid.UUID) {
 	}
 }
 
-// followOrder changes the appointment of an order after a step of the order.
+// followOrder updates the active appointment after a step of its order. It calls onRequisition if the order got its
+// requisition, else endVisit. It returns the events about the appointment and the order.
 func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 	i := r.ActiveVisit()
 	if i < 0 {
@@ -225,7 +231,8 @@ func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 	return events, err
 }
 
-// onRequisition confirms an appointment that waited for the requisition.
+// onRequisition continues the appointment Visits[i] after the order got its requisition: the order becomes booked, and
+// an appointment that waited for the requisition becomes confirmed.
 func (r *Record) onRequisition(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // until the patient and the lab agree on it
@@ -269,12 +276,13 @@ func (r *Record) AutoCancelAt(v *Visit) time.Time {
 	return at
 }
 
-// Agreed reports whether the provider has confirmed the appointment and it is not over.
+// Agreed reports whether the appointment is confirmed or in progress.
 func (v *Visit) Agreed() bool {
 	return v.Status == appointment.VisitConfirmed || v.Status == appointment.VisitInProgress
 }
 
-// NeedsCall reports whether the provider must be called, or has not answered yet.
+// NeedsCall reports whether the service must call the provider, because a booking or a move has no answer yet, or
+// because the provider still has the booking of a cancelled appointment.
 func (v *Visit) NeedsCall() bool {
 	if v.Status.Final() {
 		return v.Status != appointment.VisitCompleted && !v.Released
@@ -314,7 +322,7 @@ func (v *Visit) SetProviderIDs(providerID, externalID string) {
 	}
 }
 
-// endVisit ends the appointment of an order that has ended.
+// endVisit ends the active appointment if the step ended its order or completed the draw; else it is a no-op.
 func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 	i, on := r.ActiveVisit(), r.endsVisit(r.LowLevel(), st)
 	if i < 0 || on == "" {
@@ -334,8 +342,8 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 	return r.ApplyVisit(i, s)
 }
 
-// endsVisit returns the trigger that ends the active appointment when its order reaches a status; empty if the
-// appointment continues, or if there is none.
+// endsVisit returns the trigger that ends the active appointment when the order reaches the status to by the step st.
+// Empty if the appointment continues, or if there is none.
 func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
 	i := r.ActiveVisit()
 	if i < 0 {
@@ -356,8 +364,8 @@ func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
 	return appointment.VisitCalledOff
 }
 
-// ReceiveVisitUpdate processes a provider's news about an appointment. It changes only r; after an error r is
-// unchanged.
+// ReceiveVisitUpdate applies an appointment's update from its provider, and returns the events for the team. at is the
+// time of the update; the ids of the events are derived from base. It changes only r; after an error r is unchanged.
 func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	was, visits := *r, slices.Clone(r.Visits)
 	events, err := r.applyVisitUpdate(n, at, base)
@@ -368,7 +376,7 @@ func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID
 	return events, nil
 }
 
-// applyVisitUpdate applies the steps of a provider's news. After an error r may be partly changed.
+// applyVisitUpdate does what ReceiveVisitUpdate does, but may leave r partly changed after an error.
 func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.VisitIndex(n.Appointment)
 	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {

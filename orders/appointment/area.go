@@ -101,7 +101,7 @@ type PSCAreaDetails struct {
 	AppointmentWithService bool `json:"appointment_with_service"`
 	// WithinRadius is the number of centers within the radius.
 	WithinRadius int `json:"within_radius"`
-	// Radius is the used radius, in miles.
+	// Radius is the radius of the search in miles, in decimal digits.
 	Radius string `json:"radius"`
 	// Capabilities are the capabilities of all centers within the radius.
 	Capabilities []PSCCapability `json:"capabilities"`
@@ -145,7 +145,7 @@ type PSCInfo struct {
 // PSCLocation is a center with its distance.
 type PSCLocation struct {
 	Metadata PSCMetadata `json:"metadata"`
-	// Distance is the distance from the middle of the postal code, in whole miles.
+	// Distance is the distance from the middle of the postal code area, in whole miles, in decimal digits.
 	Distance           string                  `json:"distance"`
 	SiteCode           string                  `json:"site_code"`
 	SupportedBillTypes []catalogue.BillingType `json:"supported_bill_types"`
@@ -270,7 +270,7 @@ func away(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the provider does not answer: %v", healthlab.Unavailable, healthlab.KindOf(err))
 }
 
-// zip returns the position of a postal code.
+// zip returns the position and the state of a postal code. RuleError ZIP_CODE_UNKNOWN if it is unknown.
 func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
 	if s.opts.Centers == nil || s.opts.Zips == nil {
 		return Zip{}, &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: PSCNotAvailable, Msg: "this installation knows no patient service centers"}
@@ -285,8 +285,9 @@ func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
 	return zip, nil
 }
 
-// billTypes returns the billing types that the lab account accepts in a state. A team without an account at the
-// lab has none; a given account must exist.
+// billTypes returns the billing types that a lab account accepts in a state: the account want, else the one that an
+// order at the lab would use. Empty if the team has no such account at the lab. It returns an error if want is not nil
+// and not an account that the team can use.
 func billTypes(lab *catalogue.Lab, want *catalogue.LabAccountID, accounts catalogue.Accounts, state string) ([]catalogue.BillingType, error) {
 	out := []catalogue.BillingType{}
 	a, err := catalogue.AccountFor(lab, want, accounts, false)

@@ -40,13 +40,13 @@ type SlotBackend interface {
 	// ServedAt returns the phlebotomy providers that visit a five-digit postal code, in any order; empty if
 	// there are none.
 	ServedAt(ctx context.Context, zip string) ([]Served, error)
-	// FreeSlots returns the free slots that start in the requested time range, in any order. It reserves
-	// nothing at the provider. Errors: Invalid (the provider does not accept the place), Unavailable and
-	// anything else (try later).
+	// FreeSlots returns the free slots that start in the requested time range, in any order. It reserves nothing at the
+	// provider. Invalid means that the provider does not accept the address or centers; after any other error the
+	// service asks the caller to try later.
 	FreeSlots(ctx context.Context, q SlotQuery) ([]Slot, error)
 }
 
-// Served is a phlebotomy provider that visits an area, with the way to book it.
+// Served is a phlebotomy provider that visits an area, with the tier by which it is booked.
 type Served struct {
 	Provider string
 	Tiers    []ServiceTier
@@ -74,14 +74,14 @@ type Slot struct {
 	End      time.Time `json:"end"`
 	// Expires is the time until which the slot can be booked; zero means until it starts.
 	Expires time.Time `json:"expires,omitzero"`
-	// Zone is the IANA time zone of a visit at home; empty for a center, which has its own.
+	// Zone is the IANA time zone of a visit at home; empty for a center, whose time zone is in [Center].
 	Zone string `json:"zone,omitempty"`
-	// Location is the position of a visit at home; zero for a center, which has its own.
+	// Location is the position of a visit at home; zero for a center, whose position is in [Center].
 	Location LngLat `json:"location,omitzero"`
 	// Price is in the smallest unit of the currency.
 	Price    int64 `json:"price,omitempty"`
 	Priority bool  `json:"priority,omitempty"`
-	// Places is the number of appointments that the slot still has room for.
+	// Places is the number of further appointments that can be booked in the slot.
 	Places int `json:"places"`
 	// Key is the provider's id of the slot; empty if the slot cannot be booked.
 	Key string `json:"key,omitempty"`
@@ -101,6 +101,7 @@ type Provider struct {
 type CancellationReason struct {
 	ID   uuid.UUID `json:"id"`
 	Name string    `json:"name"`
-	// IsRefundable is true if the price is refunded when the visit is more than 24 hours away.
+	// IsRefundable is true if a cancellation for this reason refunds the price. The price of a visit at home is
+	// refunded only if the visit is at least 24 hours away.
 	IsRefundable bool `json:"is_refundable"`
 }

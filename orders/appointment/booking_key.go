@@ -14,7 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// BookingKey is the decrypted content of a booking key, which a caller passes to book a slot.
+// BookingKey is the content of a booking key. Callers get the key encrypted with a free slot, and pass it to book the
+// slot.
 type BookingKey struct {
 	ID   uuid.UUID `json:"id"`
 	Type Type      `json:"type"`
@@ -46,8 +47,8 @@ func (s *Service) sealKey(ctx context.Context, team healthlab.TeamID, k BookingK
 	return base64.RawURLEncoding.EncodeToString([]byte(box.KeyID)) + "." + base64.RawURLEncoding.EncodeToString(box.Box), nil
 }
 
-// OpenKey decrypts a booking key. RuleErrors BOOKING_KEY_INVALID for a text that is no key of this team, or a
-// key for another kind of visit; SLOT_NOT_AVAILABLE if the key has expired.
+// OpenKey decrypts a booking key of a team for a visit of the type t, at the time at. RuleErrors: BOOKING_KEY_INVALID
+// for a text that is no key of this team, or a key for another type; SLOT_NOT_AVAILABLE if the key has expired.
 func (s *Service) OpenKey(ctx context.Context, team healthlab.TeamID, t Type, text string, at time.Time) (BookingKey, error) {
 	var k BookingKey
 	name, box, ok := strings.Cut(text, ".")

@@ -50,10 +50,10 @@ type PSCMetadata struct {
 	PhoneNumber string  `json:"phone_number"`
 	FaxNumber   string  `json:"fax_number"`
 	Website     *string `json:"website"`
-	// Hours are the opening hours, as the lab writes them. Null: the patient asks the lab. If they are an
-	// object of days ("mon", "mon-fri", "sat,sun", "weekdays", "daily") with times ("07:00-17:00", "7 AM - 5
-	// PM"), a list of times, "closed" or null, in the time zone of the center, slots outside of them are not
-	// offered; a missing day is closed.
+	// Hours are the opening hours, as the lab writes them. Null means that the patient must ask the lab. If Hours is an
+	// object of days ("mon", "mon-fri", "sat,sun", "weekdays", "daily") with times ("07:00-17:00", "7 AM - 5 PM"), a
+	// list of times, "closed" or null, slots outside of these hours are not offered; a missing day is closed. Times are
+	// in the time zone of the center.
 	Hours json.RawMessage `json:"hours"`
 }
 
@@ -75,12 +75,12 @@ type Centers interface {
 	// CentersAt returns a lab's centers with the given site codes, inactive ones included, sorted by site code.
 	// Unknown codes are left out.
 	CentersAt(ctx context.Context, lab int, codes []string) ([]Center, error)
-	// NextCenters returns the first n of a lab's active centers with a capability whose site code sorts after a
-	// text, by site code.
+	// NextCenters returns at most n active centers of a lab that have the capability has and whose site code sorts
+	// after the text after, sorted by site code.
 	NextCenters(ctx context.Context, lab int, has PSCCapability, after string, n int) ([]Center, error)
 }
 
-// CenterQuery selects the centers around a place.
+// CenterQuery selects the centers of a lab around a position.
 type CenterQuery struct {
 	LabID int
 	Near  LngLat

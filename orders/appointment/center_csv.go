@@ -48,25 +48,24 @@ func capabilities(c *Center, s string) bool {
 	return true
 }
 
-// ReadCentersCSV reads patient service centers from a table: a line with the names of
-// columns, in any order, then one line for each center. The columns:
+// ReadCentersCSV reads patient service centers from a CSV table: a line with the names of columns, in any order, then
+// one line for each center. The columns:
 //
 //	lab_id         the number of the lab in the catalogue
 //	site_code      the lab's own code of the center; unique within the lab
-//	name           of the center
+//	name           the name of the center
 //	first_line     street and number; then second_line (optional), city,
 //	               state (two letters) and zip_code (five digits, or ZIP+4)
 //	phone_number   optional, as are fax_number and website
 //	hours          optional; opening hours as any JSON
-//	lng, lat       where it is, in degrees (WGS 84), west and south below zero
-//	iana_timezone  the zone of the place, such as America/Phoenix
+//	lng, lat       the position in degrees (WGS 84); negative in the west and south
+//	iana_timezone  the time zone of the center, such as America/Phoenix
 //	capabilities   optional; any of stat, appointment_scheduling_via_service and
 //	               appointment_scheduling_with_lab, separated by spaces
 //	active         true or false; true if the cell is empty
 //
-// A column whose cells would all be empty may be left out. Invalid lists every problem
-// by line and column; line 1 is the line with the names of columns. [NewCenterIndex] checks
-// the centers themselves.
+// A column without any value may be left out. Invalid lists every problem by line and column; line 1 is the line with
+// the names of columns. Only [NewCenterIndex] checks whether the centers themselves are valid.
 func ReadCentersCSV(r io.Reader) ([]Center, error) {
 	var out []Center
 	err := rules.ReadTable(r, "centers", func(name string) bool { return centerColumns[name] != nil }, func(columns, cells []string, c rules.Check) {

@@ -17,11 +17,11 @@ type CenterIndex struct {
 	labs map[int]*atlasLab
 }
 
-// atlasLab indexes the centers of one lab.
+// atlasLab has the centers of one lab, with their positions as points on a unit sphere.
 type atlasLab struct {
-	centers []Center // by site code
+	centers []Center // sorted by site code
 	points  [][3]float64
-	cells   map[int][]int32 // active centers, by grid cell
+	cells   map[int][]int32 // indexes of the active centers, by grid cell
 }
 
 // NewCenterIndex checks centers and returns an index of them. Invalid lists every problem: missing fields,
@@ -47,8 +47,8 @@ func NewCenterIndex(centers []Center) (*CenterIndex, error) {
 	return a, nil
 }
 
-// checkCenters returns Invalid with every problem of the centers, by their position in the list.
-// Implementations of [Centers] that store centers call it.
+// checkCenters returns Invalid with every problem of the centers. The path of a problem starts with the index of the
+// center in the list.
 func checkCenters(centers []Center) error {
 	var p healthlab.Problems
 	type code struct {

@@ -1,14 +1,14 @@
 // Package appointment answers one question: where and when can a sample be taken?
 //
 // A [Service] finds the providers of home visits in an area, the patient service centers near a
-// place, and free times from a [SlotBackend]. Each free time has an encrypted booking key.
-// Package visits books it for an order.
+// postal code, and free slots from a [SlotBackend]. Each free slot has an encrypted booking key.
+// Package visits books a slot for an order.
 //
 // The lifecycle of an appointment is a table: [Next] looks up a transition, [Diagram] draws the
-// table, [Statuses] lists the statuses. [Centers] and [Zips] look up places; [CenterIndex] is a
-// Centers in memory, for centers that [ReadCentersCSV] reads.
+// table, [Statuses] lists the statuses. [Centers] finds centers, and [Zips] the positions of postal
+// codes; [CenterIndex] is a Centers in memory, for centers that [ReadCentersCSV] reads.
 //
-// Times of slots are instants; days are local days of the place. Distances are in statute
+// Times of slots are instants; days are local days of the center or the patient's address. Distances are in statute
 // miles on a spherical earth.
 package appointment
 

@@ -61,7 +61,7 @@ func (s Status) EventStatus() EventStatus {
 // Final reports whether an appointment may end in this status.
 func (s Status) Final() bool { return visitLifecycle.Final(s) }
 
-// Published reports whether callers and webhook receivers see an appointment in this status.
+// Published reports whether the API and the webhooks show an appointment in this status to the team.
 func (s Status) Published() bool { return s != VisitHeld && s != VisitWithdrawn && s != "" }
 
 // EventStatus is a status in the history of an appointment: as [Status], except that confirmed is named
@@ -75,8 +75,8 @@ type Trigger string
 const (
 	// VisitRequested: the provider has received the booking and has not accepted it yet.
 	VisitRequested Trigger = "visit_asked"
-	// VisitSlotReserved: the slot is reserved, and the requisition or the patient's agreement with the lab is
-	// missing.
+	// VisitSlotReserved: the provider has reserved the slot; the requisition, or the patient's agreement with the lab,
+	// is still missing.
 	VisitSlotReserved Trigger = "visit_kept"
 	// VisitAccepted: the visit will take place.
 	VisitAccepted Trigger = "visit_agreed"
@@ -131,8 +131,8 @@ var visitLifecycle = fsm.Must(fsm.Table[Status, Trigger, Type, Facts]{
 	},
 })
 
-// visitRows returns one row of the lifecycle table for each status in from, all with one trigger, target and
-// guard.
+// visitRows returns a row of the lifecycle table for each status in from. All rows have the same types, guard, trigger
+// and target; an empty guard means no condition.
 func visitRows(types []Type, guard string, on Trigger, to Status, from ...Status) []visitRow {
 	out := make([]visitRow, 0, len(from))
 	for _, f := range from {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// openingHours are the weekly opening hours of a center, by weekday, in minutes of its local days.
+// openingHours has the opening times of a center by weekday. An openSpan is in minutes since the start of the local
+// day.
 type openingHours map[time.Weekday][]openSpan
 
 type openSpan struct{ from, to int }
@@ -36,7 +37,8 @@ func parseOpeningHours(raw json.RawMessage) (openingHours, bool) {
 	return out, true
 }
 
-// parseDays parses the name of one or several days.
+// parseDays returns the weekdays that a text names: one day, several, a range such as mon-fri, weekdays, weekend or
+// daily. False for any other text.
 func parseDays(name string) ([]time.Weekday, bool) {
 	const week = 7
 	name = strings.ToLower(strings.TrimSpace(name))
@@ -74,7 +76,7 @@ func parseDays(name string) ([]time.Weekday, bool) {
 	return out, len(out) > 0
 }
 
-// parseDay reads the English name of a day, or the first two letters of it or more.
+// parseDay returns the weekday of an English name, or of its first two letters or more. False for any other text.
 func parseDay(name string) (time.Weekday, bool) {
 	name = strings.Trim(name, " .")
 	for day := time.Sunday; day <= time.Saturday; day++ {
@@ -85,7 +87,7 @@ func parseDay(name string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// parseSpans parses the opening times of a day; none if the day is closed.
+// parseSpans parses the JSON value of a day's opening times; empty if the day is closed. False for any other form.
 func parseSpans(value json.RawMessage) ([]openSpan, bool) {
 	var list []string
 	var one *string
@@ -119,7 +121,8 @@ func parseSpans(value json.RawMessage) ([]openSpan, bool) {
 
 var reSpan = regexp.MustCompile(`^(\d{1,2})(?::(\d{2}))?\s*([ap]\.?m\.?)?\s*(?:-|–|to)\s*(\d{1,2})(?::(\d{2}))?\s*([ap]\.?m\.?)?$`)
 
-// parseClock returns the minute of the day of a clock time.
+// parseClock returns a clock time in minutes since midnight. half is am, pm or empty for a 24-hour clock. False if the
+// time is invalid.
 func parseClock(hour, minute, half string) (int, bool) {
 	h, err := strconv.Atoi(hour)
 	m := 0

@@ -41,15 +41,15 @@ func wholeMiles(a, b LngLat) int { return int(math.Round(a.Miles(b))) }
 // radius of the IUGG.
 const earthMiles = 6371.0088 / 1.609344
 
-// Vector returns the position as a point on a sphere of radius 1. The farther two places are apart, the longer
-// the straight line between their points, so indexes can compare distances without trigonometry.
+// Vector returns the position as a point on a sphere of radius 1. The straight line between two points grows with the
+// distance on earth, so an index can compare distances without trigonometry.
 func (l LngLat) Vector() (x, y, z float64) {
 	lng, lat := l.Lng*math.Pi/180, l.Lat*math.Pi/180
 	return math.Cos(lat) * math.Cos(lng), math.Cos(lat) * math.Sin(lng), math.Sin(lat)
 }
 
-// Miles returns the distance to another place along the surface of a spherical earth, in statute miles. The
-// error is at most 0.6 %.
+// Miles returns the distance to another position along the surface of a spherical earth, in statute miles. The error is
+// at most 0.6 %.
 func (l LngLat) Miles(to LngLat) float64 {
 	x, y, z := l.Vector()
 	u, v, w := to.Vector()
@@ -71,16 +71,16 @@ func (l LngLat) valid() bool {
 	return l.Lng >= -180 && l.Lng <= 180 && l.Lat >= -90 && l.Lat <= 90
 }
 
-// Cell returns the number of the grid cell that contains the place. A cell is one degree of latitude by one
-// degree of longitude.
+// Cell returns the number of the grid cell that contains the position. A cell is one degree of latitude by one degree
+// of longitude.
 func (l LngLat) Cell() int {
 	lng := (int(math.Floor(l.Lng)) + 540) % 360 // 180 degrees east is 180 degrees west
 	lat := min(int(math.Floor(l.Lat)), 89) + 90
 	return lat*360 + lng
 }
 
-// cellsWithin returns every grid cell that has a place within a distance in miles, and perhaps some more cells,
-// ascending.
+// cellsWithin returns the numbers of the grid cells that have a point within a distance of l, ascending. It may return
+// more cells, but misses none.
 func cellsWithin(l LngLat, miles float64) []int {
 	degrees := max(miles, 0)/earthMiles*180/math.Pi + 1e-9 // a margin for rounding errors
 	// The north pole is in the cells just south of it.

@@ -62,7 +62,7 @@ func (v rows) PutSlots(ctx context.Context, lab string, at time.Time, slots map[
 	})
 }
 
-// normalSlots returns a copy with times in UTC to the microsecond.
+// normalSlots returns a copy of slots with times in UTC to the microsecond.
 func normalSlots(list []Slot) []Slot {
 	out := make([]Slot, 0, len(list))
 	for _, slot := range list {

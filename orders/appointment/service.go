@@ -24,10 +24,10 @@ type Settings struct {
 	CachedAvailability bool
 }
 
-// Feeds ensures that one process at a time refreshes the cache of slots. The store of orders implements it.
+// Feeds ensures that one process at a time refreshes the cache of slots. The store of package orders implements it.
 type Feeds interface {
-	// ClaimFeed takes the lease of a named job, and returns the last cursor of MoveFeed and the end of the
-	// lease on the store's clock. A zero end means that another process has the lease.
+	// ClaimFeed leases the job name for a time. It returns the cursor of the last MoveFeed and the end of the lease on
+	// the store's clock. A zero end means that another process has the lease.
 	ClaimFeed(ctx context.Context, name string, lease time.Duration) (cursor string, until time.Time, err error)
 	// MoveFeed stores a cursor and ends the lease. Precondition if another process has claimed the job since
 	// the claim that ends at until.
@@ -125,7 +125,8 @@ func NotOffered() error {
 	return &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: AppointmentsNotOffered, Msg: "this installation makes no appointments"}
 }
 
-// offered returns the team's settings; an error if appointments of the type cannot be offered to the team.
+// offered returns the team's settings. RuleErrors as [Service.Offer] if appointments of the type cannot be offered to
+// the team.
 func (s *Service) offered(ctx context.Context, team healthlab.TeamID, t Type) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
@@ -134,7 +135,8 @@ func (s *Service) offered(ctx context.Context, team healthlab.TeamID, t Type) (S
 	return settings, s.Offer(t, settings)
 }
 
-// Provider returns the settings of a provider, by its slug; false if no settings are configured for it.
+// Provider returns the settings of a provider of appointments of the type t. False, with settings that have only type
+// and slug, if none are configured.
 func (s *Service) Provider(t Type, slug string) (Provider, bool) {
 	for _, p := range s.opts.Providers {
 		if p.Type == t && p.Slug == slug {

@@ -9,9 +9,9 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// RunCache refreshes the cache of free slots until ctx ends. About every minute it asks each lab that takes
-// appointments for the free slots of the next three weeks at its bookable centers. One process at a time asks a
-// lab. Without a cache it returns at once.
+// RunCache refreshes the cache of free slots until ctx ends. About every minute it queries each lab that takes
+// appointments for the free slots of the next three weeks at its bookable centers. A lease ensures that one process at
+// a time queries a lab. Without a cache RunCache returns at once.
 func (s *Service) RunCache(ctx context.Context) error {
 	if !s.caches() {
 		return nil
@@ -27,8 +27,8 @@ func (s *Service) RunCache(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-// RefreshSlots refreshes cached slots that are older than a minute, and returns the number of centers that it
-// asked for. Hosts with a scheduler of their own call it in place of RunCache.
+// RefreshSlots refreshes the cached slots of each lab whose last refresh was more than a minute ago. It returns the
+// number of centers whose slots it queried. Hosts with a scheduler of their own call it in place of RunCache.
 func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 	if !s.caches() {
 		return 0, nil
@@ -45,8 +45,9 @@ func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 	return asked, errors.Join(faults...)
 }
 
-// refreshLab asks one lab for slots, unless a process did so within a minute. The cursor in [Feeds] stores the
-// time of the last request.
+// refreshLab refreshes the cached slots of the lab with the given slug, and returns the number of queried centers. It
+// does nothing if another process has the lease, or if the last refresh, whose time is the cursor in [Feeds], was less
+// than a minute ago.
 func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 	const batch = 25
 	now := s.now()

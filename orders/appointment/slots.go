@@ -13,11 +13,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// AvailabilityDays is the number of days in an answer about free slots.
+// AvailabilityDays is the number of days for which a request returns free slots.
 const AvailabilityDays = 14
 
 const (
-	// cachedDays is the number of days ahead that are cached.
+	// cachedDays is the number of days from now for which slots are cached.
 	cachedDays = 21
 	// cachedFor is the highest age of a cached answer.
 	cachedFor = 15 * time.Minute
@@ -37,11 +37,11 @@ type AvailabilitySlots struct {
 	Timezone *string `json:"timezone"`
 }
 
-// DaySlots are the slots of one local day at one place.
+// DaySlots are the slots of one local day, at one center or at the patient's address.
 type DaySlots struct {
 	// Location is the center; null for a visit at home.
 	Location *SlotLocation `json:"location"`
-	// Date is a day in the zone of the place.
+	// Date is a day in the time zone of the center or the address.
 	Date healthlab.Date `json:"date"`
 	// Slots are sorted by start; empty if no slot is free that day.
 	Slots []TimeSlot `json:"slots"`
@@ -58,7 +58,7 @@ type TimeSlot struct {
 	// Price is in the smallest unit of the currency; 0 at centers.
 	Price      int64 `json:"price"`
 	IsPriority bool  `json:"is_priority"`
-	// NumAppointmentsAvailable is the number of appointments that the slot has room for.
+	// NumAppointmentsAvailable is the number of appointments that can still be booked in the slot.
 	NumAppointmentsAvailable int `json:"num_appointments_available"`
 }
 
@@ -76,8 +76,8 @@ type SlotLocation struct {
 // SlotCache stores slots that providers offered recently. All methods are safe for concurrent use and atomic.
 // Once ctx has ended, they return its error and write nothing.
 type SlotCache interface {
-	// PutSlots replaces the cached slots of each site of a lab that slots names, also by an empty list. The
-	// slots were free at the instant at. Slots that are cached for a later instant stay.
+	// PutSlots replaces the cached slots of each site in slots; an empty list means that the site has no free slots.
+	// The slots were free at the instant at. PutSlots skips a site whose cached slots are of a later instant.
 	PutSlots(ctx context.Context, lab string, at time.Time, slots map[string][]Slot) error
 	// CachedSlots returns the cached slots by site. Sites without cached slots are missing in the result.
 	CachedSlots(ctx context.Context, lab string, sites []string) (map[string]CachedSlots, error)
@@ -89,7 +89,7 @@ type CachedSlots struct {
 	Slots []Slot
 }
 
-// span is the range of requested days at one place.
+// span is the [AvailabilityDays] days from first, in the time zone loc.
 type span struct {
 	first healthlab.Date
 	loc   *time.Location
@@ -97,7 +97,8 @@ type span struct {
 
 func (d span) day(at time.Time) healthlab.Date { return healthlab.DateOf(at.In(d.loc)) }
 
-// spanAt returns the requested days at a place; false if they start before today there.
+// spanAt returns the span that begins at start, or today if start is nil, in a time zone. False if start is before
+// today.
 func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, bool) {
 	d := span{loc: loc}
 	if d.first = d.day(now); start == nil {
@@ -108,7 +109,7 @@ func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, boo
 	return d, ok
 }
 
-// bounds returns a time range that contains the requested days in every time zone.
+// bounds returns a time range that contains the span from start in every time zone; from is not before now.
 func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 	if start == nil {
 		return now, now.Add((AvailabilityDays + 1) * 24 * time.Hour)
@@ -122,7 +123,8 @@ func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 
 func inPast() error { return rules.Broken(StartDateInPast, "start_date must be today or later") }
 
-// ask queries the provider for free slots, and removes invalid ones.
+// ask queries the backend for free slots. It leaves out slots that have begun, end before they start, or do not match
+// the query.
 func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, error) {
 	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 	defer cancel()
@@ -136,7 +138,8 @@ func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, 
 	}), nil
 }
 
-// offer converts the slots of one place to an answer: a list for each day.
+// offer returns a list of slots for each day of the span d. at is the center; nil for a visit at home. k is the booking
+// key without id and slot; offer completes and encrypts it for each free slot that can be booked.
 func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *SlotLocation, k BookingKey, free []Slot, now time.Time) ([]DaySlots, error) {
 	days := make([]DaySlots, AvailabilityDays)
 	for i := range days {
@@ -240,8 +243,8 @@ type CenterSlotsRequest struct {
 	AllowStale bool
 }
 
-// CenterSlots returns the free slots of a lab's centers: [AvailabilityDays] days for each center with a free
-// slot, nearest first. RuleErrors PLACE_MISSING, TOO_MANY_SITES, SITE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS
+// CenterSlots returns the free slots of a lab's centers, nearest center first: [AvailabilityDays] days for each center
+// that has a free slot. RuleErrors PLACE_MISSING, TOO_MANY_SITES, SITE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS
 // (NotFound).
 func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req CenterSlotsRequest) (AvailabilitySlots, error) {
 	none := AvailabilitySlots{Slots: []DaySlots{}}
@@ -293,7 +296,8 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 	return none, nil
 }
 
-// askable checks a request for free slots at centers, and sets its defaults.
+// askable returns an error if a request for free slots at centers is invalid, or if its features are not enabled in the
+// settings. It sets the default radius in req.
 func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
@@ -329,7 +333,7 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	return nil
 }
 
-// spansAt returns the requested days at each of the centers, by site.
+// spansAt returns the span from start at each center, by site code. START_DATE_IN_PAST if start is over at all of them.
 func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]span, error) {
 	spans := map[string]span{}
 	past := len(sites) > 0
@@ -348,7 +352,8 @@ func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]s
 	return spans, nil
 }
 
-// sites returns the centers of a request, and the place from which distances are measured.
+// sites returns the centers of a request, and the position from which their distances are measured; nil if the request
+// names its centers by code.
 func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsRequest) ([]Center, *LngLat, error) {
 	if len(req.SiteCodes) > 0 {
 		codes := slices.Compact(slices.Sorted(slices.Values(req.SiteCodes)))
@@ -373,8 +378,8 @@ func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsR
 	return near.Centers, &zip.Location, nil
 }
 
-// freeAt returns the free slots of centers by site: from the cache if that is allowed and has recent slots of
-// all centers, else from the provider.
+// freeAt returns the free slots of centers, by site code. If the request accepts cached slots and the cache has recent
+// slots of all centers, it returns these; else it queries the provider.
 func (s *Service) freeAt(ctx context.Context, lab string, sites []Center, req CenterSlotsRequest, now time.Time) (map[string][]Slot, error) {
 	if len(sites) == 0 {
 		return nil, nil
@@ -410,7 +415,7 @@ func siteCodes(sites []Center) []string {
 	return out
 }
 
-// bySite returns the slots by site, with an empty list for sites without slots.
+// bySite groups slots by site code. Each of the sites is in the result, with an empty list if it has no slots.
 func bySite(sites []Center, all []Slot) map[string][]Slot {
 	out := map[string][]Slot{}
 	for _, c := range sites {

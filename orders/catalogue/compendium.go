@@ -45,8 +45,8 @@ type CompendiumRequest struct {
 	Query *string    `json:"query"`
 	// CPTCodes limit the result to measurements with one of these procedure codes.
 	CPTCodes []string `json:"cpt_codes" wire:"opt,max=100"`
-	// LOINCSetHash searches for one measurement, by the hash in [CanonicalCandidate]. Only for a crosswalk, in
-	// place of Query.
+	// LOINCSetHash searches for one measurement, by the hash in [CanonicalCandidate]. It is for a crosswalk only,
+	// instead of Query.
 	LOINCSetHash *string `json:"loinc_set_hash"`
 	// Labs are the slugs of labs; all labs if empty.
 	Labs []string `json:"labs" wire:"opt,max=50"`
@@ -212,14 +212,14 @@ type entry struct {
 	lab   *Lab
 	hash  string
 	codes []string // LOINC, sorted
-	// name and synonyms are the words of the marker's name and of its other names, sorted and in a normal form,
-	// for the comparison of names.
+	// name has the words of the marker's name; synonyms are its other names, in the same form. The words of each are
+	// folded and sorted, so that names are compared without the order of words.
 	name     string
 	synonyms []string
 }
 
-// compendium reads the catalogue of the central labs with markers. Forbidden unless the team may use the
-// compendium.
+// compendium builds the compendium from all orderable markers of the central labs. Forbidden unless the team may use
+// it.
 func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compendium, error) {
 	allowed, err := s.opts.CompendiumTools(ctx, team)
 	if err != nil {
@@ -268,7 +268,8 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 	}
 }
 
-// facts returns billing codes and popularity of a marker.
+// facts returns the billing codes and the popularity of a marker; zero facts if they are unknown. lab is the lab's
+// slug.
 func (s *Service) facts(lab string, m Marker) MarkerFacts {
 	if m.ProviderID != nil {
 		if f, ok := s.opts.Facts(lab, *m.ProviderID); ok {
@@ -278,7 +279,8 @@ func (s *Service) facts(lab string, m Marker) MarkerFacts {
 	return MarkerFacts{CPTCodes: []string{}}
 }
 
-// canonical returns the measurement of the markers with one set of LOINC codes, which hash identifies.
+// canonical returns the measurement of all markers whose set of LOINC codes has the hash. confidence is stored in the
+// result.
 func (c *compendium) canonical(hash string, confidence float64) CanonicalCandidate {
 	out := CanonicalCandidate{LOINCSetHash: hash, Aliases: []string{}, LOINCCodes: []string{}, ProviderIDs: []string{},
 		LOINCComponents: []string{}, LOINCGroups: []string{}, CPTCodes: []string{}, Confidence: confidence}
@@ -300,7 +302,7 @@ func (c *compendium) canonical(hash string, confidence float64) CanonicalCandida
 	return out
 }
 
-// components returns the names of the measured components.
+// components returns the LOINC names of the marker's expected results, without duplicates.
 func (e *entry) components() []string {
 	out := []string{}
 	for _, r := range e.ExpectedResults {
@@ -311,8 +313,8 @@ func (e *entry) components() []string {
 	return out
 }
 
-// call sets the name of a marker, and as synonyms the initials of the name and, if it measures one component,
-// the names of that component.
+// call sets name and synonyms. The synonyms are the initials of the name and, if the marker has one expected result,
+// the names of that result and of its LOINC code.
 func (e *entry) call() {
 	words := func(text string) string {
 		return strings.Join(slices.Compact(slices.Sorted(slices.Values(textsearch.Words(text)))), " ")
@@ -340,8 +342,8 @@ type match struct {
 	reason     string
 }
 
-// match compares a marker with a set of LOINC codes. If one of the two has no codes, their names are compared;
-// such a match is worse than any by code.
+// match compares a marker with the markers whose set of LOINC codes has the hash; false if they have nothing in common.
+// If one of the two has no codes, match compares names; such a match has a lower confidence than any match by codes.
 func (c *compendium) match(e *entry, hash string) (match, bool) {
 	set := c.sets[hash]
 	if e.hash == hash {
@@ -363,7 +365,8 @@ func (c *compendium) match(e *entry, hash string) (match, bool) {
 	return match{}, false
 }
 
-// relation compares two sets of LOINC codes; false if they share none.
+// relation compares the set codes with another set of LOINC codes, with; false if they share none. The relation
+// RelationSubset means that codes is a subset of with.
 func relation(codes, with []string) (match, bool) {
 	shared := 0
 	for _, code := range codes {
@@ -384,7 +387,7 @@ func relation(codes, with []string) (match, bool) {
 	return match{RelationOverlap, 0.2 + 0.5*part, "OVERLAP"}, true
 }
 
-// perLab returns the marker as a candidate of its lab, with its similarity to the search.
+// perLab returns the marker as a candidate of its lab, with the similarity m to the searched codes.
 func (e *entry) perLab(m match) PerLabCandidate {
 	out := PerLabCandidate{MarkerID: e.ID, LabID: e.lab.ID, LabSlug: &e.lab.Slug, ProviderID: e.Marker.ProviderID, Name: e.Name,
 		LOINCSetHash: e.hash, Relation: m.relation, ResultNames: []string{}, LOINCCodes: rules.NonNil(e.codes), LOINCComponents: e.components(),
@@ -402,8 +405,8 @@ func bestFirst(found []PerLabCandidate) {
 	})
 }
 
-// at returns at most limit markers of a lab with LOINC codes or a name in common with the set of hash, the best
-// first.
+// at returns at most limit markers of the lab with the slug lab, the best first. They share LOINC codes or a name with
+// the markers whose set of LOINC codes has the hash.
 func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
 	out := []PerLabCandidate{}
 	for i := range c.markers {
@@ -468,8 +471,8 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 	return out, nil
 }
 
-// ranked returns the measurements whose markers match a search text and that wanted accepts, the best first.
-// The place in the search result counts 80 %, the popularity 20 %.
+// ranked returns the measurements whose markers match the search text query and for which wanted returns true, the best
+// first. The confidence is 80 % the rank in the search result and 20 % the popularity.
 func (s *Service) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
 	out, seen := []CanonicalCandidate{}, map[string]bool{}
 	for place, page := 0, 1; len(out) < MaxPageSize; page++ {
@@ -497,8 +500,8 @@ func (s *Service) ranked(ctx context.Context, c *compendium, query string, wante
 	return out, nil
 }
 
-// related returns the measurements that share LOINC codes or a name with another measurement, the closest
-// first.
+// related returns at most limit measurements that share LOINC codes or a name with the measurement whose hash is with,
+// the closest first.
 func (c *compendium) related(with string, limit int) []RelatedCandidate {
 	out := []RelatedCandidate{}
 	for _, hash := range slices.Sorted(maps.Keys(c.sets)) {
@@ -574,8 +577,8 @@ func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req Conver
 	return out, nil
 }
 
-// candidatesFor returns a lab's markers for a code of another lab, the best first. If several labs have the
-// code, the closest match counts.
+// candidatesFor returns at most limit markers of the lab target for another lab's code, the best first. from is the id
+// of the lab that has the code; -1 means all labs with the code.
 func (c *compendium) candidatesFor(code string, from int, target string, limit int) []PerLabCandidate {
 	var all []PerLabCandidate
 	for _, e := range c.sources(code, from) {

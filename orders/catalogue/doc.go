@@ -4,7 +4,7 @@
 // A [Source] has labs, lab tests, markers and accounts; [StaticCatalog] is one in memory,
 // read from a file. A [Service] adds the lab tests that teams make, resolves a [Selection]
 // to one lab test of one lab, and searches the compendium, which lists the markers of
-// different labs that measure the same.
+// different labs that measure the same quantity.
 package catalogue
 
 // Files in the order of reading: each uses those before it.

@@ -22,12 +22,12 @@ type InstructionSheet struct {
 // InstructionSource is a [Source] with instructions for patients. New checks whether its Source implements it;
 // otherwise there are no instructions.
 type InstructionSource interface {
-	// Instructions returns the sheets for tests of a lab and collection method, in the order in which a patient
-	// reads them; empty if there are none.
+	// Instructions returns the sheets for the lab, collection method, sample type and markers of a lab test, in the
+	// order in which a patient reads them; empty if there are none.
 	Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error)
 }
 
-// instructed sets HasCollectionInstructions of a test for which instruction sheets exist.
+// instructed sets HasCollectionInstructions of t to true if from has instruction sheets for it. from may be nil.
 func instructed(ctx context.Context, from InstructionSource, t *LabTest) error {
 	sheets, err := sheetsFor(ctx, from, *t)
 	if err != nil {

@@ -179,7 +179,7 @@ type LOINC struct {
 	Unit *string `json:"unit"`
 }
 
-// AOE are the questions that come with a marker ("ask at order entry").
+// AOE are the questions of a marker that must be asked when it is ordered ("ask at order entry").
 type AOE struct {
 	Questions []Question `json:"questions"`
 }
@@ -219,8 +219,8 @@ type AOEAnswer struct {
 	Answer string `json:"answer"`
 }
 
-// DefaultMethod returns the collection method of a sample that the lab received without
-// an order: a walk-in test if the lab takes them, else the lab's first method.
+// DefaultMethod returns the collection method to assume for a sample that the lab received without an order: a walk-in
+// test if the lab supports it, else the lab's first method.
 func (l *Lab) DefaultMethod() CollectionMethod {
 	if slices.Contains(l.CollectionMethods, WalkInTest) || len(l.CollectionMethods) == 0 {
 		return WalkInTest

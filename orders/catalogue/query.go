@@ -13,9 +13,10 @@ type MarkerQuery struct {
 	// Labs are ids of labs, any of which matches. LabSlug is one lab; with it, Labs is ignored.
 	Labs    []int
 	LabSlug string
-	// Name is a search text, ignoring case. Markers with its words come first (a lab's code, a LOINC code or a
-	// usual abbreviation counts as a word), then those with the text as a part of their name. Without such
-	// markers, similar ones come, the closest first: words with typing errors, beginnings of words.
+	// Name is a search text; case is ignored. First come markers that have all words of the text (a lab's code, a LOINC
+	// code or a usual abbreviation counts as a word), then those whose name contains the text. If there are none,
+	// similar markers come, the closest first: those with spelling differences, or with words that begin with the words
+	// of the text.
 	Name string
 	// ALaCarte selects markers that can be ordered outside of a lab test if true, and those that cannot if
 	// false.
@@ -121,7 +122,7 @@ func (q LabTestQuery) normalized() (LabTestQuery, error) {
 	return q, p.Err()
 }
 
-// CheckPage checks a page number and a page size, and sets their defaults.
+// CheckPage sets the defaults of a page number and a page size that are zero, then adds a problem for each invalid one.
 func CheckPage(p *healthlab.Problems, page, size *int) {
 	if *page == 0 {
 		*page = 1

@@ -31,7 +31,8 @@ type Chosen struct {
 	Method  CollectionMethod
 }
 
-// resolve combines a selection into one lab test. A test that it builds gets the given id.
+// resolve combines a selection into one lab test. g has the catalogue entries that the selection names. onSite is true
+// if the team draws samples itself. If the selection is not just one lab test, resolve builds one with the given id.
 func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, error) {
 	found, err := orderable(w, g.LabTests)
 	if err != nil {
@@ -56,7 +57,8 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 	return Chosen{BuildLabTest(found, added, lab, method, id), method}, nil
 }
 
-// orderable returns the selected lab tests without duplicates, and an error if one cannot be ordered.
+// orderable returns the selected ones of tests, without duplicates. LAB_TEST_NOT_FOUND or LAB_TEST_NOT_ORDERABLE if one
+// of them is missing or not active.
 func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 	found := make([]LabTest, 0, len(w.LabTests))
 	for _, want := range w.LabTests {
@@ -74,7 +76,7 @@ func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 	return found, nil
 }
 
-// aLaCarte checks that markers can be ordered on their own.
+// aLaCarte returns MARKER_NOT_A_LA_CARTE unless each marker can be ordered outside of a lab test.
 func aLaCarte(markers []Marker) error {
 	for _, m := range markers {
 		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
@@ -84,7 +86,8 @@ func aLaCarte(markers []Marker) error {
 	return nil
 }
 
-// pick finds the selected markers outside of lab tests, and the one lab of all tests and markers.
+// pick returns the markers that the selection adds to its lab tests, and the one lab of all tests and markers; nil if
+// none of them names a lab. tests are the selected lab tests.
 func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	lab := -1
 	several := false
@@ -125,8 +128,9 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	return added, &g.Labs[i], nil
 }
 
-// byCode finds the markers with codes of the selection. If several labs have a code, the lab is that of the
-// tests (lab, if it is 0 or more), else that of the given account, else the only lab that has all of the codes.
+// byCode returns the markers for the lab's codes in a selection (ProviderIDs). If markers of several labs have a code,
+// it takes those of the lab with the id lab; if lab is negative, those of the lab of the selection's account, else of
+// the only lab that has all codes.
 func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	all := make([][]Marker, len(w.ProviderIDs))
 	for i, code := range w.ProviderIDs {
@@ -167,8 +171,8 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	return out, nil
 }
 
-// hasMethod refuses a collection method that none of the selected lab tests has. Callers skip it if the
-// selection adds markers, which may be collected in another way.
+// hasMethod returns Invalid if none of the selected lab tests has the collection method; nil without tests. Do not call
+// it if the selection adds markers, because they may be collected in another way.
 func hasMethod(tests []LabTest, method CollectionMethod) error {
 	var have []string
 	for _, t := range tests {
@@ -187,7 +191,8 @@ func hasMethod(tests []LabTest, method CollectionMethod) error {
 	return p.Err()
 }
 
-// methodOf returns the collection method of the selection.
+// methodOf returns the collection method of the selection: the requested one, else that of the lab tests. onSite is
+// true if the team draws samples itself.
 func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMethod, error) {
 	var method CollectionMethod
 	if w.Method != nil {
@@ -215,7 +220,7 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 	return method, nil
 }
 
-// numberEqualMarkers appends numbers to the names of markers with the same name.
+// numberEqualMarkers makes the names of markers unique, as numberEqualNames does.
 func numberEqualMarkers(markers []Marker) {
 	var names []string
 	for _, m := range markers {
@@ -226,7 +231,7 @@ func numberEqualMarkers(markers []Marker) {
 	}
 }
 
-// numberEqualNames adds numbers to names that occur before: Glucose, Glucose (2).
+// numberEqualNames returns names with a number appended to each repeated name: Glucose, Glucose (2).
 func numberEqualNames(names []string) []string {
 	out := make([]string, 0, len(names))
 	for i, name := range names {
@@ -238,8 +243,9 @@ func numberEqualNames(names []string) []string {
 	return out
 }
 
-// BuildLabTest combines several tests or markers into one lab test. In its name, tests with the same name are
-// numbered, and so are markers with the same name.
+// BuildLabTest combines lab tests and added markers into one lab test with the given id. Its name joins the names of
+// tests and added markers. Repeated names get numbers, also those of its markers. Its price is unknown if one of the
+// parts has no price.
 func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMethod, id uuid.UUID) LabTest {
 	t := LabTest{
 		ID: LabTestID{id}, Slug: id.String(), SampleType: Serum, Method: method, IsActive: true,
@@ -278,7 +284,7 @@ func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMe
 	return t
 }
 
-// together returns the sum of the markers' prices; false if one of them has no price.
+// together returns the sum of the markers' prices; false if the price of a marker is unknown.
 func together(markers []Marker) (Number, bool) {
 	var sum Number
 	for _, m := range markers {
@@ -294,7 +300,7 @@ func together(markers []Marker) (Number, bool) {
 	return sum, true
 }
 
-// SlowestTurnaround returns the longest turnaround of the markers; nil if any marker has none.
+// SlowestTurnaround returns the highest value that days returns for a marker; nil if days returns nil for any marker.
 func SlowestTurnaround(markers []Marker, days func(Marker) *int) *int {
 	var out *int
 	for _, m := range markers {
@@ -309,9 +315,10 @@ func SlowestTurnaround(markers []Marker, days func(Marker) *int) *int {
 	return out
 }
 
-// AccountFor returns the lab account of an order: the wanted one, else the team's only active account at the
-// lab, else the platform's account if the team has none at the lab. Several active accounts are an error. An
-// imported order may use a pending account. The result is nil without a lab and a wanted account.
+// AccountFor returns the lab account of an order at lab: the account want, if it is not nil; else the team's only
+// active account at the lab; else the platform's account, if the team has none at the lab. An imported order may use a
+// pending account. Without lab and want it returns nil. RuleErrors: LAB_ACCOUNT_NOT_FOUND, LAB_ACCOUNT_WRONG_LAB and
+// LAB_ACCOUNT_NOT_ACTIVE about want; else NO_LAB_ACCOUNT, LAB_ACCOUNT_AMBIGUOUS or NO_ACTIVE_LAB_ACCOUNT.
 func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) (*LabAccount, error) {
 	usable := func(a LabAccount) bool {
 		return a.Status == LabAccountActive || imported && a.Status == LabAccountPending
@@ -351,8 +358,8 @@ func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 	return nil, rules.Broken(NoActiveLabAccount, "the team has accounts at the lab, but none with the status active")
 }
 
-// CheckBilling checks that the account allows the billing type in the patient's state. An empty state means
-// that the state is unknown: only the billing type is checked.
+// CheckBilling checks that the account allows the billing type in the patient's state (two letters). It allows
+// everything for a nil account. If state is empty, it checks the billing type only.
 func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	if a == nil {
 		return nil
@@ -367,14 +374,14 @@ func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	return nil
 }
 
-// Delegated reports whether the team's own physicians order with an account.
+// Delegated reports whether orders of an account are ordered by the team's own physicians; false for nil.
 func Delegated(a *LabAccount) bool {
 	return a != nil && (a.DelegatedFlow == OrderDelegated || a.DelegatedFlow == FullyDelegated)
 }
 
-// CheckAnswers checks the answers at order entry and returns them with the default answers of other questions.
-// Required questions with one of the fasting codes may have no answer, because an instruction to fast does not
-// mean that the patient fasted.
+// CheckAnswers checks the answers to the questions of t, and returns them with the default answers of unanswered
+// questions. A required question whose code is in fasting may have no answer, because an instruction to fast does not
+// mean that the patient fasted. RuleErrors: AOE_MISSING, AOE_INVALID.
 func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, error) {
 	out := slices.Clone(given)
 	known := 0
@@ -427,7 +434,7 @@ func (q Question) Preset() (string, bool) {
 	return "", false
 }
 
-// takes checks the answers to one question.
+// takes returns an error unless of is a valid set of answers to the question.
 func (q Question) takes(of []AOEAnswer) error {
 	if len(of) > 1 && q.Type != MultiChoiceQuestion {
 		return rules.Broken(AOEInvalid, "aoe_answers: a question of a single choice must have one answer")

@@ -94,11 +94,12 @@ func (s *Service) Instructions(ctx context.Context, t LabTest) ([]InstructionShe
 type Offer struct {
 	selection  Selection
 	found      Candidates
-	id         uuid.UUID // id of a lab test that is built
-	instructed bool      // a built test has instructions
+	id         uuid.UUID // id of the lab test that Choose may build
+	instructed bool      // instruction sheets exist for the lab test that Choose builds
 }
 
-// Offer reads the catalogue entries for a selection. newID makes the id of a lab test that is built.
+// Offer reads the catalogue entries that a selection names. newID returns the id of the lab test that [Offer.Choose]
+// builds if the selection is not just one lab test.
 func (s *Service) Offer(ctx context.Context, team healthlab.TeamID, w Selection, newID func() uuid.UUID) (Offer, error) {
 	found, err := s.Find(ctx, team, w)
 	if err != nil {
@@ -183,7 +184,8 @@ func (s *Service) LabAccounts(ctx context.Context, team healthlab.TeamID, id *La
 	}), nil
 }
 
-// labOf returns the slug of the lab of one of the team's accounts; empty without an account.
+// labOf returns the slug of the lab of the team's account; empty if account is nil. NotFound if the team has no such
+// account.
 func (s *Service) labOf(ctx context.Context, team healthlab.TeamID, account *LabAccountID) (string, error) {
 	if account == nil {
 		return "", nil
@@ -198,8 +200,8 @@ func (s *Service) labOf(ctx context.Context, team healthlab.TeamID, account *Lab
 	return linked[0].Lab, nil
 }
 
-// Markers returns a page of the orderable markers; with an account, only of the account's lab. NotFound if the
-// team has no such account; Invalid for an invalid page.
+// Markers returns a page of the orderable markers. If account is not nil, it returns only markers of the account's lab.
+// NotFound if the team has no such account; Invalid for an invalid page.
 func (s *Service) Markers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, q MarkerQuery) (MarkerPage, error) {
 	lab, err := s.labOf(ctx, team, account)
 	if err != nil {
@@ -249,8 +251,8 @@ func (s *Service) Marker(ctx context.Context, team healthlab.TeamID, account *La
 	return Marker{}, rules.Missing(MarkerNotFound, "the lab has no marker with this code")
 }
 
-// LabTests returns a page of the lab tests that the team may see; with an account, only of the account's lab.
-// NotFound if the team has no such account; Invalid for an invalid cursor.
+// LabTests returns a page of the lab tests that the team may see. If account is not nil, it returns only tests of the
+// account's lab. NotFound if the team has no such account; Invalid for an invalid cursor.
 func (s *Service) LabTests(ctx context.Context, account *LabAccountID, q LabTestQuery) (LabTestPage, error) {
 	lab, err := s.labOf(ctx, q.Team, account)
 	if err != nil {

@@ -40,11 +40,12 @@ type StaticCatalog struct {
 	markers  map[int]MarkerComplete
 	byCode   map[string][]int
 	tests    map[LabTestID]StaticTest
-	made     []LabTestID // the tests in order of creation
+	made     []LabTestID // ids of the tests, in the order of the contents
 	accounts []LabAccount
 	sheets   []InstructionSheet
 
-	// Data for the search: the markers, sorted by id, and an index of their words.
+	// Data for the search. searchable are the markers, sorted by id; words is an index of the words in their names and
+	// codes.
 	searchable []searchableMarker
 	words      *textsearch.Index
 }
@@ -138,7 +139,7 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	return b, nil
 }
 
-// checkRange adds a problem if the reference range has no unit or cannot be parsed.
+// checkRange adds a problem if the reference range cannot be parsed, and one if it has no unit.
 func (r *ExpectedResult) checkRange(c rules.Check) {
 	if r.ReferenceRange == nil {
 		return
@@ -167,7 +168,8 @@ func (b *StaticCatalog) checkSheet(c rules.Check, sheet InstructionSheet, known 
 	}
 }
 
-// add checks a lab test and computes the fields that follow from its lab and markers.
+// add checks a lab test, computes its fields that follow from its lab and markers, and adds it to the catalogue. lab is
+// the lab of the test; nil if the contents have no such lab.
 func (b *StaticCatalog) add(c rules.Check, t StaticTest, lab *Lab) {
 	if _, taken := b.tests[t.ID]; taken || t.ID.IsZero() {
 		c.Add("duplicate", "must have an id that no other lab test has", "id")

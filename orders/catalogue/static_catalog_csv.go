@@ -113,7 +113,7 @@ func ReadMarkersCSV(r io.Reader) ([]MarkerComplete, error) {
 	return out, nil
 }
 
-// readMarker reads the cells of one line of the CSV file.
+// readMarker returns the row with the given cells. columns are the names of the columns; c collects the problems.
 func readMarker(columns, cells []string, c rules.Check) markerRow {
 	yes := true
 	kind := Biomarker
@@ -130,7 +130,8 @@ func readMarker(columns, cells []string, c rules.Check) markerRow {
 	return row
 }
 
-// complete returns the marker that the first line with an id describes.
+// complete returns the row's marker with its required fields checked and its defaults set. It is called for the first
+// row with the id of a marker.
 func (r *markerRow) complete(c rules.Check) MarkerComplete {
 	m := r.marker
 	if m.Name == "" {
@@ -145,7 +146,7 @@ func (r *markerRow) complete(c rules.Check) MarkerComplete {
 	return m
 }
 
-// resultOf returns the expected result in a line.
+// resultOf returns the row's expected result of the marker m, with its required fields checked and its defaults set.
 func (r *markerRow) resultOf(m *MarkerComplete, c rules.Check) ExpectedResult {
 	out := r.result
 	out.LabID = m.LabID

@@ -1,10 +1,10 @@
 // Package critical tracks each critical result until a person acknowledges it.
 //
-// A [Loop] opens in the transaction that stores a critical result ([Follow]). It ends when a named
-// person acknowledges the result and repeats its value ([Service.Acknowledge]), or when the
-// laboratory corrects the result and it is no longer critical. Until then the loop passes the team's
-// escalation steps ([Step]), each with an event. After the last step the loop stays open and
-// listed ([Escalated]), and can still be acknowledged.
+// A [Loop] is the notification of one critical result until it is acknowledged. It opens in the
+// transaction that stores the result ([Follow]). It ends when a named person acknowledges the result and
+// repeats its value ([Service.Acknowledge]), or when the laboratory corrects the result and it is no longer
+// critical. Until then the loop passes the team's escalation steps ([Step]), each with an event. After the last
+// step the loop still waits ([Escalated]): it is listed and can be acknowledged.
 //
 //	s, err := critical.New(all.CriticalResults(), &critical.Options{Ladder: ladderOfTeam})
 //	go s.Run(ctx)

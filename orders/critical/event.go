@@ -30,7 +30,8 @@ func EventTypes() []healthlab.EventType {
 	}
 }
 
-// Notice is the event that an order has a critical result. The result itself is read through the API.
+// Notice is the payload of the event that an order has a critical result. The receiver reads the result itself through
+// the API.
 type Notice struct {
 	ID       LoopID           `json:"critical_result_id"`
 	Revision int              `json:"revision"`
@@ -41,13 +42,13 @@ type Notice struct {
 	SampleID       string                   `json:"sample_id"`
 	Status         labresult.Status         `json:"status"`
 	Interpretation labresult.Interpretation `json:"interpretation"`
-	// CreatedAt is the time at which the order's first report came from the laboratory, UpdatedAt that of the
-	// report with this result.
+	// CreatedAt is the time at which the first report of the order was received. UpdatedAt is the time at which the
+	// report with this result was received.
 	CreatedAt healthlab.Time `json:"created_at"`
 	UpdatedAt healthlab.Time `json:"updated_at"`
 }
 
-// AcknowledgedNotice is the event that a person has acknowledged a critical result.
+// AcknowledgedNotice is the payload of the event that a person has acknowledged a critical result.
 type AcknowledgedNotice struct {
 	ID             LoopID           `json:"critical_result_id"`
 	Revision       int              `json:"revision"`
@@ -59,7 +60,7 @@ type AcknowledgedNotice struct {
 	AcknowledgedBy string           `json:"acknowledged_by"`
 }
 
-// UnacknowledgedNotice is the event that an escalation step passed without an acknowledgement.
+// UnacknowledgedNotice is the payload of the event that an escalation step passed without an acknowledgement.
 type UnacknowledgedNotice struct {
 	ID       LoopID           `json:"critical_result_id"`
 	Revision int              `json:"revision"`
@@ -75,8 +76,8 @@ type UnacknowledgedNotice struct {
 	DueAt healthlab.Time `json:"due_at"`
 }
 
-// eventsFrom returns the events of the history entries from index n on. Event ids are derived from the loop and
-// the position in the history.
+// eventsFrom returns an event for each history entry from index n on. The id of an event is derived from the id of the
+// loop and the index.
 func (r *Record) eventsFrom(n int) ([]healthlab.Event, error) {
 	var out []healthlab.Event
 	for i := n; i < len(r.History); i++ {

@@ -95,8 +95,8 @@ func (s *Snapshot) sameFinding(o *Snapshot) bool {
 	return s.Value == o.Value && rules.TextOf(s.Unit) == rules.TextOf(o.Unit) && rules.TextOf(s.ReferenceRange) == rules.TextOf(o.ReferenceRange)
 }
 
-// Step is one step of a team's escalation ladder: if a result is not acknowledged after After, an event names
-// the recipient To.
+// Step is one step of a team's escalation ladder. If a result is not acknowledged within After, an event names To as
+// the recipient.
 type Step struct {
 	// After is the time since the result was stored, in whole minutes.
 	After time.Duration
@@ -120,7 +120,7 @@ type Deadline struct {
 	PassedAt *healthlab.Time `json:"passed_at"`
 }
 
-// Acknowledgement is the record that a person knows the result.
+// Acknowledgement records that a person has read back the value of the result.
 type Acknowledgement struct {
 	healthlab.Private
 
@@ -203,8 +203,8 @@ func (r *Record) passed() int {
 	return len(slices.DeleteFunc(slices.Clone(r.Escalation), func(d Deadline) bool { return d.PassedAt == nil }))
 }
 
-// escalate marks the steps that are due at an instant as passed, and plans the next one. ladder has the team's
-// steps, which the loop copies.
+// escalate marks the steps that are due at the instant at as passed, and plans the next one. If the loop has no steps
+// yet, it copies those in ladder. It is a no-op if the loop does not wait for an acknowledgement.
 func (r *Record) escalate(at healthlab.Time, ladder []Step) {
 	if !r.Status.Waits() {
 		return
@@ -233,7 +233,7 @@ func (r *Record) end(status Status, e Entry) {
 	r.add(e)
 }
 
-// ReadBack is the value that the person reads back.
+// ReadBack is the value of the result as the acknowledging person repeats it.
 type ReadBack struct {
 	healthlab.Private
 
@@ -276,8 +276,9 @@ const (
 	ReadBackMismatch = "READ_BACK_MISMATCH"
 )
 
-// acknowledge ends the loop, if the read-back equals the result. A repeated request by the same person is a
-// no-op.
+// acknowledge ends the loop if the read-back equals the result. READ_BACK_MISMATCH if it differs;
+// CRITICAL_RESULT_CLOSED if another person has acknowledged the result or the loop was withdrawn. A repeated request by
+// the same person is a no-op.
 func (r *Record) acknowledge(req Request, at healthlab.Time) error {
 	by := oneLine(req.AcknowledgedBy)
 	again := r.Status == Acknowledged && r.Acknowledgement.By == by
@@ -314,11 +315,12 @@ type Report struct {
 	At healthlab.Time
 }
 
-// follow returns the loops of an order that a report changes or opens. The given loops are sorted by number.
+// follow applies a report to the loops of its order, which are sorted by number. It returns the new loops and those
+// that it has changed, sorted by number.
 //
-// A critical result opens a loop, unless it has one that waits, or one that was acknowledged with the same
-// value, unit and range. A waiting loop takes a changed critical result as its new snapshot. It is withdrawn if
-// the result is normal or abnormal; an unknown or missing result leaves it waiting.
+// A critical result opens a loop, unless a loop of the result waits, or the last one was acknowledged with the same
+// value, unit and range. If a loop waits and the critical result has changed, the loop gets a new snapshot. If a loop
+// waits and the result is normal or abnormal, the loop is withdrawn. An unknown or missing result leaves it waiting.
 func follow(loops []*Record, rep Report) (changed []*Record) {
 	latest := map[string]*Record{}
 	for _, l := range loops {
@@ -367,7 +369,8 @@ func follow(loops []*Record, rep Report) (changed []*Record) {
 	return changed
 }
 
-// open returns a new loop, which is due at once so that background work plans its steps.
+// open returns a new loop of the report's order for the result that finding identifies. It is due at once, so that
+// background work plans its steps.
 func (rep *Report) open(finding string, number int) *Record {
 	return &Record{
 		Team: rep.Team, Finding: finding, Number: number, Due: rep.At.Time,
@@ -390,7 +393,7 @@ func (r *Record) take(s Snapshot, rep Report, as EntryKind) {
 	r.add(Entry{At: rep.At, Event: as, Result: &s})
 }
 
-// LogValue logs the ids only.
+// LogValue logs the ids of loop and order only.
 func (l Loop) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", l.ID.String()), slog.String("order", l.OrderID.String()))
 }

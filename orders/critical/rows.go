@@ -19,8 +19,8 @@ const (
 	ended   = "e"
 )
 
-// loopTable stores loops. Index[0] is the order, then the number; Index[1] is whether the loop waits, then the
-// time of opening, then the id.
+// loopTable stores loops. Index[0] is the order's id, then the loop's number. Index[1] is whether the loop waits, then
+// the time of opening, then the loop's id.
 var loopTable = store.Table[Record]{Name: "critical_result", Row: func(r *Record) store.Row {
 	state := ended
 	if r.Status.Waits() {
@@ -50,7 +50,8 @@ func OfOrder(team healthlab.TeamID, order uuid.UUID) store.Query {
 	return store.Query{Key: loopTable.Key(store.Key{Team: team}), By: store.ByFirst, From: from, To: store.End(from)}
 }
 
-// HistoryOf returns the history of an order from the result of [OfOrder], oldest first.
+// HistoryOf returns the history of all loops of an order, oldest first, from the rows that the query [OfOrder]
+// returned.
 func HistoryOf(rows []store.Row) ([]OrderEntry, error) {
 	entries, err := loopTable.Decoded(rows)
 	if err != nil {
@@ -66,9 +67,9 @@ func HistoryOf(rows []store.Row) ([]OrderEntry, error) {
 	return out, nil
 }
 
-// Follow opens, changes and withdraws the loops of an order for new results, and appends their events to
-// events, which may be nil. The caller runs it in the transaction that stores the results, after it has read
-// the user, and the order with the lock [store.Held].
+// Follow applies a new report to the loops of its order: it opens, changes and withdraws loops. It appends their events
+// to events; nil means that no events are written. The caller runs it in the transaction that stores the results, after
+// it has read the user, and the order with the lock [store.Held].
 func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) error {
 	ask := OfOrder(rep.Team, rep.Order)
 	ask.Lock = store.Held
@@ -93,7 +94,7 @@ func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) e
 	return nil
 }
 
-// write stores a loop, and appends the events of its history from index n on.
+// write stores a loop, and appends an event for each entry of its history from index n on.
 func write(ctx context.Context, tx store.Tx, events store.Events, e *store.Entry[Record], n int) error {
 	e.Value.Due = healthlab.At(e.Value.Due).Time
 	list, err := e.Value.eventsFrom(n)

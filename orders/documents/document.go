@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// LabelStock is the paper of labels.
+// LabelStock is the kind of paper on which specimen labels are printed.
 type LabelStock string
 
 // Label stocks.
@@ -89,7 +89,8 @@ type Row struct {
 	Group bool
 }
 
-// withoutEmpty returns the document without sections, tables and groups of rows that have no content.
+// withoutEmpty returns the document without sections and tables that have no content, and without group headings that
+// no row follows.
 func (d Document) withoutEmpty() Document {
 	sections := d.Sections
 	d.Sections = nil
@@ -124,11 +125,11 @@ type Label struct {
 
 // Printer lays out documents as PDF files.
 //
-// The same document gives the same bytes. All text of the document can be selected in the file. Lines that are
-// too long are wrapped, and nothing is cut off. A character without a glyph is printed as its Unicode number. A
-// label whose text does not fit in readable size takes the room of several labels. Errors: Invalid if a table
-// row has another number of cells than the table has columns, or a label is taller than a sheet; the context's
-// error once it has ended. Implementations are safe for concurrent use.
+// The same document gives the same bytes. All text of the document can be selected in the file. Lines that are too long
+// are wrapped; no text is cut off. A character without a glyph is printed as its Unicode number. A label whose text
+// does not fit in readable size takes the space of several labels. Invalid if a table row has another number of cells
+// than the table has columns, or a label is taller than a sheet. Once ctx has ended, Print returns the context's error.
+// Implementations are safe for concurrent use.
 type Printer interface {
 	Print(ctx context.Context, d Document) ([]byte, error)
 }

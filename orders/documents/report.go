@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// reportDocument returns the report of an order's or a transaction's results.
+// reportDocument returns the report of results of the order r, or of its transaction. Times are in the given time zone.
 func reportDocument(r *orders.Record, results labresult.Report, zone *time.Location) Document {
 	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.UpdatedAt.Time}
 	switch {
@@ -46,8 +46,8 @@ func reportDocument(r *orders.Record, results labresult.Report, zone *time.Locat
 	return d
 }
 
-// reportHead returns the data of the order and of the laboratory's report, without data that the page header or
-// another section prints.
+// reportHead returns the section with the data of the order and of the laboratory's report. It leaves out what the page
+// header or another section prints.
 func reportHead(r *orders.Record, results *labresult.Report, zone *time.Location) Section {
 	m := &results.Metadata
 	var f sheet
@@ -141,7 +141,7 @@ func coded(c *labresult.Coded) []labresult.Coded {
 	return []labresult.Coded{*c}
 }
 
-// codedText returns the text of coded terms.
+// codedText returns the texts of coded terms, separated by commas.
 func codedText(list []labresult.Coded) string {
 	var out []string
 	for _, c := range list {
@@ -150,7 +150,7 @@ func codedText(list []labresult.Coded) string {
 	return joined(", ", out...)
 }
 
-// local formats an instant with its original offset, and a date without a time as a date.
+// local formats a time with its original offset from UTC, as precise as the laboratory reported it; empty for nil.
 func local(t *labresult.TimestampWithOffset) string {
 	switch {
 	case t == nil:
@@ -163,7 +163,8 @@ func local(t *labresult.TimestampWithOffset) string {
 	return t.Text()
 }
 
-// at formats the time of a result in a time zone, or only the known part of the time.
+// at returns the remark with the time of a result: in the given time zone, or, if only the day or the hour is known, as
+// the laboratory reported it. Empty without a time.
 func at(r *labresult.Result, zone *time.Location) string {
 	switch {
 	case r.Timestamp == nil:
@@ -174,7 +175,7 @@ func at(r *labresult.Result, zone *time.Location) string {
 	return "At " + stamp(r.Timestamp.Time, zone)
 }
 
-// resultTable returns a table of the results, grouped by ordered marker.
+// resultTable returns the section with the table of results, grouped by ordered marker.
 func resultTable(results labresult.Report, zone *time.Location) Section {
 	t := &Table{Columns: []string{"Test", "Result", "Flag", "Unit", "Reference range"}, Widths: []int{10, 7, 5, 4, 6}}
 	groups := map[string][]labresult.Result{}
@@ -207,8 +208,8 @@ func resultTable(results labresult.Report, zone *time.Location) Section {
 	return Section{Heading: "Results", Table: t}
 }
 
-// resultRow returns the table row of a result. If several is true, it names the result's group, because other
-// groups have a result with the same code.
+// resultRow returns the table row of a result. several is true if results of several groups have the code of this one;
+// the row then names the group.
 func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 	row := Row{Strong: one.Interpretation == labresult.Abnormal || one.Interpretation == labresult.Critical}
 	// A longer result is printed below the cells, over the whole width.
@@ -226,8 +227,8 @@ func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 	return row
 }
 
-// isolate returns a remark on a result that follows from another one: the value of the parent, such as the name
-// of an isolated organism, and, if several groups have a result with the same code, the group.
+// isolate returns a remark with the value of the result's parent, such as the name of an isolated organism. If several
+// is true, the remark also names the result's group. Empty if there is neither.
 func isolate(r *labresult.Result, several bool) string {
 	var of, group string
 	if p := r.Parent; p != nil {
@@ -251,7 +252,7 @@ func named(name string, list []labresult.Coded) string {
 	return ""
 }
 
-// correction returns the mark of a corrected result; empty for others.
+// correction returns the remark that a result was corrected; empty if it was not. The time is in the given time zone.
 func correction(one labresult.Result, zone *time.Location) string {
 	if one.CorrectedAt == nil {
 		return ""
@@ -305,7 +306,8 @@ func flagOf(one labresult.Result) string {
 	return text
 }
 
-// performedBy lists the laboratories that performed the tests, each after the key by which results refer to it.
+// performedBy returns a line for each laboratory that performed tests: first the key by which results refer to it, then
+// its name, address, phone number and director.
 func performedBy(samples map[string]labresult.SampleData) []string {
 	labs := map[string]labresult.PerformingLaboratory{}
 	for _, s := range samples {

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// sheet collects the fields of a section; fields without a value are left out.
+// sheet collects the fields of a section. Its methods leave out fields without a value.
 type sheet []Field
 
 func (s *sheet) add(name string, parts ...string) {
@@ -25,7 +25,7 @@ func (s *sheet) add(name string, parts ...string) {
 
 func (s *sheet) word(name, v string) { s.add(name, inWords(v)) }
 
-// joined joins the texts that are not empty.
+// joined joins the texts that are not blank, separated by with.
 func joined(with string, parts ...string) string {
 	var out []string
 	for _, p := range parts {
@@ -36,7 +36,7 @@ func joined(with string, parts ...string) string {
 	return strings.Join(out, with)
 }
 
-// inWords formats an enumeration value for people: at_home is At home.
+// inWords returns an enumeration value as readable text, such as "At home" for at_home.
 func inWords(v string) string {
 	v = strings.ReplaceAll(v, "_", " ")
 	if v == "" {
@@ -45,7 +45,8 @@ func inWords(v string) string {
 	return strings.ToUpper(v[:1]) + v[1:]
 }
 
-// stamp formats an instant in a time zone: 2026-03-02 05:00 MST, or with the offset if the zone has no name.
+// stamp formats an instant in a time zone, such as 2026-03-02 05:00 MST, or with the offset if the zone has no name.
+// Empty for a zero time.
 func stamp(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
@@ -187,7 +188,7 @@ func markerTable(markers []catalogue.Marker) Section {
 	return Section{Heading: "Tests", Table: t}
 }
 
-// answerSection lists the answers at order entry, with the text of a choice and not its code alone.
+// answerSection lists the answers at order entry, with the text of a chosen answer, not only its code.
 func answerSection(r *orders.Record) []Section {
 	t := &Table{Columns: []string{"Test", "Question", "Answer"}, Widths: []int{4, 6, 4}}
 	for _, m := range r.LabTest.Markers {
@@ -240,7 +241,8 @@ func physicianSection(r *orders.Record) Section {
 	return s
 }
 
-// billingSections returns the payer's data. The coverage is the order's insurance record; nil for none.
+// billingSections returns the sections with the billing data, the insurance and the guarantor. c is the order's
+// insurance record; nil for none.
 func billingSections(r *orders.Record, c *people.Coverage) []Section {
 	var f sheet
 	f.word("Billing", string(r.BillingType))
@@ -346,7 +348,8 @@ func labelDocument(r *orders.Record, req LabelsRequest) Document {
 	return d
 }
 
-// instructions returns a document for the patient about preparing for a test and taking the sample.
+// instructions returns the document that tells the patient how to prepare for the test t and how to take the sample. at
+// is the time of its content.
 func instructions(t catalogue.LabTest, sheets []catalogue.InstructionSheet, at time.Time) Document {
 	d := Document{Kind: CollectionInstructions, Title: "Collection instructions", At: at}
 	var f sheet

@@ -31,9 +31,9 @@ type Service struct {
 	opts    Options
 }
 
-// New returns a Service for the orders of a service. Without a printer every document is NotFound
-// (DOCUMENT_NOT_FOUND). If the orders store files ([orders.Options].Files), requisitions and notices are stored
-// when they are first printed; others are printed anew each time.
+// New returns a Service for the orders of the service of. Without a printer every document is NotFound
+// (DOCUMENT_NOT_FOUND). With a file store ([orders.Options].Files), requisitions and notices are stored when they are
+// first printed; other documents are printed at each call.
 func New(of *orders.Service, printer Printer, opts *Options) *Service {
 	s := &Service{orders: of, printer: printer}
 	if opts != nil {
@@ -216,7 +216,7 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 	return s.print(ctx, team, reportDocument(newest, results.Report, zone))
 }
 
-// print lays out a document for the paper size in the team's settings.
+// print lays out a document as a PDF file, in the paper size of the team's settings.
 func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) ([]byte, error) {
 	if s.printer == nil {
 		return nil, noDocument("there are no documents here")
@@ -242,7 +242,7 @@ func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) 
 	return file, nil
 }
 
-// printable returns an order. NotFound (DOCUMENT_NOT_FOUND) if the service has no printer.
+// printable returns an order as it is stored. NotFound (DOCUMENT_NOT_FOUND) if the service has no printer.
 func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	r, err := s.orders.Record(ctx, team, id)
 	if err == nil && s.printer == nil {
@@ -262,7 +262,8 @@ func (s *Service) printZone(ctx context.Context, r *orders.Record) (*time.Locati
 
 func noDocument(msg string) error { return rules.Missing(orders.DocumentNotFound, msg) }
 
-// kept returns a document as it was first printed, and stores it if it is printed for the first time.
+// kept returns a stored document of an order. If none is stored, it prints the document that build returns, and stores
+// the file.
 func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind, build func() (Document, error)) ([]byte, error) {
 	file, err := s.orders.Files().Document(ctx, r, string(kind))
 	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {

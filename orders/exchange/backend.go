@@ -15,25 +15,24 @@ import (
 //
 // Implementations must be safe for concurrent use.
 type LabBackend interface {
-	// Submit submits an order for a kit, or a requisition. It may be called again with the same order and stage
-	// after any error or timeout: an implementation must recognize repeats, place no second order, and return
-	// the first answer again. Sample ids differ between orders. Errors: Invalid (the lab refuses the content
-	// permanently); after any other error the call is repeated later. A timeout does not mean that the lab has
-	// not received the order.
+	// Submit submits an order for a kit, or a requisition. After any error or timeout it may be called again with the
+	// same order and stage: an implementation must recognize repeats, place no second order, and return the first
+	// answer again. Invalid means that the lab refuses the content permanently; after any other error the service
+	// repeats the call later. A timeout does not mean that the lab has not received the order.
 	Submit(ctx context.Context, s Submission) (Accepted, error)
-	// Cancel cancels an order at the lab. It may be called again; an unknown or already cancelled order is no
-	// error. Precondition means that the order can no longer be cancelled; the call is not repeated. Updates
-	// must not report later events of a cancelled order.
+	// Cancel cancels an order at the lab. It may be called again: an order that the lab does not know or has cancelled
+	// already is no error. Precondition means that the order can no longer be cancelled; the service does not repeat
+	// the call. After a cancellation, Updates must not report later events of the order.
 	Cancel(ctx context.Context, team healthlab.TeamID, id orders.OrderID) error
-	// Updates returns at most n messages after a cursor, in the order in which the lab sent them, and the
-	// cursor after the last of them. The empty cursor is the start. The same cursor returns the same messages
-	// again, and perhaps more; no messages means that there are none at present. Messages with results have the
-	// patient and the numbers as the laboratory reported them, not those of the order: the service decides
-	// which order the results belong to.
+	// Updates returns at most n messages that follow the cursor, in the order in which the lab sent them, and the
+	// cursor after the last of them. An empty cursor means the first message. A call with the same cursor returns the
+	// same messages again, and may return newer ones after them; without newer messages the batch is empty. Messages
+	// with results have the patient and the numbers as the laboratory reported them, not those of the order: the
+	// service decides to which order the results belong.
 	Updates(ctx context.Context, cursor string, n int) (Batch, error)
 }
 
-// SubmissionStage is the kind of a submission to a laboratory.
+// SubmissionStage distinguishes the submissions of an order to a laboratory.
 type SubmissionStage string
 
 // Stages of a submission. An order for a registrable kit has both stages; other orders have SubmitRequisition
@@ -50,7 +49,7 @@ type Submission struct {
 	healthlab.Private
 
 	Stage SubmissionStage
-	// Order is the order without access notes, which only the visiting provider gets, in a [Booking].
+	// Order is the order without access notes, which only the visiting provider gets (visits.Booking).
 	Order orders.Order
 	// AccountNumber is the lab's number of the account; empty for none.
 	AccountNumber string
@@ -62,9 +61,9 @@ type Submission struct {
 
 // Accepted is a laboratory's answer to a submission.
 type Accepted struct {
-	// SampleID is the lab's id of order and specimen: the requisition number, or the id printed on the kit.
-	// Empty if the lab sends it later in a message. Orders of a team must have different ones; if another order
-	// has the same sample id, the Service submits the order again later.
+	// SampleID is the lab's id of order and specimen: the requisition number, or the id printed on the kit. Empty if
+	// the lab reports it later in a message. It must differ between the orders of a team; if another order has it, the
+	// service submits the order again later.
 	SampleID string
 	// Notice lists what the patient's insurance will probably not pay; nil for nothing. Only answers to
 	// [SubmitRequisition] may have it.
@@ -84,14 +83,14 @@ type Message struct {
 
 	// ID is unique at the lab. A repeated message is ignored.
 	ID string
-	// Team and Order identify the submitted order. If Order is zero, the order is found by SampleID.
+	// Team and Order identify the submitted order. If Order is zero, SampleID identifies it.
 	Team  healthlab.TeamID
 	Order orders.OrderID
 	// SampleID is the lab's id of the specimen; empty if unknown.
 	SampleID string
-	// LabNumbers are further numbers of the lab, of which one may be the sample id of an order; they are used
-	// if neither Order nor SampleID is set. ForeignNumbers are reported order numbers that are not those of
-	// Order: with one, a result waits for review.
+	// LabNumbers are further ids in the lab's message, of which one may be the sample id of an order. The service uses
+	// them if neither Order nor SampleID identifies an order. ForeignNumbers are reported order numbers that do not
+	// belong to Order; a result with such a number waits for review.
 	LabNumbers, ForeignNumbers []string
 	// Attached is true if a person has decided that the results belong to Order. The patient and the numbers
 	// are then not compared.
@@ -102,25 +101,25 @@ type Message struct {
 	At time.Time
 	// Detail is a finer reason; empty for none.
 	Detail orders.StatusDetail
-	// Tracking is news about the parcel. ReturnTracking is the return label in a kit and comes with KitShipped.
-	// Nil for none.
+	// Tracking has new tracking data of one parcel. ReturnTracking is the tracking data of the return label in the kit,
+	// and comes with KitShipped. Nil for none.
 	Tracking, ReturnTracking *Tracking
 	// CollectedAt is the time of the collection; zero if unknown.
 	CollectedAt time.Time
-	// Patient is the patient as the lab reported it, never as in the order. Nil: the patient in the metadata of
-	// Results is used. Results without name and birth date wait for review.
+	// Patient is the patient as the lab reported it, never as in the order. If it is nil, the service uses the patient
+	// in the metadata of Results. Results without name and birth date wait for review.
 	Patient *orders.ReportedPatient
 	// Lab is the slug of the lab, and AccountNumber its number of the account; empty if unknown.
 	Lab           string
 	AccountNumber string
-	// Visit is news about an appointment of the order; On is then empty. Nil for none.
+	// Visit is an update of an appointment of the order; On is then empty. Nil for none.
 	Visit *orders.VisitUpdate
-	// Results come with PartialResult, FinalResult and CorrectedResult, and with SampleRejected if they have
-	// missing results only; nil otherwise. The service offers a redraw if results are missing. The service
-	// fills in fields from the catalogue or the order: LOINC codes, the markers of results, limits and flags
-	// that follow from a reference range, the metadata; and, in a final report, it adds required results that
-	// are not mentioned as missing. A result with CorrectedAt corrects the result before it, in a partial
-	// report too. If no result of a CorrectedResult has CorrectedAt, all results that differ are corrected.
+	// Results come with PartialResult, FinalResult and CorrectedResult, and, if they have missing results only, with
+	// SampleRejected; nil otherwise. If results are missing, the service may offer a redraw. The service adds what the
+	// lab leaves out, from the catalogue or the order: LOINC codes, the markers of results, limits and flags that
+	// follow from a reference range, and the metadata. In a final report it adds required results that are not
+	// mentioned as missing. A result with CorrectedAt corrects the earlier result, in a partial report too. If no
+	// result of a CorrectedResult has CorrectedAt, every result that differs from the earlier one counts as corrected.
 	Results *labresult.Report
 	// ReportFile is the id of the lab's own report of Results, as it was passed to [orders.Files.StoreReport];
 	// empty for none.
@@ -129,7 +128,7 @@ type Message struct {
 	Notice *orders.CoverageNotice
 }
 
-// Tracking has the tracking data of a parcel. An empty text means no news.
+// Tracking has the tracking data of a parcel. An empty field leaves the stored value unchanged.
 type Tracking struct {
 	// Inbound is true for the parcel with the sample to the lab, false for the kit to the patient.
 	Inbound              bool
@@ -139,8 +138,8 @@ type Tracking struct {
 // Simulator decides what a simulated laboratory does: see package simulation. Its methods are pure and safe for
 // concurrent use.
 type Simulator interface {
-	// Route returns the triggers that lead an order from its present status to another one; false if there is
-	// no such path.
+	// Route returns the triggers that lead an order from its present status to the status to; false if there is no such
+	// sequence.
 	Route(o *orders.Order, to orders.LowLevel) ([]orders.Trigger, bool)
 	// Report returns the lab's message for a trigger of an order. It includes the sample id, tracking or results if
 	// a lab reports them with the trigger. expected maps the id of a marker to its expected results.

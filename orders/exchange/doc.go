@@ -1,16 +1,16 @@
 // Package exchange submits orders to laboratories and matches their results to orders. It submits orders to a
-// [LabBackend], processes its messages, and assigns a result to an order only if the match is certain. Other
-// results wait for a person.
+// [LabBackend], processes the backend's messages, and assigns a result to an order only if the match is certain.
+// Other results wait until a person decides.
 //
 //	lab, err := orders.New(store.Orders(), users, catalogue, &orders.Options{Environment: healthlab.Production})
 //	labs, err := exchange.New(lab, store.Orders(), store.Reviews(), laboratory, nil)
 //	go labs.Run(ctx)
 //	waiting, err := labs.Reviews().List(ctx, exchange.ResultQuery{Team: team})
 //
-// What a host calls and gets:
+// The main types and methods:
 //
 //   - [LabBackend] is a laboratory: an adapter implements it. [Message] is a message from it.
-//   - [Service.Run] is the background work: it submits orders and processes messages.
+//   - [Service.Run] is the background work: it submits orders, processes messages and continues simulations.
 //   - [Service.Reviews] and [Service.Operations] decide about results under review
 //     ([UnmatchedResult]), by the team and by the service's operators.
 //   - [Service.Simulate] moves an order of a sandbox to a status (package simulation generates the reports

@@ -33,7 +33,8 @@ type MatchReviewNotice struct {
 	DecisionCode string    `json:"decision_code"`
 	// SubReasonCodes are further reasons; empty if there are none.
 	SubReasonCodes []string `json:"sub_reason_codes"`
-	// ResolutionAction is set after a decision. The two fields after it are set only if the result was accepted.
+	// ResolutionAction is set after a decision. ResolvedUserID and ResolvedOrderID are set only if the result was
+	// accepted.
 	ResolutionAction *string           `json:"resolution_action"`
 	ResolvedUserID   *healthlab.UserID `json:"resolved_user_id"`
 	ResolvedOrderID  *orders.OrderID   `json:"resolved_order_id"`

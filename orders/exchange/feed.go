@@ -11,8 +11,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
-// feedPause is the wait before a failed feed of lab messages is read again: a second, then twice as long each
-// time, at most a minute. So an outage of the lab makes one log line each minute. Safe for concurrent use.
+// feedPause limits how often a failing feed of lab messages is read: after a failure it waits a second, then twice as
+// long each time, at most a minute. So a long outage of the lab logs one error a minute. Safe for concurrent use.
 type feedPause struct {
 	mu       sync.Mutex
 	failures int
@@ -25,7 +25,7 @@ func (p *feedPause) ended(now time.Time) bool {
 	return !now.Before(p.until)
 }
 
-// noteOutcome records whether a reading of the feed succeeded.
+// noteOutcome sets the next pause after a read of the feed; err is the error of the read, nil for success.
 func (p *feedPause) noteOutcome(now time.Time, err error) {
 	const first, doublings, longest = time.Second, 6, time.Minute
 	p.mu.Lock()
@@ -38,17 +38,19 @@ func (p *feedPause) noteOutcome(now time.Time, err error) {
 	p.failures++
 }
 
-// claimedFeed is the message feed of a lab from a cursor, until the lease ends.
+// claimedFeed is the message feed of a lab that this process has leased: the cursor at which reading continues, and the
+// end of the lease.
 type claimedFeed struct {
 	lab    string
 	cursor string
 	until  time.Time
 }
 
-// LogValue logs the lab.
+// LogValue logs the slug of the lab.
 func (f claimedFeed) LogValue() slog.Value { return slog.GroupValue(slog.String("lab", f.lab)) }
 
-// runUpdates processes messages of labs until ctx ends. One process at a time reads the feed of a lab.
+// runUpdates processes the messages of the lab until ctx ends. A lease ensures that one process at a time reads the
+// feed.
 func (s *Service) runUpdates(ctx context.Context) error {
 	var pause feedPause
 	loop := &work.Loop[claimedFeed]{
@@ -75,8 +77,9 @@ func (s *Service) runUpdates(ctx context.Context) error {
 	return loop.Run(ctx)
 }
 
-// PullUpdates processes the new messages of labs and returns their number. Hosts with a scheduler of their own
-// call it. Zero also means that another process reads the feed.
+// PullUpdates processes the new messages of the lab and returns their number. Hosts with a scheduler of their own call
+// it in place of [Service.Run]. It returns zero if there is no new message, or if another process has the lease of the
+// feed.
 func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 	cursor, until, err := s.store.ClaimFeed(ctx, s.opts.LabName, s.shared.Lease)
 	if err != nil || until.IsZero() {
@@ -85,8 +88,9 @@ func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 	return s.pull(ctx, cursor, until)
 }
 
-// pull reads the feed to its end, or until the lease, which has just begun, is about to end. The cursor is
-// stored afterwards, so a message is processed at least once; its id ensures that it takes effect once.
+// pull processes the messages after cursor until the feed has no more, or until the lease is about to end. until is the
+// end of the lease. pull stores the cursor after the messages, so it may process a message twice; the order ignores the
+// second time by the message's id. It returns the number of processed messages.
 func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
 	const batch = 100
 	taken, stop := 0, s.now().Add(s.shared.Lease-s.shared.LabTimeout)

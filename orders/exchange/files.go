@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 )
 
-// fetchReport reads the lab's report of results under review; empty if there is none.
+// fetchReport returns the content of the report file that belongs to a message with results; empty if there is none.
 func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
 	if m.ReportFile == "" {
 		return nil, nil
@@ -25,8 +25,9 @@ func (s *Service) fetchReport(ctx context.Context, m Message) ([]byte, error) {
 	return file, err
 }
 
-// moveReport moves the lab's report from the order that the results named to the order that they were assigned
-// to. An error is logged; the service then prints its own report.
+// moveReport moves the report file of a message from the order m.Order to the order to, which got the results. file is
+// its content. After an error, which is only logged, the report stays with m.Order, and the service prints a report of
+// its own for the order to.
 func (s *Service) moveReport(ctx context.Context, m Message, to orders.OrderID, file []byte) {
 	if len(file) == 0 || to == m.Order {
 		return
@@ -45,8 +46,8 @@ func (s *Service) dropReport(ctx context.Context, m Message) {
 	}
 }
 
-// formURL returns the URL of the requisition of an order that has had none; empty if no URLs are configured.
-// Empty also after an error, because no order waits for a URL.
+// formURL returns the URL of the requisition of an order. Empty if the order has had a requisition before, or if no
+// URLs are configured. Empty also after an error, which is only logged: the event is sent without the URL.
 func (s *Service) formURL(ctx context.Context, r *orders.Record, now time.Time) string {
 	if s.opts.RequisitionURL == nil || r.Reached(orders.RequisitionCreated) {
 		return ""

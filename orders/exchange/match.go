@@ -20,27 +20,26 @@ import (
 type judgement struct {
 	// to is the order that gets the result at once; zero if a person has to decide.
 	to orders.OrderID
-	// code and reason are the cause for the review.
+	// code, sub and reason say why a person has to decide.
 	code   MatchDecision
 	sub    []MatchSubReason
 	reason string
 }
 
-// judge decides to which order a result belongs, or why a person has to decide. It sees what
-// the laboratory reported, the orders that the reported numbers name, and the orders whose
-// patient has the reported name and birth date. It is pure, and the only place with this
-// rule: backends, files and hosts hand over what was reported.
+// judge decides to which order a result belongs, or why a person has to decide. numbered are the orders that the
+// reported numbers name; sameName are the orders whose patient has the reported name and birth date. judge changes
+// nothing. It is the only implementation of this rule: backends must not match results to orders.
 //
 // A result is assigned to an order without a person's decision only if all of this is true:
-//   - A reported number names the order: its id, its number at the laboratory, or its sample
-//     id. The number decides between several patients of one name.
+//   - A reported number names the order: its id, its number at the laboratory, or its sample id. The number decides
+//     between several patients of one name.
 //   - The name or the birth date is reported and is the order's.
-//   - No reported name, birth date, gender or number contradicts the order
-//     ([orders.ReportedPatient.Contradicts]). What is not reported contradicts nothing.
+//   - No reported name, birth date, gender or number contradicts the order ([orders.ReportedPatient.Contradicts]). What
+//     is not reported contradicts nothing.
 //   - Laboratory and account are the order's.
 //   - The order can take a result in its present status.
 //
-// The patient and the numbers are not compared in a message that a person attached.
+// If [Message.Attached] is set, judge does not compare the patient and the numbers.
 func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgement {
 	if len(numbered) == 0 {
 		return unnumbered(m, sameName)
@@ -80,8 +79,8 @@ func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgeme
 	}
 }
 
-// unnumbered decides about a result whose numbers identify no order, so only the reported patient is left to
-// compare.
+// unnumbered returns the judgement of a result whose numbers identify no order: why a person has to decide, by the
+// orders of the reported patient. It never assigns the result.
 func unnumbered(m Message, patientMatches []orders.Order) judgement {
 	people := map[healthlab.UserID]bool{}
 	for _, o := range patientMatches {
@@ -103,8 +102,8 @@ func unnumbered(m Message, patientMatches []orders.Order) judgement {
 	return judgement{code: MatchPatient, reason: "the patient matches, and the order is not certain"}
 }
 
-// candidates returns the orders that a result may belong to, by patient: the order that the message names
-// first, then open ones, then the newest.
+// candidates returns the orders that a result may belong to, at most 20, grouped by patient: the order named first,
+// then open orders, then the newest. named is the order that the message names; nil for none.
 func candidates(r *RawResult, named *orders.Record, patientMatches []orders.Order) []CandidateGroup {
 	const most = 20
 	all := slices.Clone(patientMatches)
@@ -137,7 +136,8 @@ func candidates(r *RawResult, named *orders.Record, patientMatches []orders.Orde
 	return groups
 }
 
-// candidate returns an order as a candidate, with the reasons for and against it.
+// candidate returns the order o as a candidate for the result, with the reasons for and against it. named is the order
+// that the message names; nil for none.
 func (r *RawResult) candidate(o *orders.Order, named *orders.Record) Candidate {
 	low := o.LowLevel()
 	ending, _ := orders.EndingOf(low)
@@ -202,8 +202,9 @@ func resultReady(o *orders.Order) bool {
 	return ok
 }
 
-// overlap returns the number of ordered markers that a report has results of, and the number of all markers in
-// the report, by the lab's codes; LOINC slugs are ignored.
+// overlap compares the markers of a report with those of an order's lab test. shared is the number of ordered markers
+// of which the report has results; reported is the number of markers in the report. Markers are equal if they have the
+// same id or the same code of the lab; LOINC slugs are ignored.
 func overlap(results *labresult.Report, t catalogue.LabTest) (shared, reported int) {
 	if results == nil {
 		return 0, 0
@@ -226,7 +227,8 @@ func overlap(results *labresult.Report, t catalogue.LabTest) (shared, reported i
 	return shared, len(ids) + len(codes)
 }
 
-// patientMatches returns the team's orders whose patient has the reported name and birth date.
+// patientMatches returns the team's orders whose patient has the reported name and birth date; none unless both are
+// reported. It searches only the newest 2,000 orders with the birth date.
 func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p orders.ReportedPatient) ([]orders.Order, error) {
 	if !p.Identifiable() {
 		return nil, nil
@@ -253,9 +255,10 @@ func (s *Service) patientMatches(ctx context.Context, team healthlab.TeamID, p o
 	return out, nil
 }
 
-// numberedOrders returns the orders that the numbers of a message identify, without duplicates: by order id (or
-// the order that replaced that order and has its specimen), by sample id, and without these by the laboratory's
-// further numbers. An unknown order id becomes a foreign number of the message.
+// numberedOrders returns the orders that the numbers of a message identify, without duplicates: the order with the id
+// m.Order (or the order that replaced it and has its specimen) and the order with m.SampleID. If there are none, it
+// returns the orders with the sample ids in m.LabNumbers. If no order has the id m.Order, numberedOrders adds the id to
+// m.ForeignNumbers.
 func (s *Service) numberedOrders(ctx context.Context, m *Message) ([]orders.Record, error) {
 	var out []orders.Record
 	add := func(r orders.Record, err error) error {
@@ -303,7 +306,8 @@ type evaluation struct {
 	patientMatches []orders.Order
 }
 
-// subject returns the only user of all candidates; zero if there are none or several.
+// subject returns the user of all orders that the result may belong to; zero if there are no such orders, or if they
+// are of several users.
 func (w evaluation) subject() healthlab.UserID {
 	var user healthlab.UserID
 	all := w.patientMatches
@@ -333,7 +337,7 @@ func (w evaluation) orderedTest() catalogue.LabTest {
 	return w.named.LabTest
 }
 
-// evaluate finds the orders that a message with results may belong to, and decides the match.
+// evaluate finds the orders that a message with results may belong to, and judges to which of them it belongs.
 func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	numbered, err := s.numberedOrders(ctx, &m)
 	if err != nil {
@@ -353,8 +357,7 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	return w, nil
 }
 
-// successor returns the order that replaced another one and has the specimen of a message; the given order if
-// there is none.
+// successor returns the order that replaced r, if it has the sample id of the message; else r.
 func (s *Service) successor(ctx context.Context, m Message, r orders.Record) (orders.Record, error) {
 	if r.SampleID != nil || m.SampleID == "" {
 		return r, nil
@@ -372,7 +375,8 @@ func (s *Service) successor(ctx context.Context, m Message, r orders.Record) (or
 	return next, nil
 }
 
-// orderOfSample finds the order with a sample id. NotFound also for an id that no order can have.
+// orderOfSample returns the team's order with a sample id. NotFound if there is none, also for text that cannot be a
+// sample id.
 func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, sample string) (orders.Record, error) {
 	r, err := s.allOrders.FindSample(ctx, team, sample)
 	if errors.Is(err, healthlab.Invalid) {
@@ -381,7 +385,8 @@ func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, samp
 	return r, err
 }
 
-// addressee finds the order of a message.
+// addressee returns the order that a message is about. NotFound if there is none, if the message has the sample id of
+// another order, or if the trigger is one of internalTriggers.
 func (s *Service) addressee(ctx context.Context, m Message) (orders.Record, error) {
 	if slices.Contains(internalTriggers, m.On) {
 		return orders.Record{}, healthlab.NotFound
@@ -410,7 +415,8 @@ func (m Message) RawID() RawResultID {
 	return RawResultID{uuid.NewSHA1(m.Team.UUID, []byte("result "+m.Lab+" "+m.ID))}
 }
 
-// patient returns the patient of a message: the reported one, else the one in the report's metadata.
+// patient returns the patient of a message: Patient, else the patient in the metadata of Results. Empty if there is
+// none.
 func (m Message) patient() orders.ReportedPatient {
 	if m.Patient != nil {
 		return *m.Patient

@@ -16,13 +16,13 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// maxMessages is the highest number of message ids that an order remembers.
+// maxMessages is the highest number of received message ids that are stored in an order.
 const maxMessages = 200
 
-// Receive handles one message of a lab. A message changes nothing and is no error, so that the
-// lab's feed continues, if it was received before, is about an unknown order, names an order and
-// the specimen of another one, or does not fit the order's status. Results of such messages are
-// held for review ([Options.Reviews]). After an error the caller must pass the message again.
+// Receive processes one message of a lab. It ignores a message without an error, so that the lab's feed continues, if
+// the message was received before, is about an unknown order, names an order and the specimen of another one, or does
+// not fit the order's status. If such a message has results, Receive stores them for review ([Service.Reviews]). After
+// an error the caller must pass the message again.
 func (s *Service) Receive(ctx context.Context, m Message) error {
 	if m.reportsResults() {
 		return s.receiveResults(ctx, m)
@@ -30,7 +30,8 @@ func (s *Service) Receive(ctx context.Context, m Message) error {
 	return s.receive(ctx, m)
 }
 
-// receiveResults stores results in their order if the match is certain, else it holds them for review.
+// receiveResults stores the results of a message in the order that they certainly belong to. If there is none, it
+// stores them for review.
 func (s *Service) receiveResults(ctx context.Context, m Message) error {
 	if held, err := s.isUnderReview(ctx, m); held || err != nil {
 		return err
@@ -70,9 +71,10 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 }
 
 var (
-	// errOrderChanged is returned if an order has changed since a result was matched to it.
+	// errOrderChanged means that a result can no longer be stored in the order that it was matched to, because the
+	// order has changed since.
 	errOrderChanged = errors.New("the order has changed since the results were evaluated")
-	// errSampleTaken is returned if another order has the specimen of a result.
+	// errSampleTaken means that another order has the sample id of a result.
 	errSampleTaken = errors.New("the laboratory reported the specimen for another order")
 )
 
@@ -157,8 +159,8 @@ func (s *Service) logRejected(m Message, err error) {
 	s.shared.Log.Warn("lab message cannot be taken in", "message", m.ID, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 }
 
-// offerRedraw handles a final report with results that are missing through the lab's fault: the order ends with
-// the status redraw_available, and a new order for the redraw is created.
+// offerRedraw stores a final report with results that the lab lost by its own fault: the order id ends with the status
+// redraw_available, and child becomes the order for the redraw.
 func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orders.Record, m Message, steps []orders.Step) error {
 	first := s.shared.NewID()
 	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *orders.Record) ([]healthlab.Event, error) {
@@ -202,7 +204,7 @@ func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orde
 	return nil
 }
 
-// markReceived records that a message was received; errDuplicate if it was received before.
+// markReceived adds the message's id to the order; errDuplicate if the order has it already.
 func markReceived(r *orders.Record, m Message) error {
 	if slices.Contains(r.Messages, m.ID) {
 		return errDuplicate
@@ -214,10 +216,11 @@ func markReceived(r *orders.Record, m Message) error {
 	return nil
 }
 
-// errDuplicate ends an update that changes nothing.
+// errDuplicate means that the order has received the message before. It makes the update change nothing.
 var errDuplicate = errors.New("the laboratory's message was processed before")
 
-// takeMessage applies a message to an order. It changes only r.
+// takeMessage applies a message to an order and returns the events for the team. steps are the steps to use for the
+// message's trigger and the triggers that it implies. It changes only r.
 func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {
 	if m.Visit != nil {
 		return r.ReceiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
@@ -255,8 +258,8 @@ func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.
 	return applyPath(r, path, m, steps)
 }
 
-// applyPath applies several triggers in order, each with its step; steps has enough entries for the longest
-// path. It changes only r.
+// applyPath applies the triggers in path one after another, the i-th with steps[i], and returns the events for the
+// team. It changes only r.
 func applyPath(r *orders.Record, path []orders.Trigger, m Message, steps []orders.Step) (events []healthlab.Event, err error) {
 	for i, on := range path {
 		st := steps[min(i, len(steps)-1)]
@@ -283,7 +286,8 @@ func setSampleID(r *orders.Record, m Message) {
 	}
 }
 
-// updateTracking stores news about the parcel.
+// updateTracking stores the tracking data of a parcel in the order of a kit; it is a no-op for nil and for other
+// orders.
 func updateTracking(r *orders.Record, t *Tracking, at healthlab.Time) {
 	if t == nil || r.Details.Testkit == nil || r.Details.Testkit.Shipment == nil {
 		return
@@ -310,8 +314,7 @@ func (m Message) contradicts(o *orders.Order) bool {
 	return !m.Attached && m.patient().Contradicts(o.PatientDetails)
 }
 
-// isUnderReview reports whether a message was held for review before. If so, a person decides about a repeated
-// message too.
+// isUnderReview reports whether the results of a message were stored for review before, open or decided.
 func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
 	_, err := s.reviewStore.Result(ctx, m.Team, m.RawID())
 	if errors.Is(err, healthlab.NotFound) {
@@ -323,7 +326,7 @@ func (s *Service) isUnderReview(ctx context.Context, m Message) (bool, error) {
 	return true, nil
 }
 
-// holdForReview stores a result for review. If the result is already held, it is a no-op.
+// holdForReview stores the results of a message for review. It is a no-op if they are stored already.
 func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, settings orders.Settings) error {
 	j := w.judgement
 	at := healthlab.At(s.now())
@@ -383,7 +386,7 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 	return nil
 }
 
-// newSteps returns n steps with the same time, each with an id for its event.
+// newSteps returns n steps at the time at, without triggers, each with a new event id.
 func (s *Service) newSteps(n int, at time.Time, settings orders.Settings) []orders.Step {
 	steps := make([]orders.Step, n)
 	for i := range steps {
@@ -398,9 +401,8 @@ func (s *Service) redraws(r *orders.Record, settings orders.Settings) bool {
 		!slices.ContainsFunc(r.OrderTransaction.Orders, func(o orders.TransactionMember) bool { return o.Origin == orders.OriginRedraw })
 }
 
-// redraw returns the new order that repeats the results that the lab lost by its own fault; false if there is
-// none. Only the first order of a transaction, for a walk-in test, gets a redraw, once, if team and lab allow
-// redraws.
+// redraw returns a new order that repeats the tests whose results the lab lost by its own fault; false if no redraw is
+// due. Only the first order of a transaction, for a walk-in test, gets a redraw, once, if team and lab allow redraws.
 func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) (orders.Record, bool) {
 	if m.On != orders.FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return orders.Record{}, false

@@ -13,8 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// complete returns a message whose report is completed with the catalogue's data of a test; the same message if
-// it has no report.
+// complete returns the message with its report completed from the catalogue's data of the lab test t. It returns m
+// unchanged if m has no report.
 func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
 	if m.Results == nil {
 		return m, nil
@@ -28,7 +28,7 @@ func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) 
 	return m, nil
 }
 
-// dayText returns the day of an instant in UTC; nil for no instant.
+// dayText returns the UTC day of at as YYYY-MM-DD; nil if at is zero.
 func dayText(at time.Time) *string {
 	if at.IsZero() {
 		return nil
@@ -37,7 +37,7 @@ func dayText(at time.Time) *string {
 	return &day
 }
 
-// fillHead fills in missing metadata of a report from its order.
+// fillHead sets the metadata that a report lacks, from its order and its message.
 func fillHead(r *orders.Record, h *labresult.Metadata, m Message) {
 	at := m.At
 	if at.IsZero() {
@@ -60,8 +60,8 @@ func fillHead(r *orders.Record, h *labresult.Metadata, m Message) {
 	}
 }
 
-// setResults sets the results that the lab reported, with the time of their receipt, and returns the markers
-// whose results the report corrected.
+// setResults stores the results of a message in its order, with their receipt at the time at. It returns the markers
+// whose earlier results the report corrected.
 func setResults(r *orders.Record, m Message, at time.Time) (corrected []labresult.CorrectedMarker) {
 	results := *m.Results
 	results.Results = rules.NonNil(results.Results)
@@ -95,7 +95,8 @@ func setResults(r *orders.Record, m Message, at time.Time) (corrected []labresul
 	return corrected
 }
 
-// planCriticalMessage plans the message to the team about a critical result, if there is a new one.
+// planCriticalMessage plans the message to the team about a critical result. It is a no-op if the order has no critical
+// result, or if the message about all of them is planned or sent.
 func planCriticalMessage(r *orders.Record, at time.Time) {
 	if r.CriticalSent || r.Interpretation == nil || *r.Interpretation != labresult.Critical {
 		return

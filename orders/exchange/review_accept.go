@@ -27,18 +27,16 @@ type AcceptRequest struct {
 	Note    *string         `json:"note"`
 }
 
-// Accept assigns a result to an order, and returns that order: the chosen one, if it is in progress or
-// completed; else a new one that replaces it in its transaction, for example if the chosen one was cancelled or
-// is at another lab. With UserID alone, the order is a new one in a new transaction. Without either, it is the
-// one order that the result matches.
+// Accept assigns a result to an order, and returns that order. This is the order OrderID if it is in progress or
+// completed and at the lab of the result; else a new order that replaces OrderID in its transaction. With UserID alone,
+// it is a new order in a new transaction. Without both, it is the one order that the result matches.
 //
-// An order without a specimen gets the specimen of the result, unless another order has that specimen.
+// If the order has no specimen, it gets the specimen of the result, unless another order has that specimen.
 //
-// The decision and its effects are one transaction. If two decisions are made, the second is NotFound.
+// The decision and its effects are one transaction. Of two concurrent decisions, the second returns NotFound.
 //
-// RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a user or an order that
-// the team does not have; Invalid: REVIEW_SELECTION_REQUIRED, REVIEW_SELECTION_INCONSISTENT,
-// REVIEW_NOT_POSSIBLE.
+// RuleErrors: UNMATCHED_RESULTS_NOT_ENABLED; NotFound for a result that is not open, a user or an order that the team
+// does not have; Invalid: REVIEW_SELECTION_REQUIRED, REVIEW_SELECTION_INCONSISTENT, REVIEW_NOT_POSSIBLE.
 func (v Reviews) Accept(ctx context.Context, team healthlab.TeamID, id RawResultID, req AcceptRequest) (orders.Order, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
@@ -47,7 +45,8 @@ func (v Reviews) Accept(ctx context.Context, team healthlab.TeamID, id RawResult
 	return v.s.acceptAs(ctx, store, team, id, req, MatchPendingCustomer)
 }
 
-// acceptAs accepts a result whose review has a status: that of the team or that of operations.
+// acceptAs accepts a result if its review has the given status: MatchPendingCustomer for a decision of the team,
+// MatchPendingOps for one of operations.
 func (s *Service) acceptAs(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req AcceptRequest, status MatchStatus) (orders.Order, error) {
 	var p healthlab.Problems
 	rules.Check{Problems: &p}.Optional(req.Note, "note", rules.MaxNotes)
@@ -143,7 +142,8 @@ func reviewError(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
 
-// defaultOrder returns the one order that a result matches; an error if there are several or none.
+// defaultOrder returns the id of the one order that a result matches. REVIEW_SELECTION_REQUIRED if there are several or
+// none.
 func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*orders.OrderID, error) {
 	w, err := s.evaluate(ctx, item.Message)
 	if err != nil {
@@ -178,7 +178,7 @@ type acceptance struct {
 	at       time.Time
 	settings orders.Settings
 	ids      []uuid.UUID
-	// made is true if the order that gets the result is a new one.
+	// made is true if a new order gets the result.
 	made bool
 }
 
@@ -189,7 +189,8 @@ func (g *acceptance) needsNewOrder(was *orders.Record) bool {
 	return elsewhere || low.Final() && !e.TakesResult
 }
 
-// assign applies the decision. It is pure, as [AssignChange] requires.
+// assign stores the result in the order made, or in was if made is nil, and ends the review. It returns the events for
+// the team. It is pure, as [AssignChange] requires.
 func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]healthlab.Event, error) {
 	if item.Status != g.item.Status {
 		return nil, notReviewable()
@@ -252,8 +253,8 @@ func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]health
 	return events, nil
 }
 
-// beginOrder creates a new order. If it replaces another one, that order is cancelled if possible, and gives
-// its specimen to the new one if it has no results.
+// beginOrder begins the new order made. If made replaces the order was, it cancels was if that is possible. If was has
+// ended and has no results, its specimen moves to made. st is the step of was, first that of made.
 func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step) ([]healthlab.Event, error) {
 	if was == nil {
 		return orders.Begin(&made.Order, g.at, first.EventID)
@@ -269,7 +270,8 @@ func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step)
 	return orders.AddChild(was, made, st, on, first.EventID)
 }
 
-// takeResult stores a result in the order that a person chose, in any status of the order.
+// takeResult stores a result in an order that a person chose, whatever the order's status, and changes the status
+// accordingly. It returns the events for the team.
 func takeResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.NoteCollection(m.CollectedAt)
@@ -298,7 +300,8 @@ func takeResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event,
 	return r.Enter(to, st)
 }
 
-// replacement returns an order that replaces one which cannot take a result, at the lab that sent the result.
+// replacement returns a new order that replaces was, which cannot take the result. The new order is at the lab that
+// sent the result. It is not stored.
 func (s *Service) replacement(ctx context.Context, item RawResult, was orders.Record, at time.Time) (*orders.Record, error) {
 	r := was.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRecreation, healthlab.At(at))
 	r.Details = orders.NewDetails(was.Method(), s.shared.NewID(), s.shared.NewID(), healthlab.At(at))
@@ -311,7 +314,7 @@ func (s *Service) replacement(ctx context.Context, item RawResult, was orders.Re
 	return &r, nil
 }
 
-// changeLab changes the lab test of an order to what the lab of a result has measured.
+// changeLab replaces the lab test of an order by a test of the lab that sent the result, with the measured markers.
 func (s *Service) changeLab(ctx context.Context, r *orders.Record, item RawResult) error {
 	t, account, err := s.measuredTest(ctx, r.TeamID, item)
 	if err != nil {
@@ -325,7 +328,8 @@ func (s *Service) changeLab(ctx context.Context, r *orders.Record, item RawResul
 	return nil
 }
 
-// measuredTest builds the lab test of a result, from the lab's codes.
+// measuredTest returns a lab test of the markers in a result, which it finds by the lab's codes, and the team's account
+// at the lab. REVIEW_NOT_POSSIBLE if the catalogue does not have the lab or none of the markers.
 func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item RawResult) (catalogue.LabTest, *catalogue.LabAccount, error) {
 	var codes []string
 	for _, one := range item.Message.Results.Results {
@@ -367,8 +371,8 @@ func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item 
 	return catalogue.BuildLabTest(nil, here, &lab, lab.DefaultMethod(), s.shared.NewID()), account, nil
 }
 
-// firstOrder returns a new order for a user without an order for the result: of the measured markers, for the
-// patient of the user's newest order or demographics.
+// firstOrder returns a new order of a user for a result that belongs to none of the user's orders. Its tests are the
+// measured markers; its patient is that of the user's newest order, else the user's demographics. It is not stored.
 func (s *Service) firstOrder(ctx context.Context, item RawResult, user healthlab.UserID, at time.Time) (*orders.Record, error) {
 	t, account, err := s.measuredTest(ctx, item.Team, item)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// reviews returns the store of results under review; an error if reviews are not enabled for the team.
+// reviews returns the store of results under review. UNMATCHED_RESULTS_NOT_ENABLED if reviews are off for the team.
 func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewStore, error) {
 	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
@@ -21,8 +21,8 @@ func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewSto
 	return s.reviewStore, nil
 }
 
-// publishReview computes the fields of a result under review that are not stored, for the reviewer with the
-// given status.
+// publishReview returns a result under review with the fields that are computed at each read. status is that of the
+// results that the reader decides: MatchPendingCustomer for the team, MatchPendingOps for operations.
 func (s *Service) publishReview(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
 	out := r.UnmatchedResult
 	out.AllowedActions, out.CandidateGroups = []ReviewAction{}, []CandidateGroup{}
@@ -127,7 +127,8 @@ func notReviewable() error {
 	return rules.Missing(RawResultNotFound, "the result is not open for review")
 }
 
-// Resolve rejects a result, or passes it to operations. NotFound if the team has no open result with this id.
+// Resolve rejects a result, or passes it to operations. It returns the result after the decision. NotFound if the team
+// has no open result with this id.
 func (v Reviews) Resolve(ctx context.Context, team healthlab.TeamID, id RawResultID, req ResolveRequest) (UnmatchedResult, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
@@ -139,7 +140,8 @@ func (v Reviews) Resolve(ctx context.Context, team healthlab.TeamID, id RawResul
 	return v.s.resolve(ctx, store, team, id, req, MatchPendingCustomer)
 }
 
-// resolve decides a review with the given status. The team gets an event if it could read the result.
+// resolve rejects a result, or passes it to operations, if its review has the given status. The team gets an event if
+// it could read the result before.
 func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab.TeamID, id RawResultID, req ResolveRequest, status MatchStatus,
 ) (UnmatchedResult, error) {
 	at, event := healthlab.At(s.now()), s.shared.NewID()
@@ -171,9 +173,9 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 	return s.publishReview(ctx, r, status)
 }
 
-// Return gives a result that operations reviewed back to the team, which can decide then.
-// UNMATCHED_RESULTS_NOT_ENABLED for a team without reviews, for which operations decide. No operation of the
-// HTTP API calls it: the host does.
+// Return gives a result that waits for operations back to the team, which then decides. A note replaces the team's
+// note. UNMATCHED_RESULTS_NOT_ENABLED for a team without reviews, for which operations decide. The host calls it; no
+// operation of the HTTP API does.
 func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResultID, note *string) (UnmatchedResult, error) {
 	store, err := v.s.reviews(ctx, team)
 	if err != nil {
@@ -200,10 +202,10 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 	return v.s.publishReview(ctx, r, MatchPendingCustomer)
 }
 
-// Operations makes the decisions of the service's operators on results under review: those that a team passes
-// on, and those of teams without reviews ([orders.Settings].UnmatchedResults). The host calls it; no operation
-// of the HTTP API does. A decision has the same effects as the team's own. The team gets the event of the
-// review only if it can read the result, and always the events of its orders.
+// Operations makes the decisions of the service's operators on results under review: on those that a team passes on,
+// and on those of teams without reviews ([orders.Settings].UnmatchedResults). The host calls it; no operation of the
+// HTTP API does. A decision has the same effects as one of the team. The team always gets the events of its orders, but
+// the event of the review only if it can read the result.
 //
 // It is safe for concurrent use.
 type Operations struct{ s *Service }

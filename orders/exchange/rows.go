@@ -26,7 +26,7 @@ func reviewKey(team healthlab.TeamID, id RawResultID) store.Key {
 
 func createdIndex(at time.Time) string { return store.Reverse(store.Time(at)) }
 
-// Tables declares the tables of [NewReviewStore], beside those of [orders.Tables].
+// Tables declares the tables that [NewReviewStore] needs in addition to [orders.Tables].
 func Tables() []store.Definition { return []store.Definition{reviewTable.Definition()} }
 
 // NewReviewStore returns a ReviewStore over a store whose tables must include [Tables]. Its orders are those of
@@ -179,8 +179,8 @@ func (v reviewRows) AssignResult(ctx context.Context, team healthlab.TeamID, id 
 	return out, err
 }
 
-// decideWithOrders runs a decision about a result with the orders that it changes: an existing one, a new one,
-// both or none. It writes them with their events.
+// decideWithOrders calls decide with the orders of an assignment, and writes them with the returned events. was is the
+// existing order and made the new one; nil if the assignment has none.
 func (v reviewRows) decideWithOrders(ctx context.Context, tx store.Tx, team healthlab.TeamID, to Assignment,
 	decide func(was, made *orders.Record) ([]healthlab.Event, error),
 ) (err error) {

@@ -16,8 +16,8 @@ type Options struct {
 	// LabName is the name of the lab's message feed in the Store, for hosts with several backends. Default:
 	// "lab".
 	LabName string
-	// SandboxMoves submits the orders of a sandbox to the laboratory, as in production. Default: they wait for
-	// a simulation.
+	// SandboxMoves submits the orders of a sandbox to the laboratory, as in production. Default: false, so orders of a
+	// sandbox change only by [Service.Simulate].
 	SandboxMoves bool
 	// Simulator generates a laboratory's reports for simulated orders, in a sandbox. Default: orders cannot be
 	// simulated.
@@ -41,17 +41,17 @@ type Options struct {
 type Service struct {
 	orders      *orders.Service
 	catalogue   *catalogue.Service
-	store       orders.Store // for callers: orders of deleted users are hidden
-	allOrders   orders.Store // for background work: with orders of deleted users
+	store       orders.Store // for callers: hides orders of deleted users
+	allOrders   orders.Store // for background work: includes orders of deleted users
 	reviewStore ReviewStore
 	lab         LabBackend
 	opts        Options
 	shared      orders.Background
 }
 
-// New returns a Service for the orders of another Service in the store, and a laboratory. Reviews stores
-// results that match no order with certainty, in the same store as the orders. Clock, ids, log and timing are
-// those of the orders. Errors: Invalid, if an argument is nil.
+// New returns a Service that submits the orders of service to a laboratory. store has these orders; reviews stores
+// results that match no order with certainty, in the same store. Clock, ids, log and timing are those of service.
+// Invalid if an argument is nil, except opts.
 func New(service *orders.Service, store orders.Store, reviews ReviewStore, lab LabBackend, opts *Options) (*Service, error) {
 	if service == nil || store == nil || lab == nil {
 		return nil, fmt.Errorf("%w: exchange.New: orders, their store and a lab are required", healthlab.Invalid)
@@ -94,10 +94,10 @@ func (s *Service) Run(ctx context.Context) error {
 	return work.Together(ctx, parts)
 }
 
-// batchSize is the number of orders that one call processes for a host with a scheduler of its own.
+// batchSize is the highest number of orders that one call of a method such as [Service.SubmitDue] processes.
 const batchSize = 100
 
-// loop returns a loop of background work: it claims due orders for the time of a lease, and processes them.
+// loop returns a loop of background work: claim leases due orders, and do processes one of them. name is for the log.
 func (s *Service) loop(name string, claim func(context.Context, int, time.Time, time.Duration) ([]orders.Record, error), do func(context.Context, orders.Record) error) *work.Loop[orders.Record] {
 	return &work.Loop[orders.Record]{
 		Name: name, Workers: s.shared.Workers, Idle: s.shared.Idle, Log: s.shared.Log, Do: do,

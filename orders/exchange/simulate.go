@@ -14,9 +14,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Simulate moves an order to a status, in a sandbox only: along the success path of its method if that leads
-// there, with all events, and with generated results. An empty final status means completed. The simulation of
-// a kit that is not registered stops when the patient has the kit.
+// Simulate moves an order to the status final, in a sandbox only; an empty status means completed. The order has all
+// statuses on the way, with their events and generated results. If the kit of the order is not registered, the
+// simulation stops once the patient has the kit.
 //
 // RuleErrors: SANDBOX_ONLY (NotFound) in production and without [Options].Simulator, STATUS_OF_OTHER_METHOD,
 // STATUS_NOT_REACHABLE.
@@ -24,8 +24,8 @@ func (s *Service) Simulate(ctx context.Context, team healthlab.TeamID, id orders
 	return s.SimulateSlowly(ctx, team, id, final, flags, 0)
 }
 
-// SimulateSlowly is [Service.Simulate] with a delay between two steps: the first step is made at once, the
-// others in the background ([Service.Run]). The simulation ends if the order changes otherwise.
+// SimulateSlowly is [Service.Simulate] with a delay between two steps: it makes the first step at once; [Service.Run]
+// makes the others. The simulation ends early if another change of the order makes final unreachable.
 func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id orders.OrderID, final orders.Status, flags orders.SimulationFlags, delay time.Duration) (orders.Order, error) {
 	if s.orders.Environment() != healthlab.Sandbox || s.opts.Simulator == nil {
 		return orders.Order{}, rules.Missing(orders.SandboxOnly, "orders can be simulated in the environment sandbox only")
@@ -60,8 +60,9 @@ func (s *Service) SimulateSlowly(ctx context.Context, team healthlab.TeamID, id 
 	return r.Order, nil
 }
 
-// simulateRedraw simulates that the lab of an order loses a result by its own fault: the order ends with a
-// redraw, which is a new order. If the lab has not accepted the order yet, it does so first.
+// simulateRedraw simulates that the lab of an order loses a result by its own fault: the order ends with the status
+// redraw_available, and a new order for the redraw is created. An order that the lab has not accepted is accepted
+// first.
 func (s *Service) simulateRedraw(ctx context.Context, r orders.Record, flags orders.SimulationFlags, expected map[int][]catalogue.ExpectedResult, settings orders.Settings, at time.Time, delay time.Duration) (orders.Order, error) {
 	unreachable := fmt.Errorf("simulate order: %w", rules.Broken(orders.StatusNotReachable, "final_status: must be reachable for the order; redraws are off for its team or lab, or the order has had one"))
 	if !s.redraws(&r, settings) {
@@ -155,8 +156,8 @@ func planSimulation(r *orders.Record, next *orders.Simulation) {
 	}
 }
 
-// ContinueSimulations makes the due steps of simulations, and returns the number of processed orders. Hosts
-// with a scheduler of their own call it.
+// ContinueSimulations makes the due steps of simulations, and returns the number of processed orders. Hosts with a
+// scheduler of their own call it in place of [Service.Run].
 func (s *Service) ContinueSimulations(ctx context.Context) (int, error) {
 	return s.simulationLoop().Once(ctx, batchSize)
 }
@@ -165,7 +166,8 @@ func (s *Service) simulationLoop() *work.Loop[orders.Record] {
 	return s.loop("simulations", s.store.ClaimSimulations, s.continueSimulation)
 }
 
-// continueSimulation makes the next step of a simulation, and ends one that cannot reach its status any more.
+// continueSimulation makes the next step of a claimed order's simulation. It ends the simulation if the order can no
+// longer reach the requested status.
 func (s *Service) continueSimulation(ctx context.Context, claimed orders.Record) error {
 	sim, now := claimed.Simulation, s.now()
 	if sim == nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// SubmitDue submits due orders and returns their number. Hosts with a scheduler of their own call it. It
-// returns the first error after which the outcome of an order was not recorded; a failing lab is not an error.
+// SubmitDue submits due orders, at most 100, and returns the number of processed orders. Hosts with a scheduler of
+// their own call it in place of [Service.Run]. A failing lab is no error; an error means that the outcome of a call to
+// the lab was not stored.
 func (s *Service) SubmitDue(ctx context.Context) (int, error) {
 	return s.submissionLoop().Once(ctx, batchSize)
 }
@@ -61,8 +62,8 @@ func (s *Service) submit(ctx context.Context, r orders.Record) error {
 	return s.recordSubmission(ctx, r, t, accepted, refused)
 }
 
-// recordSubmission stores the lab's answer. If the order has changed since the call, only the part of the
-// answer that still applies is stored.
+// recordSubmission stores the outcome of the call t to the lab in the order: the answer accepted, or the error refused.
+// If the order has changed since the call, it stores only the part that still applies.
 func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t orders.LabCall, accepted Accepted, refused error) error {
 	st := orders.Step{At: s.now(), EventID: s.shared.NewID()}
 	if t == orders.SendRequisition && refused == nil && accepted.SampleID != "" {
@@ -91,10 +92,11 @@ func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t
 	return nil
 }
 
-// errSampleIDRepeated is returned if the lab accepted an order with the sample id of another one.
+// errSampleIDRepeated is the error of a submission that the lab accepted with the sample id of another order.
 var errSampleIDRepeated = fmt.Errorf("%w: the laboratory gave two orders one sample id; Accepted.SampleID must differ between orders", healthlab.Conflict)
 
-// recordAccepted stores that the lab accepted a call.
+// recordAccepted stores in r that the lab accepted the call t, with the lab's answer a, and plans the next call. It
+// returns the events for the team.
 func recordAccepted(r *orders.Record, t orders.LabCall, st orders.Step, a Accepted) ([]healthlab.Event, error) {
 	sample := a.SampleID
 	var events []healthlab.Event
@@ -132,7 +134,8 @@ func setNotice(r *orders.Record, n *orders.CoverageNotice) {
 	r.Notice, r.HasABN = n, r.HasRequisition()
 }
 
-// recordRefused stores that the lab refused a call, permanently or until a later call.
+// recordRefused stores in r that the call t to the lab failed with cause: permanently, or until the next attempt, whose
+// wait retry returns. It returns the events for the team.
 func recordRefused(r *orders.Record, t orders.LabCall, st orders.Step, cause error, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	kind := healthlab.KindOf(cause)
 	if now := r.NextCall(); now != t {
@@ -162,7 +165,8 @@ func recordRefused(r *orders.Record, t orders.LabCall, st orders.Step, cause err
 	return nil, nil
 }
 
-// cancelOfDeleted cancels an order that was placed while its user was being deleted.
+// cancelOfDeleted cancels a claimed order of a deleted user, and returns the order as stored. It returns claimed
+// unchanged if the order can no longer be cancelled.
 func (s *Service) cancelOfDeleted(ctx context.Context, claimed orders.Record) (orders.Record, error) {
 	st := orders.Step{On: orders.CancelRequested, At: s.now(), EventID: s.shared.NewID()}
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *orders.Record) ([]healthlab.Event, error) {

@@ -86,7 +86,7 @@ const (
 	ConfidenceLow    ConfidenceLevel = "low"
 )
 
-// CandidateReason speaks for or against a candidate.
+// CandidateReason is a fact that speaks for or against a candidate.
 type CandidateReason string
 
 // UnmatchedResult is a result under review in the HTTP API. Printing or logging it shows no values.
@@ -195,10 +195,10 @@ type RawResult struct {
 // everything.
 type ResultQuery struct {
 	Team healthlab.TeamID
-	// Status is one of the statuses; empty means results that wait for the team, or that it passed to
-	// operations.
+	// Status is the state of the reviews. Empty means results that wait for the team, and results that the team passed
+	// to operations.
 	Status MatchStatus
-	// Escalated excludes results that wait for operations without having been passed on by the team.
+	// Escalated excludes results that wait for operations and were never passed on by the team.
 	Escalated bool
 	Decision  MatchDecision
 	LabSlug   string
@@ -225,7 +225,7 @@ type ResultPage struct {
 type Assignment struct {
 	// Order is an existing order; zero for none.
 	Order orders.OrderID
-	// New is a new order in the transaction of Order, or in its own transaction if Order is zero. Nil for none.
+	// New is a new order: in the transaction of Order, or in a new transaction if Order is zero. Nil for none.
 	New *orders.Record
 }
 
@@ -268,8 +268,8 @@ func (r *RawResult) Open() bool { return r.Status == MatchPendingCustomer }
 
 func (r *RawResult) visibleToTeam() bool { return r.Open() || r.Escalated }
 
-// Owner returns the user whose erasure erases the result: the user that the result was assigned to, else the
-// only user that it could be of. Zero if there is none.
+// Owner returns the user with whom the result is erased: the user of the order that the result was assigned to, else
+// Subject. Zero if there is none.
 func (r *RawResult) Owner() healthlab.UserID {
 	if r.ResolvedUserID != nil {
 		return *r.ResolvedUserID
@@ -347,7 +347,7 @@ func (r *RawResult) reportedDOB() string {
 	return rules.UTCDay(r.Patient.DOB.Time).String()
 }
 
-// newEvent returns an event about the review.
+// newEvent returns an event about the review, with a [MatchReviewNotice] as its payload.
 func (r *RawResult) newEvent(name string, id uuid.UUID, at healthlab.Time) ([]healthlab.Event, error) {
 	n := MatchReviewNotice{
 		ID: r.ID.UUID, Status: string(r.Status), DecisionCode: string(r.DecisionCode), SubReasonCodes: []string{},

@@ -2,6 +2,6 @@
 //
 // [Service.Once] runs a [Request] once for each key of a [Scope], stores its [Outcome], and
 // gives the same answer to every repetition. [Keys] is the store. A request that places an order
-// gets the same [orders.OrderID] in each run ([orders.Service.PlaceAs]), so that a process that
-// dies before it answers leaves one order.
+// gets the same [orders.OrderID] in each run ([orders.Service.PlaceAs]). So a process that
+// crashes before it stores the answer does not cause a second order.
 package idempotency

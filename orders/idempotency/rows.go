@@ -18,7 +18,7 @@ type keyRow struct {
 	User        healthlab.UserID // user of the answer; zero for none
 	Order       orders.OrderID
 	Fingerprint string
-	Until       time.Time // end of the latest claim; zero if the key was released
+	Until       time.Time // end of the latest claim, also after it has ended; zero if the key was released
 	Answer      []byte
 	Keep        time.Time // time until which the answer is kept; without an answer, the time of the release
 }
@@ -102,8 +102,8 @@ func (v rows) StartKey(ctx context.Context, scope Scope, fingerprint string, ord
 	return out, err
 }
 
-// find returns a key, without an answer about a deleted user; nil if there is none. NotFound if the user's
-// encryption key was deleted.
+// find returns the stored key of a scope, locked; nil if there is none. It leaves out an answer about a deleted user.
+// NotFound if the answer cannot be decrypted, because the encryption key of its user was deleted.
 func find(tx store.Tx, scope Scope) (*store.Entry[keyRow], error) {
 	key := rowKey(scope)
 	e, err := keyRows.Get(tx, key, store.Held)

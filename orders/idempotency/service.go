@@ -21,7 +21,7 @@ const MaxKey = 255
 // BookingRetention is the time for which the answer of a booking is kept.
 const BookingRetention = 14 * 24 * time.Hour
 
-// Request is a request that is run once, however often it comes.
+// Request is a request that runs once for each idempotency key, however often the caller sends it.
 type Request struct {
 	Scope
 	// Fingerprint identifies the body: the same key with another fingerprint is refused.
@@ -29,9 +29,9 @@ type Request struct {
 	// SuccessOnly stores only the answer of a success: after a failure, the same key
 	// runs the request again.
 	SuccessOnly bool
-	// About is the order of the request, or the id for the order that the request places. Zero makes a new id.
+	// About is the id of the order that the request is about, or for the order that it places. Zero means a new id.
 	About orders.OrderID
-	// User is the user whom the request is about; zero if it is the order's, or none.
+	// User is the user whom the answer is about; zero if that is the order's user, or none.
 	User healthlab.UserID
 	// Keep is the time for which the answer is kept. Default: [Options].Retention.
 	Keep time.Duration
@@ -88,9 +88,9 @@ func New(keys Keys, opts *Options) *Service {
 // finishTime is the time limit for storing an answer after the request has ended.
 const finishTime = 3 * time.Second
 
-// Once runs a request once and returns the same answer every time. do gets the id for the order that the
-// request places ([orders.Service.PlaceAs]). An error of do is returned and nothing is stored: the next request
-// with this key runs do again.
+// Once runs do once for each idempotency key, and returns the answer of that run every time. do gets the id for the
+// order that the request places ([orders.Service.PlaceAs]). If do returns an error, Once returns it and stores nothing:
+// the next request with this key runs do again.
 //
 // Invalid if the key does not have 1 to 255 characters; the RuleErrors IDEMPOTENCY_IN_PROGRESS and
 // IDEMPOTENCY_KEY_REUSED.
@@ -125,9 +125,9 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	return out.Answer, nil
 }
 
-// OnceIn is [Service.Once] within the transaction that ctx has on the store of the keys: the answer is stored
-// together with the writes of do. After an error the caller rolls back, which releases the key. do must undo
-// its writes before it returns an Outcome that failed.
+// OnceIn is [Service.Once] in the transaction that ctx carries for the store of the keys: the answer is stored together
+// with the writes of do. After an error the caller rolls back, which releases the key. If do returns an Outcome with
+// Failed set, it must have undone its writes.
 func (s *Service) OnceIn(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
 	state, err := s.start(ctx, req, s.opts.Lease)
 	if err != nil || !state.Started {
@@ -149,7 +149,7 @@ func (s *Service) free(ctx context.Context, req Request, state State) error {
 	return s.keys.FinishKey(ctx, req.Scope, state.Until, nil, healthlab.UserID{}, 0)
 }
 
-// finish stores the answer of a key.
+// finish stores the answer of a key for the time Keep of the request.
 func (s *Service) finish(ctx context.Context, req Request, state State, out Outcome) error {
 	keep := req.Keep
 	if keep <= 0 {
@@ -161,7 +161,8 @@ func (s *Service) finish(ctx context.Context, req Request, state State, out Outc
 	return nil
 }
 
-// start claims the key, or returns the reason for which that is not possible.
+// start claims the key of a request and returns its state, or the state with the stored answer. Invalid for an invalid
+// key; IDEMPOTENCY_KEY_REUSED for another fingerprint; IDEMPOTENCY_IN_PROGRESS while another process has the claim.
 func (s *Service) start(ctx context.Context, req Request, lease time.Duration) (State, error) {
 	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
 		var p healthlab.Problems

@@ -11,25 +11,26 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 )
 
-// Journal stores in a [Store] the data that a laboratory's backend has about each order: a value of type D, as
-// JSON in the Doc of its [Record]. The messages of its feed are those of exchange.LabBackend, as JSON. Safe for
-// concurrent use.
+// Journal stores in a [Store] the data that a laboratory's backend has about each order: a value of type D, as JSON in
+// the Doc of its [Record]. The Docs of its messages are messages of exchange.LabBackend, as JSON. Safe for concurrent
+// use.
 type Journal[D any] struct {
 	Store Store
 	// Lab is the name of the laboratory in the store.
 	Lab string
-	// Order returns the id of the order that a D is about. It must be pure.
+	// Order returns the id of the order that a value is about. It must be pure.
 	Order func(*D) orders.OrderID
 }
 
-// Effect is what a delivery causes besides changes of D values: messages for the orders.Service, or a review.
+// Effect is the effect of a delivery besides changed values: messages for exchange.Service, or a review.
 type Effect struct {
 	Messages []exchange.Message
 	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 }
 
-// Open stores d with the number, team and user of r, or returns the value that is stored for the number.
+// Open stores the value d under the order number, team and user of r. If the number has a value already, Open returns
+// that value and changes nothing.
 func (j Journal[D]) Open(ctx context.Context, r Record, d *D) (D, error) {
 	var err error
 	if r.Doc, err = json.Marshal(d); err != nil {
@@ -57,8 +58,9 @@ func decode[D any](r *Record) (d D, err error) {
 	return d, nil
 }
 
-// Take stores a delivery with its effect; see [Store].Take. change gets the values of the numbers, and may edit
-// them; it must be pure. A message is about the user of the order that it names.
+// Take stores a delivery with its effect, as [Store].Take does. change gets the stored values by order number, and may
+// edit them; it must be pure. It returns false if the delivery is a repetition. The user of a message is that of the
+// order that the message names.
 func (j Journal[D]) Take(ctx context.Context, d Delivery, numbers []string, change func(map[string]*D) Effect) (bool, error) {
 	return j.Store.Take(ctx, j.Lab, d, numbers, func(records map[string]*Record) (Outcome, error) {
 		found, users := map[string]*D{}, map[orders.OrderID]healthlab.UserID{}
@@ -90,7 +92,7 @@ func (j Journal[D]) Take(ctx context.Context, d Delivery, numbers []string, chan
 	})
 }
 
-// Updates implements exchange.LabBackend over the feed. An invalid cursor means the start.
+// Updates implements exchange.LabBackend over the feed. An invalid cursor means the first message.
 func (j Journal[D]) Updates(ctx context.Context, cursor string, n int) (exchange.Batch, error) {
 	after, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil {

@@ -2,14 +2,14 @@
 // and acknowledges it, such as the backend for HL7 version 2 (adapters/labs/hl7).
 //
 // A [Record] is what the backend knows of one order. A [Delivery] is a received message. [Store].Take stores it
-// in one commit with its effects: changed records, and messages for the orders.Service, which reads them from
-// the feed. A delivery that belongs to no order for certain waits for review.
+// in one transaction with its effects: changed records, and messages for exchange.Service, which reads them from
+// the feed. A delivery waits for review if the backend cannot assign it to an order with certainty.
 //
 // A [Journal] is a Store for the backend of one laboratory: it encodes what the backend knows of an order, and
-// the messages for the orders.Service.
+// the messages for exchange.Service.
 //
-// The backend decides the content of records, deliveries and messages. The store takes it as bytes and encrypts
-// it with the key of the person whom it is about.
+// The backend decides the content of records, deliveries and messages. The store stores it as bytes, encrypted with
+// the key of the person whom it is about.
 package labjournal
 
 import (
@@ -38,32 +38,32 @@ type Store interface {
 	// Record returns the record with a number; [healthlab.NotFound] if there is none.
 	Record(ctx context.Context, lab, number string) (Record, error)
 
-	// Take stores a delivery with its effects. change gets the existing records of the numbers, and may edit
-	// their Doc; it must be pure and may run more than once. Its error is returned unchanged, and nothing is
-	// written. If a delivery with the same key exists, Take changes nothing, does not call change, and returns
-	// false.
+	// Take stores a delivery with its effects. change gets the existing records of the order numbers, and may edit
+	// their Doc; it must be pure and may run more than once. Take returns an error of change unchanged, and writes
+	// nothing. If a delivery with the same key exists, Take changes nothing, does not call change, and returns false.
 	//
-	// The raw message is stored with the first record of the numbers, or while it waits for review (then
-	// no record has it); otherwise only its key is stored. The delivery that Resolves names leaves the review;
-	// [healthlab.NotFound] if it was not under review.
+	// The raw message is stored with the first number that has a record, or while the delivery waits for review.
+	// Otherwise only the key of the delivery is stored. Take ends the review of the delivery that Resolves names;
+	// [healthlab.NotFound] if that delivery is not under review.
 	Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (bool, error)
 
 	// Deliveries returns the stored deliveries of an order, in the order of their receipt.
 	Deliveries(ctx context.Context, lab, number string) ([]Delivery, error)
 
-	// Feed returns at most n messages after a place in the feed, in order. Places grow, from 1; a reader that
-	// has seen a place has seen all before it. A place beyond the end, such as that of a lost journal, means
-	// the start.
+	// Feed returns at most n messages whose Place is greater than after, in the order of their places. Places grow,
+	// from 1. A reader that has read a message has read all messages with lower places. If after is greater than every
+	// place, such as that of a lost journal, Feed starts at the first message.
 	//
-	// Messages about an unknown person are deleted once a reader has passed their place: the reader stores them
-	// elsewhere, where an erasure finds them.
+	// Feed deletes messages about unknown persons up to after: the reader has stored them where an erasure finds them.
 	Feed(ctx context.Context, lab string, after int64, n int) ([]Entry, error)
 
-	// Review returns at most n deliveries under review after a place, in the order of their receipt.
+	// Review returns at most n deliveries under review whose Place is greater than after, in the order of their
+	// receipt.
 	Review(ctx context.Context, lab string, after int64, n int) ([]Delivery, error)
 }
 
-// Change computes the effect of a delivery from the records that it names, by number.
+// Change returns the effect of a delivery, and may edit the Docs of the records that the delivery names. records has
+// them by order number.
 type Change func(records map[string]*Record) (Outcome, error)
 
 // Record is the data that a backend has about one order.
@@ -98,14 +98,14 @@ type Delivery struct {
 	Resolves int64
 }
 
-// Outcome is what a delivery causes besides changes of records: messages for the orders.Service, or a review.
+// Outcome is the effect of a delivery besides changed records: messages for exchange.Service, or a review.
 type Outcome struct {
 	Messages []Message
 	// Review is the reason for which a person must review the delivery; empty if none must.
 	Review string
 }
 
-// Message is a message for orders.Service.
+// Message is a message in the feed, for exchange.Service.
 type Message struct {
 	healthlab.Private
 
@@ -122,8 +122,8 @@ type Entry struct {
 	Message
 }
 
-// ownerOf returns the record that a delivery is stored with: that of the first number with a record; nil if there
-// is none or if the delivery waits for review.
+// ownerOf returns the record with which a delivery is stored: that of the first number that has one. Nil if there is
+// none, or if review, the reason for a review, is not empty.
 func ownerOf(records map[string]*Record, numbers []string, review string) *Record {
 	if review != "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// journal is the row with the last places of a laboratory's deliveries and messages. A transaction that adds a
+// journal is the row with the highest places of a laboratory's deliveries and messages. A transaction that adds a
 // delivery locks this row.
 type journal struct {
 	Lab            string
@@ -24,7 +24,7 @@ var journals = store.Table[journal]{Name: "lab_journal", Clear: true, Row: func(
 
 func journalKey(lab string) store.Key { return store.Key{ID: digest(lab)} }
 
-// digest returns a hash of texts, of fixed length.
+// digest returns the SHA-256 hash of texts.
 func digest(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {
@@ -35,8 +35,8 @@ func digest(texts ...string) string {
 
 func placeID(lab string, place int64) string { return digest(lab) + store.Int(place) }
 
-// owned stores the team and the user of a row that has the same ID in another table. Lookups know only the
-// laboratory and the number, key or place of that row.
+// owned has the team and the user of the row with the same ID in another table. It is needed because callers know only
+// the laboratory and the number, key or place of that row.
 type owned struct {
 	ID   string `json:"-"`
 	Team healthlab.TeamID
@@ -85,7 +85,7 @@ var (
 // deliveryRow is a delivery with the number of its order.
 type deliveryRow struct {
 	Lab      string
-	Number   string // number of the order; empty if the delivery is under review, or belongs to none
+	Number   string // number of the order; empty if the delivery is under review or belongs to no order
 	Team     healthlab.TeamID
 	User     healthlab.UserID
 	Place    int64
@@ -158,8 +158,9 @@ func errNoRecord() error {
 	return fmt.Errorf("%w: the laboratory journal has no such order", healthlab.NotFound)
 }
 
-// lockUser locks a user, which the transaction must do before it adds rows of the user, and reports whether the
-// user may have rows.
+// lockUser locks a user, and reports whether the store may add rows of the user: false for an unknown or erased user,
+// unless users are stored elsewhere ([StoreOptions].UsersElsewhere). Call it before adding rows of the user. A zero
+// user is always allowed.
 func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID) (bool, error) {
 	if user.IsZero() {
 		return true, nil
@@ -202,7 +203,7 @@ func (v rows) Open(ctx context.Context, lab string, r Record) (out Record, err e
 	return out, err
 }
 
-// recordOf returns the record with a number; nil if there is none.
+// recordOf returns the record of an order number, read with the given lock; nil if there is none.
 func recordOf(tx store.Tx, lab, number string, lock store.Lock) (*store.Entry[recordRow], error) {
 	owner, err := recordOwners.Get(tx, store.Key{ID: digest(lab, number)}, lock)
 	if err != nil || owner == nil {
@@ -266,7 +267,8 @@ func (v rows) Take(ctx context.Context, lab string, d Delivery, numbers []string
 	return fresh && err == nil, err
 }
 
-// resolve removes a delivery from the review. Its key stays known, so that a repeated message has no effect.
+// resolve ends the review of the delivery with the given place, and deletes its raw message. The key stays stored, so
+// that a repeated message has no effect. NotFound if the delivery is not under review.
 func resolve(tx store.Tx, lab string, place int64) error {
 	r, err := reviewRows.Get(tx, store.Key{ID: placeID(lab, place)}, store.Held)
 	if err != nil {
@@ -289,7 +291,7 @@ func resolve(tx store.Tx, lab string, place int64) error {
 	return nil
 }
 
-// taking is a transaction that stores one delivery of a laboratory.
+// taking is the state of a transaction that stores one delivery of a laboratory.
 type taking struct {
 	rows
 	tx   store.Tx
@@ -460,7 +462,8 @@ func (v rows) Feed(ctx context.Context, lab string, after int64, n int) ([]Entry
 	return out, nil
 }
 
-// messages returns the messages of owners, without those that were erased in the meantime.
+// messages returns the messages of the given owner rows, in their order, without messages that were erased since these
+// rows were read.
 func (v rows) messages(ctx context.Context, owners []*store.Entry[owned]) ([]Entry, error) {
 	ask := make([]store.Query, len(owners))
 	for i, o := range owners {
@@ -486,7 +489,7 @@ func (v rows) messages(ctx context.Context, owners []*store.Entry[owned]) ([]Ent
 // forgetAtOnce is the highest number of messages that one call of Feed deletes.
 const forgetAtOnce = 500
 
-// forgetRead deletes messages about unknown persons that a reader has passed.
+// forgetRead deletes messages about unknown persons. passed is the query for those that a reader has passed.
 func (v rows) forgetRead(ctx context.Context, passed store.Query) error {
 	passed.Limit = forgetAtOnce
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {

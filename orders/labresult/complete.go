@@ -19,15 +19,15 @@ var (
 	rangeForm  = regexp.MustCompile(`^(?:[<>]=?(?:\d+(?:\.\d*)?|\.\d+)|(?:\d+(?:\.\d*)?|\.\d+)-(?:\d+(?:\.\d*)?|\.\d+))$`)
 )
 
-// rangeBounds are the limits of a reference range; nil is open. lowOpen and highOpen mean that the limit itself
-// is outside. readable means that the text of the range was parsed.
+// rangeBounds are the limits of a reference range; nil means no limit. lowOpen and highOpen are true if the limit
+// itself is outside of the range. readable is true if the text of the range was parsed.
 type rangeBounds struct {
 	low, high         *catalogue.Number
 	lowOpen, highOpen bool
 	readable          bool
 }
 
-// readRange parses ReferenceRange. It returns no limits if there is none or it cannot be parsed.
+// readRange parses ReferenceRange. It returns no limits if ReferenceRange is nil or cannot be parsed.
 func (r *Result) readRange() rangeBounds {
 	if r.ReferenceRange == nil {
 		return rangeBounds{}
@@ -40,10 +40,10 @@ func (r *Result) readRange() rangeBounds {
 	return rangeBounds{low, high, in.LowOpen, in.HighOpen, true}
 }
 
-// Compare sets the limits from ReferenceRange, whether the result is outside of them, and the interpretation
-// that follows. A field stays null, and the interpretation unknown, if there is no limit, or if the result may
-// lie on either side of it, as "<5" and the limit 3. A limit is inclusive unless the text says otherwise.
-// Fields that were set before are kept.
+// Compare sets the limits from ReferenceRange, whether the result is outside of them, and the interpretation that
+// follows. It leaves a field null, and the interpretation unknown, if there is no limit, or if the result may lie on
+// either side of the limit, as "<5" does for the limit 3. A limit is inclusive unless the text says otherwise. Compare
+// does not change fields that are already set.
 func (r *Result) Compare() {
 	b := r.readRange()
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)
@@ -52,8 +52,8 @@ func (r *Result) Compare() {
 	r.Interpretation = cmp.Or(r.Interpretation, r.interpret(b))
 }
 
-// outside reports whether the result is above MaxRangeValue and whether it is below MinRangeValue; nil without
-// the limit, or if the result may lie on either side of it.
+// outside reports whether the result is above MaxRangeValue and whether it is below MinRangeValue. A value is nil if
+// there is no such limit, or if the result may lie on either side of it.
 func (r *Result) outside(b rangeBounds) (above, below *bool) {
 	from, to := r.span()
 	if r.MaxRangeValue != nil {
@@ -95,14 +95,14 @@ func numberOf(text string) *catalogue.Number {
 	return &n
 }
 
-// end is an end of the interval of a result; open means that the number itself is not in the interval. Without
-// a number the interval is unbounded on that side.
+// end is one end of the interval of numbers that a result stands for. A nil number means that the interval is unbounded
+// on that side; open means that the number itself is not in the interval.
 type end struct {
 	at   *catalogue.Number
 	open bool
 }
 
-// span returns the interval of numbers that the text of a numeric result or a range stands for.
+// span returns the interval of numbers that a result of type Numeric or Range stands for; unbounded for other types.
 func (r *Result) span() (from, to end) {
 	if r.Type != Numeric && r.Type != Range {
 		return end{}, end{}
@@ -114,8 +114,9 @@ func (r *Result) span() (from, to end) {
 	return end{numberOf(in.Low), in.LowOpen}, end{numberOf(in.High), in.HighOpen}
 }
 
-// beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if it may lie on either
-// side. near is the end of the result's interval that must be outside, far the other end.
+// beyond reports whether a result is above (sign 1) or below (sign -1) a limit; nil if it may lie on either side.
+// exclusive means that the limit itself is outside of the range. near is the end of the result's interval that must be
+// outside so that all of it is outside; far is the other end.
 func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bool {
 	out := new(bool)
 	if near.at != nil {
@@ -132,8 +133,8 @@ func beyond(sign int, bound catalogue.Number, exclusive bool, near, far end) *bo
 	return nil
 }
 
-// enrich sets the fields that follow from others: the type, the number, the limits, and the interpretation if
-// the laboratory gives none.
+// enrich sets the fields of a result that follow from its text: the type, the number, the notes, the limits and, if the
+// laboratory gives none, the interpretation.
 func (r *Result) enrich() {
 	said := r.Result
 	r.Classify()
@@ -143,8 +144,9 @@ func (r *Result) enrich() {
 	r.Compare()
 }
 
-// Classify sets the type of a result without one from its text, converts the text to the form of that type, and
-// sets Value. A decimal comma is accepted if it cannot be a group separator: 1,200 is a comment.
+// Classify derives the type of a result without one from its text, and converts the text to the form of that type. It
+// sets Value to the number, or to -1 for other types. A decimal comma is accepted if it cannot be a group separator:
+// 1,200 is a comment.
 func (r *Result) Classify() {
 	if r.Type == "" {
 		r.Type = Comment
@@ -179,7 +181,7 @@ func withPoint(text string) (string, bool) {
 	return text, true
 }
 
-// compactRange returns a limit or an interval in the text form of type range.
+// compactRange returns a limit or an interval in the text form of the type Range, such as <=5 or 3-5.
 func compactRange(in refrange.Range) string {
 	sign := func(mark string, open bool) string {
 		if open {
@@ -200,13 +202,13 @@ func compactRange(in refrange.Range) string {
 type due struct {
 	catalogue.ExpectedResult
 	from SourceMarker
-	// alone is true if its marker has no other expected result.
+	// alone is true if the marker of this result has no other expected result.
 	alone bool
-	// code is the lab's code of the marker.
+	// code is the lab's code of the marker; nil for none.
 	code *string
 }
 
-// dueOf returns the expected results of a lab test.
+// dueOf returns the expected results of a lab test. expected has those of each marker, by marker id.
 func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []due {
 	var out []due
 	for _, m := range t.Markers {
@@ -219,7 +221,8 @@ func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []d
 
 func same(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
 
-// is reports whether a result with these codes is this expected result.
+// is reports whether d is the expected result with a LOINC code, a code of the lab, or a slug. If both have a LOINC
+// code, only the LOINC code decides.
 func (d *due) is(loinc, code *string, slug string) bool {
 	switch {
 	case d.LOINC != nil && loinc != nil && *loinc != "":
@@ -237,8 +240,8 @@ func (d *due) loinc() (code, slug *string) {
 	return &d.LOINC.Code, &d.LOINC.Slug
 }
 
-// codes returns a result's LOINC code, the slug of that code, and the result's own slug: as the lab gave them,
-// else from the expected result in the catalogue.
+// codes returns a result's LOINC code, the slug of that code, and the result's own slug. It takes those that the lab
+// did not give from the expected result in all with the same codes.
 func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *string, string) {
 	i := slices.IndexFunc(all, func(d due) bool { return d.is(loinc, code, slug) })
 	if i < 0 {
@@ -251,7 +254,8 @@ func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *st
 	return loinc, cmp.Or(loincSlug, knownSlug), cmp.Or(slug, all[i].Slug)
 }
 
-// markersOf returns the ordered markers of a result with these codes.
+// markersOf returns the ordered markers that a result with these codes belongs to, without duplicates; nil if there are
+// none.
 func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string) []SourceMarker {
 	var out []SourceMarker
 	add := func(s SourceMarker) {
@@ -279,8 +283,8 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
-// nameApart adds the marker's name to the name of a result, if another marker of the test has the same LOINC
-// code.
+// nameApart returns the name of a result with the marker's name added, if several markers of the test have the result's
+// LOINC code; else the name unchanged. from are the markers of the result.
 func nameApart(all []due, name string, loinc *string, from []SourceMarker) string {
 	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !same(&d.LOINC.Code, loinc) })
 	if len(from) != 1 || len(alike) < 2 || !slices.ContainsFunc(alike, func(d due) bool { return d.from.MarkerID == from[0].MarkerID }) {
@@ -296,9 +300,11 @@ func nameApart(all []due, name string, loinc *string, from []SourceMarker) strin
 	}
 }
 
-// Complete returns a report with data of the lab test from the catalogue: LOINC codes, the markers of results,
-// and, in a final report, expected results that are missing. The lab's data stays unchanged; if several markers
-// have the same LOINC code, the names of their results get the marker's name.
+// Complete returns a report with data of the lab test from the catalogue. It adds LOINC codes, slugs and the markers of
+// results, and what follows from a result's text: type, number, limits and interpretation. It does not replace codes or
+// flags of the lab. If several markers have the same LOINC code, the names of their results get the marker's name. If
+// final is true, it adds required results that the report does not mention to MissingResults. expected has the expected
+// results of each marker, by marker id.
 func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) Report {
 	all := dueOf(t, expected)
 	out := in
@@ -327,7 +333,7 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 	return out
 }
 
-// unsaid returns the required results that a report does not mention.
+// unsaid returns the required results that are in a report neither as results nor as missing results.
 func unsaid(all []due, report Report) []Missing {
 	var out []Missing
 	for i := range all {

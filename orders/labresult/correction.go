@@ -14,23 +14,25 @@ type CorrectedMarker struct {
 	LOINC *string `json:"loinc"`
 }
 
-// MarkCorrected sets PreviousResult and CorrectedAt of each result in a corrected report that differs from the
-// previous report; if CorrectedAt of any result is set, only of those results. Results that are unchanged keep
-// the marks of an earlier correction. Several results with the same code are compared in their order. The
-// second value lists the corrected markers.
+// MarkCorrected compares the results of a corrected report with those of the previous report, before. It sets
+// PreviousResult and CorrectedAt of each result that differs. If the lab set CorrectedAt of any result, only results
+// with CorrectedAt count as corrected. A result that is unchanged keeps the marks of an earlier correction. Several
+// results with the same code are compared in their order. MarkCorrected returns the marked results and the corrected
+// markers.
 func MarkCorrected(before, corrected []Result, at healthlab.Time) ([]Result, []CorrectedMarker) {
 	named := slices.ContainsFunc(corrected, func(r Result) bool { return r.CorrectedAt != nil })
 	return mark(before, corrected, at, func(r, _ *Result) bool { return !named || r.CorrectedAt != nil })
 }
 
-// MarkChanged is [MarkCorrected] for a report that is not a correction as a whole: only results whose
-// CorrectedAt is set are corrections.
+// MarkChanged is [MarkCorrected] for a report that is not a correction as a whole: only results that were in the
+// previous report, differ, and have CorrectedAt count as corrected.
 func MarkChanged(before, changed []Result, at healthlab.Time) ([]Result, []CorrectedMarker) {
 	return mark(before, changed, at, func(r, was *Result) bool { return was != nil && r.CorrectedAt != nil })
 }
 
-// mark sets PreviousResult and CorrectedAt of each result that differs from the previous report, or clears both
-// if corrects returns false for it. was is nil for a new result.
+// mark compares now with the previous results, before. For each result that differs, it sets PreviousResult and
+// CorrectedAt if corrects returns true, and clears them otherwise. corrects gets the result and the previous one; was
+// is nil if the result is new.
 func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result) bool) ([]Result, []CorrectedMarker) {
 	earlier := map[string][]Result{}
 	for _, r := range before {
@@ -67,7 +69,7 @@ func (r *Result) sameFinding(o Result) bool {
 		slices.Equal(r.Codes, o.Codes) && rules.TextOf(r.Unit) == rules.TextOf(o.Unit) && rules.TextOf(r.ReferenceRange) == rules.TextOf(o.ReferenceRange)
 }
 
-// AllCriticalIn reports whether every critical result of a report was critical in the previous report too.
+// AllCriticalIn reports whether every critical result of the report now was critical in the report before too.
 func AllCriticalIn(before, now Report) bool {
 	return !slices.ContainsFunc(now.Results, func(r Result) bool {
 		return r.Interpretation == Critical && !slices.ContainsFunc(before.Results, func(b Result) bool {

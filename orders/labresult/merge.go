@@ -8,12 +8,11 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// Merge joins the reports of a transaction's orders, oldest first; there is at least one. A later order's
-// results replace those of earlier orders with the same LOINC code, else lab's code, else slug; results of one
-// order stay side by side. A result is missing if the latest report lacks it, or an earlier one lacks it and no
-// later one has it. The metadata is that of the latest report, with the notes of all. Its status is the given
-// one: partial if more results will follow; final, which becomes corrected if one of the reports is. It is
-// pure.
+// Merge joins the reports of a transaction's orders, oldest first; parts must have at least one. A later order's
+// results replace those of earlier orders with the same [Result.Key]; results of one order with the same key all stay.
+// A result is missing if the latest report lists it as missing, or if an earlier report does and no later one has it.
+// The metadata is that of the latest report, with the notes of all. Its status is the given one; final becomes
+// corrected if one of the reports is corrected. Merge changes nothing.
 func Merge(status Status, parts []Report) Report {
 	latest := parts[len(parts)-1]
 	out := Report{Metadata: latest.Metadata, Results: []Result{}, MissingResults: []Missing{}}
@@ -51,7 +50,8 @@ func Merge(status Status, parts []Report) Report {
 	return out
 }
 
-// supersede adds the results of a later order: each replaces the earlier result with the same key, if any.
+// supersede returns the results have of earlier orders with the results later of a later order. The later results
+// replace the earlier ones with the same key.
 func supersede(have, later []Result) []Result {
 	news := map[string][]Result{}
 	for _, r := range later {
@@ -78,7 +78,7 @@ func supersede(have, later []Result) []Result {
 	return out
 }
 
-// Key identifies a result across orders: its LOINC code, else the lab's code, the slug or the name.
+// Key identifies a result across orders: by its LOINC code, else the lab's code, else the slug, else the name.
 func (r *Result) Key() string { return resultKey(r.LOINC, r.ProviderID, r.Slug, r.Name) }
 
 // Finding identifies a result within one report by its group and its Key, because isolates in different groups

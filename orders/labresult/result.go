@@ -108,7 +108,7 @@ type ParentResult struct {
 	// PlacerNumber and FillerNumber are the numbers of the parent's test: this service's and the laboratory's.
 	PlacerNumber string `json:"placer_number"`
 	FillerNumber string `json:"filler_number"`
-	// Result is the name of the parent result, and Group its group.
+	// Result is the name of the parent result; Group is the parent's [Result].Group.
 	Result *Coded `json:"result"`
 	Group  string `json:"group"`
 	// Value is the value of the parent result.
@@ -331,7 +331,7 @@ type PerformingLaboratory struct {
 	Address         *people.Address `json:"address"`
 }
 
-// ClinicalInformation is the lab's information about the patient's state.
+// ClinicalInformation is the lab's information about the patient's condition.
 type ClinicalInformation struct {
 	Fasting     bool    `json:"fasting"`
 	Notes       *string `json:"notes"`

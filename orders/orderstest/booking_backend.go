@@ -33,7 +33,7 @@ func RunBookingBackend(t *testing.T, newLab func(t testing.TB) BookingHarness) {
 	}
 }
 
-// free returns the free slots of the two days after Now.
+// free returns the free slots of the center Site in the two days after Now.
 func (h BookingHarness) free(t *testing.T) []appointment.Slot {
 	t.Helper()
 	list, err := h.Slots.FreeSlots(t.Context(), appointment.SlotQuery{Type: appointment.PatientServiceCenter, Lab: h.Lab, Sites: []appointment.Center{h.Site},
@@ -59,7 +59,7 @@ func (h BookingHarness) booking(s appointment.Slot) visits.Booking {
 		Provider: s.Provider, Slot: s, Address: h.Site.Metadata.Address()}
 }
 
-// book makes an appointment.
+// book books a slot at the backend, and returns the booking.
 func (h BookingHarness) book(t *testing.T, s appointment.Slot) visits.Booking {
 	t.Helper()
 	b := h.booking(s)

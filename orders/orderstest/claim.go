@@ -33,8 +33,8 @@ func claimed(list []orders.Record) []orders.OrderID {
 // claimCall is a method of a store that claims due orders.
 type claimCall = func(ctx context.Context, n int, now time.Time, lease time.Duration) ([]orders.Record, error)
 
-// callersClocks claims the one order of a store, which has been due for two hours, by callers whose clocks are
-// an hour fast and an hour slow. The store's clock is at noon.
+// callersClocks tests that the lease of a claimed order ends by the store's clock. The store has one order, which has
+// been due for two hours; the clocks of the callers are an hour fast and an hour slow.
 func callersClocks(t *testing.T, setClock func(time.Time), claim claimCall) {
 	t.Helper()
 	fast, slow := noon.Add(time.Hour), noon.Add(-time.Hour)
@@ -54,8 +54,8 @@ func callersClocks(t *testing.T, setClock func(time.Time), claim claimCall) {
 	}
 }
 
-// earlierWhileLeased tests an order that becomes due earlier while a process has its lease: it is claimed after
-// the process releases it.
+// earlierWhileLeased tests an order that becomes due earlier while a process has its lease: it can be claimed only
+// after the process releases the lease. The functions earlier and free edit the order in these two ways.
 func earlierWhileLeased(t *testing.T, s orders.Store, r orders.Record, claim claimCall, earlier, free func(*orders.Record)) {
 	t.Helper()
 	for i, tc := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// listed returns the ids of a team's orders, in every sort order of a list.
+// listed returns the ids of a team's listed orders, and requires that lists in every sort order have the same orders.
 func (h ErasureHarness) listed(t *testing.T, team healthlab.TeamID) (ids []orders.OrderID) {
 	t.Helper()
 	for i, key := range []orders.SortKey{orders.SortCreatedAt, orders.SortLastStatus, orders.SortPatientName} {

@@ -4,7 +4,7 @@
 //     [orders.VisitStore], [RunKeys] checks [idempotency.Keys], [RunReviews] checks
 //     [exchange.ReviewStore] with [simulation.MatchTestStore].
 //   - [RunErasure] checks the orders of a deleted or erased user.
-//   - [RunTwoProcesses] and [RunConcurrentCreates] run services of two processes on one store.
+//   - [RunTwoProcesses] and [RunConcurrentCreates] check a store that two processes use concurrently.
 //   - [RunLabBackend] checks [exchange.LabBackend], [RunBookingBackend] checks
 //     [visits.Backend], [RunMessenger] checks [orders.Messenger].
 //

@@ -21,8 +21,7 @@ type KeysHarness struct {
 	SetClock func(now time.Time)
 }
 
-// RunKeys tests that an [idempotency.Keys] keeps its contract. newKeys returns a new, empty store for each
-// case.
+// RunKeys runs the contract tests of [idempotency.Keys]. newKeys returns a new, empty store for each case.
 func RunKeys(t *testing.T, newKeys func(t testing.TB) KeysHarness) {
 	for name, run := range conformance.Sorted(orderKeyCases) {
 		t.Run(name, func(t *testing.T) {

@@ -24,9 +24,9 @@ type LabHarness struct {
 	Lab exchange.LabBackend
 	// Method is the collection method of the orders that the suite submits. Default: testkit.
 	Method catalogue.CollectionMethod
-	// Pass lets time pass at the lab, so that something happens to an accepted order. The lab reports at least
-	// twice about each order, within 50 calls: for a kit that it was shipped, for any order results. It reports
-	// nothing about a cancelled order.
+	// Pass lets time pass at the lab, so that the lab processes accepted orders. Within 50 calls, the lab must report
+	// at least twice about each order: for a kit that it was shipped, for any order results. It must report nothing
+	// about a cancelled order.
 	Pass func()
 	// Now is the lab's clock. Nil: the suite compares times of messages only with each other.
 	Now func() time.Time
@@ -55,7 +55,7 @@ const (
 	OtherPatientReport OddReport = "other patient"
 	// UnknownStateReport has a result with a state that the backend does not know.
 	UnknownStateReport OddReport = "unknown state"
-	// UnreadableReport cannot be read, except its ids of report and order.
+	// UnreadableReport cannot be parsed, except for the ids of the report and the order.
 	UnreadableReport OddReport = "unreadable"
 )
 
@@ -95,7 +95,8 @@ func (h LabHarness) submissionOf(first, last string, born healthlab.Date) exchan
 	return exchange.Submission{Stage: exchange.SubmitRequisition, Order: r.Order}
 }
 
-// heard reads a lab's feed to its end, n messages at a time.
+// heard reads a lab's feed from the cursor to its end, at most n messages at a time. It returns the messages and the
+// last cursor.
 func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Message, string) {
 	t.Helper()
 	var out []exchange.Message
@@ -113,7 +114,7 @@ func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Messag
 	}
 }
 
-// wait lets time pass until the lab has at least two messages.
+// wait calls Pass until the lab has at least two messages, and returns all messages.
 func (h LabHarness) wait(t *testing.T) []exchange.Message {
 	t.Helper()
 	for range 50 {

@@ -19,10 +19,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// passes is the number of times that the suite lets time pass until the lab has reported.
+// passes is the number of times that the suite calls Pass so that the lab reports.
 const passes = 50
 
-// all submits orders, lets time pass, and returns all messages of the lab.
+// all submits orders, calls Pass many times, and returns all messages of the lab.
 func (h LabHarness) all(t *testing.T, submissions ...exchange.Submission) []exchange.Message {
 	t.Helper()
 	for _, s := range submissions {
@@ -41,10 +41,10 @@ func reported(list []exchange.Message) []exchange.Message {
 	return slices.DeleteFunc(slices.Clone(list), func(m exchange.Message) bool { return m.Results == nil })
 }
 
-// someTime is the earliest valid time of a message.
+// someTime is a time that every message's time must be after.
 var someTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// resultTriggers are the triggers with results, and the statuses of their reports.
+// resultTriggers are the triggers of messages with results, each with the valid statuses of its report.
 var resultTriggers = map[orders.Trigger][]labresult.Status{
 	orders.PartialResult: {labresult.Partial}, orders.FinalResult: {labresult.Final},
 	orders.CorrectedResult: {labresult.Corrected}, orders.SampleRejected: {labresult.Final, labresult.Partial, labresult.Corrected},
@@ -61,7 +61,7 @@ var (
 	}
 )
 
-// checkResult fails if the fields of a result contradict each other.
+// checkResult fails the test if the fields of a result contradict each other.
 func checkResult(t *testing.T, r labresult.Result) {
 	t.Helper()
 	require.NotEmpty(t, strings.TrimSpace(r.Name+r.Slug), "a result says what was measured")
@@ -112,7 +112,7 @@ func checksOut(code string) bool {
 	return sum%10 == 0
 }
 
-// checkReport fails if a report contradicts its message.
+// checkReport fails the test if a report contradicts the message that it is in.
 func checkReport(t *testing.T, m exchange.Message) {
 	t.Helper()
 	statuses, ok := resultTriggers[m.On]
@@ -238,7 +238,8 @@ func patientTexts(s exchange.Submission) []string {
 	return []string{*p.FirstName, *p.LastName, p.DOB.String()}
 }
 
-// outageSays fails if an error of a lab that is down blames the order, or contains patient data.
+// outageSays fails the test unless err is the error of a lab that cannot be reached. The error must not say that the
+// lab refused the submission s, and must not contain the patient's data.
 func outageSays(t *testing.T, err error, s exchange.Submission) {
 	t.Helper()
 	require.Error(t, err, "a lab that is away has done nothing")
@@ -250,8 +251,8 @@ func outageSays(t *testing.T, err error, s exchange.Submission) {
 	}
 }
 
-// odd makes the lab send an unusual report of an order and then normal ones of another, and returns all
-// messages about the first.
+// odd makes the lab send an unusual report about an order. It requires that the lab still reports about another order
+// afterwards, and returns the first submission and all messages about its order.
 func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []exchange.Message) {
 	t.Helper()
 	if h.Report == nil {
@@ -280,7 +281,8 @@ func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []ex
 	return s, of
 }
 
-// oddReport returns the unusual report of a kind; it fails without one.
+// oddReport makes the lab send an unusual report, and returns the submission and the message with the report. It fails
+// the test if there is none.
 func (h LabHarness) oddReport(t *testing.T, kind OddReport) (exchange.Submission, exchange.Message) {
 	t.Helper()
 	s, list := h.odd(t, kind)

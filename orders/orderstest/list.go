@@ -18,7 +18,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// onPaper returns a record as JSON, without NextEventID.
+// onPaper returns a record as indented JSON, without NextEventID.
 func onPaper(t testing.TB, r orders.Record) string {
 	t.Helper()
 	r.NextEventID = 0
@@ -90,7 +90,7 @@ func storeVariedOrders(t *testing.T, s *ordersT) {
 	}
 }
 
-// onShelf returns the names of a page's orders.
+// onShelf returns the names of a page's orders, separated by spaces. It knows the orders of storeVariedOrders.
 func onShelf(p orders.Page) string {
 	var names []string
 	for _, o := range p.Orders {

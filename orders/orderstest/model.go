@@ -138,7 +138,7 @@ func (m *ordersModel) list(t *rapid.T) {
 	require.Equal(t, append([]orders.OrderID{}, want[first:min(first+q.Size, len(want))]...), got)
 }
 
-// check compares all stored orders with the model.
+// check requires that the store has exactly the orders of the model.
 func (m *ordersModel) check(t *rapid.T) {
 	if m.calls++; m.calls%4 != 0 {
 		return

@@ -25,7 +25,7 @@ import (
 	"github.com/healthlab-dev/healthlab/webhook"
 )
 
-// Process is one process's view of a store of orders.
+// Process has the stores that one process uses.
 type Process struct {
 	Orders   orders.Store
 	Reviews  exchange.ReviewStore
@@ -50,7 +50,8 @@ func walkBook() (*catalogue.StaticCatalog, error) {
 	return catalogue.NewStaticCatalog(c)
 }
 
-// walkLab is a laboratory that accepts every order, fails every fifth submission, and sends no messages.
+// walkLab is a laboratory that accepts every order, returns a timeout for every fifth submission, and sends no
+// messages.
 type walkLab struct {
 	mu    sync.Mutex
 	calls int
@@ -71,7 +72,7 @@ func (*walkLab) Updates(context.Context, string, int) (exchange.Batch, error) {
 	return exchange.Batch{}, nil
 }
 
-// walker is a team whose orders two processes handle.
+// walker has the services of several processes that handle the orders of one team.
 type walker struct {
 	services []*orders.Service
 	labs     []*exchange.Service
@@ -247,7 +248,8 @@ func RunConcurrentCreates(t *testing.T, newProcesses func(t testing.TB) []Proces
 	requireCreatedOnce(t, processes[0].Orders, team, callers, answers...)
 }
 
-// requireCreatedOnce checks the results of createOnce: all callers have the answer for the one order.
+// requireCreatedOnce requires that the callers of createOnce have placed one order, and that all have the same answer.
+// answers are the results of createOnce in each process.
 func requireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, callers int, answers ...map[string]int) {
 	t.Helper()
 	all := map[string]int{}
@@ -267,8 +269,8 @@ func requireCreatedOnce(t *testing.T, s orders.Store, team healthlab.TeamID, cal
 	}
 }
 
-// createOnce sends concurrent requests with one idempotency key through a process, retries each as long as its
-// error allows, and returns how often each answer came.
+// createOnce sends concurrent requests with one idempotency key through a process. It repeats a request while its error
+// is a Conflict, and returns the number of callers by answer.
 func createOnce(ctx context.Context, p Process, team healthlab.TeamID, callers int) (map[string]int, error) {
 	w, err := newWalker(team, p)
 	if err != nil {

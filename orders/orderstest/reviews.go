@@ -53,8 +53,7 @@ func rawID(name string) exchange.RawResultID {
 	return exchange.RawResultID{UUID: conformance.Named("raw " + name)}
 }
 
-// rawResult returns a result under review in which every field is set, except those that a decision sets or
-// that differ by case.
+// rawResult returns a result under review. Every field is set, except those that a decision sets.
 func rawResult(team, name string, at time.Time) exchange.RawResult {
 	dob := healthlab.At(birthday.At(time.UTC))
 	return exchange.RawResult{
@@ -72,7 +71,7 @@ func rawResult(team, name string, at time.Time) exchange.RawResult {
 	}
 }
 
-// held stores a result under review with its event, and adds its user.
+// held stores a result under review with its event, adds the result's Owner as a user, and returns the stored result.
 func (h ReviewsHarness) held(t *testing.T, r exchange.RawResult) exchange.RawResult {
 	t.Helper()
 	if user := r.Owner(); !user.IsZero() {
@@ -88,7 +87,7 @@ func reviewEvent(r exchange.RawResult, what string) healthlab.Event {
 	return healthlab.Event{ID: conformance.Named(r.Team.String() + r.ID.String() + what), Type: "labtest.match_review." + what, Team: r.Team, Key: r.ID.String(), At: noon, Data: []byte(`{"n":1}`)}
 }
 
-// reviewEvents returns the number of events about the result named 1.
+// reviewEvents returns the number of written events about the team's result with the name 1.
 func (h ReviewsHarness) reviewEvents(t *testing.T, team string) int {
 	t.Helper()
 	n := 0
@@ -103,7 +102,7 @@ func (h ReviewsHarness) reviewEvents(t *testing.T, team string) int {
 	return n
 }
 
-// order stores an order in a transaction with its name, and adds its user.
+// order stores an order in a transaction of the same name, and adds its user.
 func (h ReviewsHarness) order(t *testing.T, team, name string) orders.Record {
 	t.Helper()
 	r := newRecord(team, name)

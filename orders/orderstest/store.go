@@ -95,8 +95,8 @@ func sameRecord(t *testing.T, want, got orders.Record) {
 	require.Equal(t, onPaper(t, want), onPaper(t, got))
 }
 
-// RunStore tests that an [orders.Store] keeps its contract. newStore returns a new, empty store for each case
-// and registers its own cleanup on t.
+// RunStore runs the contract tests of [orders.Store]. newStore returns a new, empty store for each case and registers
+// its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for _, group := range []struct {
 		name  string

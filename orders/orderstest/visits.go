@@ -39,7 +39,7 @@ func RunVisits(t *testing.T, newStore func(t testing.TB) VisitsHarness) {
 	}
 }
 
-// due stores an order whose appointments are due at an instant; zero means never.
+// due stores an order whose VisitWork is due at an instant; zero means never.
 func (h VisitsHarness) due(t *testing.T, name string, at time.Time) orders.Record {
 	t.Helper()
 	r := newRecord("a", name)
@@ -49,7 +49,7 @@ func (h VisitsHarness) due(t *testing.T, name string, at time.Time) orders.Recor
 	return stored
 }
 
-// keyed returns an order with an appointment that was booked with booking keys.
+// keyed returns an order with an appointment that was booked with the named booking keys.
 func keyed(team, name string, keys ...string) orders.Record {
 	r := newRecord(team, name)
 	v := orders.Visit{Appointment: orders.Appointment{ID: uuid.New(), Type: appointment.PatientServiceCenter, Status: appointment.VisitConfirmed}}
@@ -73,7 +73,7 @@ func (h VisitsHarness) put(t *testing.T, r orders.Record) {
 	require.NoError(t, err)
 }
 
-// refused inserts an order that needs a reservation which another order has, and requires the refusal.
+// refused requires that an order cannot be inserted, because another order has a reservation that begins with what.
 func (h VisitsHarness) refused(t *testing.T, r orders.Record, what string) {
 	t.Helper()
 	_, err := h.Orders.Insert(t.Context(), r, begin)

@@ -6,7 +6,7 @@
 // and diagnosis codes (ICD-10-CM). The other types describe a patient, a guarantor and a
 // physician in orders, documents and requests.
 //
-// Printing or logging a value of a person shows no content.
+// Printing or logging a value of this package that describes a person shows nothing.
 package people
 
 // Files in the order of reading: each uses those before it.

@@ -37,7 +37,7 @@ type AddressInput struct {
 	ZipCode *string `json:"zip_code,omitempty" wire:"in"`
 	// Country is US by default.
 	Country string `json:"country" wire:"opt"`
-	// AccessNotes tell a visitor how to get in. At most 1,000 characters.
+	// AccessNotes tell a visitor how to enter the building. At most 1,000 characters.
 	AccessNotes *string `json:"access_notes"`
 }
 
@@ -82,7 +82,8 @@ func checkGuarantor(c rules.Check, g GuarantorInput) {
 	checkPostal(c.Under("address"), g.Address)
 }
 
-// checkPostal checks a postal address. A US address must have a valid postal code of its state.
+// checkPostal adds the problems of a postal address, including access notes. A US address must have a valid postal code
+// of its state.
 func checkPostal(c rules.Check, a AddressInput) {
 	c.Address(a.FirstLine, a.SecondLine.ptr(), a.City, a.State, rules.CountryOr(a.Country))
 	c.Optional(a.AccessNotes, "access_notes", rules.MaxNotes)

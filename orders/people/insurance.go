@@ -95,8 +95,8 @@ type Coverage struct {
 	Team   healthlab.TeamID
 	User   healthlab.UserID
 	Record InsuranceRecord
-	// ValidFrom is the time of creation. ValidUntil is the time at which a later record with the same
-	// is_primary replaced it; zero if none did.
+	// ValidFrom is the time of creation. ValidUntil is the time at which a later record with the same is_primary
+	// replaced this one; zero if this record is still valid.
 	ValidFrom, ValidUntil time.Time
 }
 

@@ -72,7 +72,7 @@ type Address struct {
 	State      string  `json:"state"`
 	Zip        string  `json:"zip"`
 	Country    string  `json:"country"`
-	// AccessNotes tell a visitor how to get in. At most 1,000 characters.
+	// AccessNotes tell a visitor how to enter the building. At most 1,000 characters.
 	AccessNotes *string `json:"access_notes"`
 }
 
@@ -88,8 +88,8 @@ type PatientAddress struct {
 	Zip          string  `json:"zip"`
 	Country      string  `json:"country"`
 	PhoneNumber  *string `json:"phone_number"`
-	// AccessNotes tell a visitor how to get in: a gate code, where to park. At most 1,000 characters. A
-	// phlebotomist's visit gets them if its booking has no notes of its own.
+	// AccessNotes tell a visitor how to enter the building: a gate code, where to park. At most 1,000 characters. A
+	// phlebotomist gets them if the booking of the visit has no notes of its own.
 	AccessNotes *string `json:"access_notes"`
 }
 

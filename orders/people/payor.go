@@ -40,7 +40,8 @@ type StoredPayor struct {
 type PayorRequest struct {
 	Name    string       `json:"name"`
 	Address AddressInput `json:"address"`
-	// Provider is a clearing house, and ProviderPayorID the payor's code there.
+	// Provider is the name of a clearing house, and ProviderPayorID the payor's code there. A request gives both or
+	// neither.
 	Provider        *string `json:"provider"`
 	ProviderPayorID *string `json:"provider_payor_id"`
 }

@@ -191,7 +191,8 @@ func (g *Registry) entries() []RegistryPayor {
 	return rules.DeepCopy(g.payors)
 }
 
-// payor returns the payor with a code, or the plan of a program in a state.
+// payor returns the payor with a code. If the code is that of a program, payor returns the program's plan in the state
+// (two letters). False if there is none.
 func (g *Registry) payor(code, state string) (Payor, bool) {
 	if g == nil {
 		return Payor{}, false
@@ -206,7 +207,8 @@ func (g *Registry) payor(code, state string) (Payor, bool) {
 	return rules.DeepCopy(g.payors[i].Payor), true
 }
 
-// Facts returns the billing codes and the popularity of a marker by lab and code.
+// Facts returns the billing codes and the popularity of a marker, by the lab's slug and the lab's code of the marker.
+// False if the registry does not have the marker.
 func (g *Registry) Facts(lab, providerID string) (catalogue.MarkerFacts, bool) {
 	if g == nil {
 		return catalogue.MarkerFacts{}, false
@@ -215,7 +217,8 @@ func (g *Registry) Facts(lab, providerID string) (catalogue.MarkerFacts, bool) {
 	return f, ok
 }
 
-// ValidDiagnosis reports whether a code may be given to an insurer.
+// ValidDiagnosis reports whether a diagnosis code may be given to an insurer: it is in the registry and not a header.
+// If the registry has no diagnosis codes, only the form of the code is checked.
 func (g *Registry) ValidDiagnosis(code string) bool {
 	if !rules.ICDForm.MatchString(code) {
 		return false
@@ -227,14 +230,15 @@ func (g *Registry) ValidDiagnosis(code string) bool {
 	return ok && !g.diagnoses[i].Header
 }
 
-// Insurable reports whether insurers pay for a marker in a state.
+// Insurable reports whether insurers pay for a lab's marker in a state (two letters). lab is the slug of the lab.
 func (g *Registry) Insurable(lab string, m catalogue.Marker, state string) bool {
 	return g == nil || m.ProviderID == nil || !slices.ContainsFunc(g.never, func(n NotInsurable) bool {
 		return n.Lab == lab && n.ProviderID == *m.ProviderID && (len(n.States) == 0 || slices.ContainsFunc(n.States, func(s string) bool { return strings.EqualFold(s, state) }))
 	})
 }
 
-// find returns the diagnoses for a search text: codes that begin with it, then matching descriptions.
+// find returns at most 100 diagnoses for a search text: codes that begin with the text, then descriptions that have its
+// words, then descriptions that contain it. If there are none, it returns similar descriptions.
 func (g *Registry) find(text string) []Diagnosis {
 	out := []Diagnosis{}
 	if g == nil || strings.TrimSpace(text) == "" {
@@ -271,7 +275,8 @@ func (g *Registry) find(text string) []Diagnosis {
 	return out
 }
 
-// excludes reports whether the notes of a code, or of a prefix of it, exclude the other code.
+// excludes reports whether the code other is excluded by the code or by one of its prefixes. notes returns the kind of
+// exclusions to check, Excludes1 or Excludes2 of an entry. Both codes are without their dot.
 func (g *Registry) excludes(code, other string, notes func(DiagnosisEntry) []string) bool {
 	if g == nil {
 		return false
@@ -285,7 +290,7 @@ func (g *Registry) excludes(code, other string, notes func(DiagnosisEntry) []str
 	return false
 }
 
-// SearchDiagnoses returns the diagnosis codes with a prefix or a matching description, at most 100.
+// SearchDiagnoses returns at most 100 diagnosis codes that begin with the text, or whose description matches it.
 func (s *Service) SearchDiagnoses(text string) []Diagnosis { return s.opts.Registry.find(text) }
 
 // CheckDiagnoses checks whether diagnosis codes are valid and may be combined. The result lists invalid codes

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// infoRow is the demographics of a user.
+// infoRow stores the demographics of a user.
 type infoRow struct {
 	Team healthlab.TeamID
 	User healthlab.UserID

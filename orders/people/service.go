@@ -33,7 +33,7 @@ type Options struct {
 // Service manages demographics, insurance records and payors of teams. It is safe for concurrent use. A team
 // can access its own users only; those of another team are [healthlab.NotFound].
 type Service struct {
-	store Store // nil: methods that need it return Unimplemented
+	store Store // nil if no store is configured: methods that need it return Unimplemented
 	users Users
 	opts  Options
 }
@@ -89,7 +89,7 @@ func CheckUser(ctx context.Context, users Users, team healthlab.TeamID, id healt
 	return nil
 }
 
-// allowed returns an error unless the team may use a feature.
+// allowed returns FEATURE_NOT_ENABLED if may returns false for the team.
 func allowed(ctx context.Context, team healthlab.TeamID, may func(context.Context, healthlab.TeamID) (bool, error)) error {
 	ok, err := may(ctx, team)
 	if err != nil {
@@ -180,9 +180,9 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 	return c.Record, nil
 }
 
-// LatestInsurance returns a user's newest primary or secondary insurance record, or, for a non-zero instant,
-// the record that was valid then. NotFound if there is none; Forbidden unless the team may read insurance
-// records.
+// LatestInsurance returns a user's newest insurance record with is_primary equal to primary. If at is not zero, it
+// returns the record that was valid at that instant. NotFound if there is none; Forbidden unless the team may read
+// insurance records.
 func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (InsuranceRecord, error) {
 	if err := allowed(ctx, team, s.opts.MayReadInsurance); err != nil {
 		return InsuranceRecord{}, err
@@ -191,8 +191,8 @@ func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, us
 	return c.Record, err
 }
 
-// InsuranceAt returns a user's primary or secondary insurance record that was valid at an instant, such as the
-// time of the draw. A zero instant means the newest record. NotFound if there is none.
+// InsuranceAt returns the user's insurance record with is_primary equal to primary that was valid at an instant, such
+// as the time of the draw. A zero instant means the newest record. NotFound if there is none.
 func (s *Service) InsuranceAt(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (Coverage, error) {
 	if err := s.known(ctx, team, user); err != nil {
 		return Coverage{}, err
@@ -216,7 +216,8 @@ func (s *Service) Insurance(ctx context.Context, team healthlab.TeamID, id uuid.
 	return c, nil
 }
 
-// payor returns the payor with a code for a team and a patient's state.
+// payor returns the payor with a code, from the registry or the team's own payors. state is the patient's state, for
+// the code of a federal program. False if there is none.
 func (s *Service) payor(ctx context.Context, team healthlab.TeamID, code, state string) (Payor, bool, error) {
 	if p, ok := s.opts.Registry.payor(code, state); ok {
 		return p, true, nil

@@ -40,7 +40,7 @@ type UserAddress struct {
 	// ZipCode equals Zip.
 	ZipCode string `json:"zip_code"`
 	Country string `json:"country"`
-	// AccessNotes tell a visitor how to get in. At most 1,000 characters.
+	// AccessNotes tell a visitor how to enter the building. At most 1,000 characters.
 	AccessNotes *string `json:"access_notes"`
 }
 

@@ -106,7 +106,7 @@ func (o *Options) Link(r Request, user healthlab.UserID, now time.Time) Link {
 // macSize is the length of the signature in a token: 96 bits.
 const macSize = 12
 
-// sign returns a token: a byte for the context, four for the expiry, the user, the order if there is one, and
+// sign encodes and signs a token: a byte for the context, four for the expiry, the user, the order if there is one, and
 // the signature.
 func (t Token) sign(key []byte) string {
 	b := []byte{0}

@@ -16,12 +16,12 @@ type markerValues struct {
 	unit string
 	// low and high are the limits of the reference interval; zero for none.
 	low, high float64
-	// critical is the value from which a result is critical: above the interval, or below it if only low is
-	// set.
+	// critical is the value from which a result is critical, inclusive. It is above the interval, or below low if high
+	// is zero.
 	critical float64
 	// digits is the number of decimal places.
 	digits int32
-	// qualitative is true if the result is detected or not detected.
+	// qualitative is true if the marker's results are DETECTED or NOT_DETECTED.
 	qualitative bool
 }
 
@@ -37,9 +37,9 @@ func (m markerValues) types() []labresult.Type {
 	return []labresult.Type{labresult.Numeric}
 }
 
-// result generates a numeric result with the reference interval of the marker. An abnormal result lies outside
-// of the interval by at least one unit of the last printed digit, and at most by half the interval, or by 35 %
-// of the limit if only low is set. The same seed gives the same result.
+// result generates a numeric result with the interpretation reading and the marker's reference interval. An abnormal
+// result lies outside of the interval by at least one unit of the last printed digit, and at most by half the interval,
+// or by 35 % of the limit if only low is set. The same seed gives the same result.
 func (m markerValues) result(reading labresult.Interpretation, seed uint64) labresult.Result {
 	number := func(f float64) catalogue.Number {
 		return catalogue.Number{Decimal: decimal.NewFromFloat(f).Round(m.digits)}

@@ -55,7 +55,7 @@ func (v rows) StartMatchTestRun(ctx context.Context, t MatchTestRecord) (out Mat
 	return out, added, err
 }
 
-// stored reads a run back as the transaction has written it. NotFound if there is none.
+// stored returns a run as the transaction reads it after its writes. NotFound if the team has no such run.
 func stored(tx store.Tx, team healthlab.TeamID, id MatchTestRunID) (MatchTestRecord, error) {
 	t, err := runRows.Get(tx, runKey(team, id), store.Held)
 	if err != nil {

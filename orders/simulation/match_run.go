@@ -44,15 +44,15 @@ const (
 	MatchTestFailed    MatchTestStatus = "failed"
 )
 
-// MatchTestCase is a kind of test run: the reason for which its result must wait for review, and the orders
-// that it needs.
+// MatchTestCase is a kind of test run: the reason for which the result of the run must wait for review, and the orders
+// that the run needs.
 type MatchTestCase struct {
 	Case exchange.MatchDecision `json:"case"`
 	// OrderRoles are the roles of the orders in the case.
 	OrderRoles []string `json:"order_roles"`
-	// RequiredStatuses are the statuses of the orders when the result comes, by role.
+	// RequiredStatuses are the statuses that the orders must have before the result is sent, by role.
 	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
-	// LabConstraints are further requirements of the case, in words.
+	// LabConstraints are further requirements of the case, as text for people.
 	LabConstraints []string `json:"lab_constraints"`
 }
 
@@ -168,13 +168,13 @@ func (r *MatchTestRequest) Check() error {
 	return p.Err()
 }
 
-// testRun is a running test run. The ids of its orders and results are derived from its own id, so that
+// testRun is a test run while it executes. The ids of its orders and results are derived from its own id, so that
 // repeating a step creates nothing twice.
 type testRun struct {
 	*MatchTests
 	kept    MatchTestRecord
 	test    catalogue.LabTest
-	wrong   catalogue.LabTest // the lab test of a result from the wrong lab
+	wrong   catalogue.LabTest // lab test of the result in the case wrong_lab
 	records map[string]orders.Order
 }
 
@@ -249,7 +249,7 @@ func (r *testRun) validate(ctx context.Context) error {
 	return nil
 }
 
-// configure chooses the lab test, and the lab that the result comes from.
+// configure chooses the lab test of the run and, in the case wrong_lab, the lab test of the result.
 func (r *testRun) configure(ctx context.Context) error {
 	labs, err := r.orders.Catalogue().Labs(ctx)
 	if err != nil {
@@ -283,8 +283,8 @@ func (r *testRun) configure(ctx context.Context) error {
 	return r.configureWrong(ctx, labs)
 }
 
-// configureWrong chooses the lab test for the case wrong_lab: the given one, else any test or marker of another
-// lab.
+// configureWrong chooses the lab test of the result in the case wrong_lab: the requested one, else any test or marker
+// of another lab.
 func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) error {
 	if id := r.kept.Request.WrongLabTestID; id != nil {
 		other, err := r.orders.Catalogue().LabTest(ctx, r.kept.Team, nil, *id)
@@ -320,7 +320,7 @@ func (r *testRun) configureWrong(ctx context.Context, labs []catalogue.Lab) erro
 	return rules.Broken(noLabTest, "the catalogue must have a second lab with a lab test or marker")
 }
 
-// create creates the orders of a managed run, and stores the orders of any run with the run.
+// create places the orders of a managed run, and stores the ids of the run's orders in the run.
 func (r *testRun) create(ctx context.Context) error {
 	if r.kept.OrderSource == ManagedOrders {
 		for _, role := range r.rule().OrderRoles {
@@ -355,7 +355,7 @@ func (r *testRun) note(ctx context.Context, edit func(*MatchTestRecord)) error {
 	return err
 }
 
-// patientName returns the last name of the invented patient, derived from the run's id.
+// patientName returns the last name of the simulated patient, derived from the run's id.
 func (r *testRun) patientName() string {
 	name := []byte("Run")
 	for _, b := range r.named("name") {
@@ -364,7 +364,8 @@ func (r *testRun) patientName() string {
 	return string(name)
 }
 
-// request returns a request to place an order for an invented patient, the same for every role.
+// request returns a request to place an order for a simulated patient. All orders of the run have the same patient
+// data.
 func (r *testRun) request(user healthlab.UserID) orders.PlaceRequest {
 	req := orders.PlaceRequest{
 		UserID: user, OrderSet: &catalogue.OrderSet{LabTestIDs: []catalogue.LabTestID{r.test.ID}},
@@ -386,7 +387,7 @@ func (r *testRun) request(user healthlab.UserID) orders.PlaceRequest {
 	return req
 }
 
-// transition moves the orders to the statuses that the case requires.
+// transition simulates the orders until they have the statuses that the case requires.
 func (r *testRun) transition(ctx context.Context) error {
 	for role, want := range r.rule().RequiredStatuses {
 		o, err := r.orders.Get(ctx, r.kept.Team, r.records[role].ID)
@@ -403,7 +404,8 @@ func (r *testRun) transition(ctx context.Context) error {
 	return nil
 }
 
-// write sends the result of the case to the exchange, as a message of a lab.
+// write passes the result of the case to exchange.Service as a message of a lab, and stores the id of the result in the
+// run.
 func (r *testRun) write(ctx context.Context) error {
 	at := healthlab.At(r.now())
 	m := exchange.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
@@ -451,7 +453,7 @@ func (r *testRun) write(ctx context.Context) error {
 	return r.note(ctx, func(t *MatchTestRecord) { t.RawResultID = &id })
 }
 
-// verify checks that the result waits for review for the reason of the case.
+// verify returns a RuleError unless the result waits for review with the decision code of the case.
 func (r *testRun) verify(ctx context.Context) error {
 	item, err := r.labs.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {

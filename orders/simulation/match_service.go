@@ -78,7 +78,7 @@ func NewMatchTests(of *exchange.Service, store MatchTestStore, opts *MatchTestOp
 
 func (s *MatchTests) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// allowed returns an error unless the team may use test runs.
+// allowed returns an error unless the service runs in a sandbox and the team has reviews and test runs enabled.
 func (s *MatchTests) allowed(ctx context.Context, team healthlab.TeamID) error {
 	if s.orders.Environment() != healthlab.Sandbox {
 		return rules.Missing(orders.SandboxOnly, "test runs exist in the environment sandbox only")
@@ -165,7 +165,8 @@ func (s *MatchTests) Run(ctx context.Context) error {
 	return s.loop().Run(ctx)
 }
 
-// Once executes due test runs, and returns their number. Hosts with a scheduler of their own call it.
+// Once executes due test runs, and returns their number. Hosts with a scheduler of their own call it in place of
+// [MatchTests.Run].
 func (s *MatchTests) Once(ctx context.Context) (int, error) {
 	return s.loop().Once(ctx, 10)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// Results generates results for an order: the expected results of its markers, or one for each marker without
-// expected results. The same order, flags and report give the same results. A partial report has the first
-// half.
+// Results generates a report of an order for the trigger on: the expected results of the ordered markers, or one result
+// for each marker without expected results. A report for PartialResult has the first half of them. expected has the
+// expected results of each marker, by marker id. The same arguments give the same report.
 func Results(o *orders.Order, expected map[int][]catalogue.ExpectedResult, flags orders.SimulationFlags, on orders.Trigger, at time.Time) labresult.Report {
 	due := dueResults(o.LabTest, expected)
 	lose := on != orders.PartialResult && flags.HasMissingResults != nil && *flags.HasMissingResults
@@ -69,7 +69,7 @@ func Results(o *orders.Order, expected map[int][]catalogue.ExpectedResult, flags
 	return out
 }
 
-// dueResult is a result to generate: its names and codes, and its unit.
+// dueResult is a result to generate: its names, codes and markers are in missing.
 type dueResult struct {
 	missing labresult.Missing
 	unit    *string
@@ -96,7 +96,8 @@ func dueResults(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult
 	return due
 }
 
-// unknownResult generates one result of an unknown marker, with the reference range 3.0 to 7.0.
+// unknownResult generates a result of the type t with the interpretation reading, for a marker that is not in
+// markerTable. Its reference range is 3.0 to 7.0. The same seed gives the same result.
 func unknownResult(t labresult.Type, reading labresult.Interpretation, seed uint64) labresult.Result {
 	tenth := func(n uint64) catalogue.Number { return catalogue.Number{Decimal: decimal.New(int64(n), -1)} }
 	low, high, none := tenth(30), tenth(70), catalogue.Number{Decimal: decimal.NewFromInt(-1)}
@@ -141,7 +142,7 @@ func unknownResult(t labresult.Type, reading labresult.Interpretation, seed uint
 	return r
 }
 
-// hash returns a number derived from texts, the same on every run.
+// hash returns a 64-bit FNV-1a hash of texts.
 func hash(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {

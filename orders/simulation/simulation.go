@@ -15,7 +15,8 @@ import (
 // Lab is a simulated laboratory, for [exchange.Options].Simulator. It has no state.
 type Lab struct{}
 
-// SuccessPath returns the triggers from the first status of a method to the results, if nothing goes wrong.
+// SuccessPath returns the triggers that lead an order from Ordered to its final result without problems. registrable is
+// true for a kit that is sent before its patient is known.
 func SuccessPath(m catalogue.CollectionMethod, registrable bool) []orders.Trigger {
 	switch {
 	case m == catalogue.Testkit && registrable:
@@ -50,10 +51,11 @@ func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders
 	return m
 }
 
-// details are the status details that a simulation reports, for triggers whose status has several.
+// details has a status detail for each trigger whose status requires one. A simulation reports it.
 var details = map[orders.Trigger]orders.StatusDetail{orders.LabBlocked: orders.DateOfCollectionUnspecified, orders.SampleRejected: orders.SampleQuantityNotSufficient}
 
-// Tracking returns the tracking data of a simulated parcel that leaves with a trigger; nil if none does.
+// Tracking returns the tracking data of the simulated parcel that is shipped with a trigger; nil if none is. sample is
+// the sample id, from which the tracking number is derived.
 func Tracking(on orders.Trigger, sample string) *exchange.Tracking {
 	t := exchange.Tracking{Inbound: on == orders.SampleSent, Courier: "sandbox_courier"}
 	switch on {
@@ -74,8 +76,8 @@ var notSimulated = []orders.Trigger{orders.KitRegistered, orders.Imported, order
 // maxSteps is the highest number of steps of one simulation; the longest lifecycle has fewer.
 const maxSteps = 20
 
-// Route returns the triggers from an order's present status to another one: along the success path where
-// possible, and otherwise with the fewest steps. It implements [exchange.Simulator].
+// Route returns the triggers that lead an order from its present status to target; false if there is no such sequence.
+// It prefers the success path, and takes the fewest steps outside of it. It implements [exchange.Simulator].
 func (Lab) Route(o *orders.Order, target orders.LowLevel) ([]orders.Trigger, bool) {
 	const detour = 100 // cost of a step off the success path; a step on it costs 1
 	m, f := o.Method(), o.Facts()

@@ -13,7 +13,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// recordBooking records the provider's answer to a booking.
+// recordBooking stores the outcome of a booking call in the order: the provider's answer b, or the error callErr. visit
+// is the id of the appointment. The order's lease is released if it is still the one that ends at lease.
 func (s *Service) recordBooking(ctx context.Context, team healthlab.TeamID, id orders.OrderID, visit uuid.UUID, lease time.Time, b Booked, callErr error) (orders.Record, error) {
 	at, event := s.now(), s.shared.NewID()
 	r, err := s.allOrders.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -48,7 +49,8 @@ func retryDelay(v *orders.Visit, at time.Time, retry time.Duration) time.Duratio
 	return max(retry, min(at.Sub(v.Events[0].CreatedAt.Time)/24, 24*time.Hour))
 }
 
-// applyBooking applies the provider's answer to the booking call to the record.
+// applyBooking applies the outcome of a booking call to Visits[i], and returns the events for the team. b is the
+// provider's answer, callErr the error of the call; retry returns the wait before the next call.
 func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep, retry func(int) time.Duration) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	kind := healthlab.KindOf(callErr)
@@ -100,8 +102,8 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 	return events, nil
 }
 
-// announce publishes an appointment that the team does not see yet, if the provider's answer allows that before
-// it confirms the appointment.
+// announce publishes the appointment Visits[i], if the team does not see it yet and the provider has not confirmed it
+// at once. It returns the events for the team.
 func announce(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	if v.Status.Published() {

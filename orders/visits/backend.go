@@ -16,18 +16,19 @@ import (
 // Backend makes the bookings of slots from an [appointment.SlotBackend], at a provider of home visits or at a
 // laboratory's centers. Implementations must be safe for concurrent use.
 //
-// All three calls have the appointment's id, and may be repeated after any error or timeout: the provider must
-// recognize the appointment and not make a second one. A timeout does not mean that the provider did nothing.
+// All three calls have the appointment's id, and the service may repeat them after any error or timeout: the provider
+// must recognize the appointment and not make a second one. A timeout does not mean that the provider did nothing.
 type Backend interface {
-	// BookVisit makes an appointment, or requests one without a time if the slot is empty. A repeated call
-	// returns the present state of the appointment. Errors: NotFound (the slot is no longer free), Invalid (the
-	// provider refuses permanently); after any other error the outcome is unknown, and the call is repeated.
+	// BookVisit makes an appointment, or requests one without a time if the slot is empty. A repeated call returns the
+	// present state of the appointment. NotFound means that the slot is no longer free; Invalid that the provider
+	// refuses permanently. After any other error the outcome is unknown, and the service repeats the call.
 	BookVisit(ctx context.Context, b Booking) (Booked, error)
-	// MoveVisit moves an appointment to another slot. A repeated call with the same slot returns the first
-	// answer. Errors as BookVisit, and Precondition (too late); the appointment then stays unchanged.
+	// MoveVisit moves an appointment to another slot. A repeated call with the same slot returns the first answer.
+	// Errors as BookVisit, and Precondition if it is too late to move the appointment. After NotFound, Invalid and
+	// Precondition the appointment is unchanged.
 	MoveVisit(ctx context.Context, b Booking) (Booked, error)
-	// CancelVisit cancels an appointment. An unknown or ended appointment is no error. Precondition means that
-	// it is too late; the call is not repeated.
+	// CancelVisit cancels an appointment. An unknown or ended appointment is no error. Precondition means that it is
+	// too late to cancel; the service does not repeat the call.
 	CancelVisit(ctx context.Context, v Cancellation) error
 }
 

@@ -18,7 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// checkScheduling returns an error unless appointments of a type are available to the team.
+// checkScheduling returns the team's settings. RuleErrors as [appointment.Service.Offer] if appointments of the type
+// are not available to the team.
 func (s *Service) checkScheduling(ctx context.Context, team healthlab.TeamID, t appointment.Type) (orders.Settings, error) {
 	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
@@ -37,8 +38,9 @@ func methodOfVisit(t appointment.Type) catalogue.CollectionMethod {
 	return catalogue.WalkInTest
 }
 
-// bookable returns an error unless an appointment can be booked in the present state of the order. A booking
-// whose appointment is not published by the end of its lease can be replaced.
+// bookable returns an error unless an appointment of the type t can be booked for the order in its present state. on is
+// the day of the visit, for the patient's age. An active appointment that the team does not see does not prevent a
+// booking once its lease has ended.
 func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on healthlab.Date) error {
 	if r.Method() != methodOfVisit(t) {
 		return rules.Broken(OrderNotBookable, "the order's collection_method must be the one of the appointment's kind")
@@ -63,13 +65,12 @@ func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on
 	return nil
 }
 
-// Book books a slot for an order. Errors besides Invalid: OrderNotFound, and the RuleErrors ORDER_NOT_BOOKABLE,
-// PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS, BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE,
-// SITE_UNKNOWN, BOOKING_REFUSED.
+// Book books a slot for an order. Invalid for an invalid request; else the RuleErrors ORDER_NOT_FOUND,
+// ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS, BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE,
+// SLOT_OF_OTHER_PLACE, SITE_UNKNOWN, BOOKING_REFUSED.
 //
-// If the provider does not answer in time, or does not confirm at once, the appointment is pending, and is
-// confirmed or cancelled in the background. While another call books with the same key, the error is
-// IDEMPOTENCY_IN_PROGRESS (Conflict).
+// If the provider does not answer in time, or does not confirm at once, the appointment is pending, and background work
+// confirms or cancels it. While another call books with the same key, the error is IDEMPOTENCY_IN_PROGRESS (Conflict).
 func (s *Service) Book(ctx context.Context, team healthlab.TeamID, id orders.OrderID, t appointment.Type, req BookRequest) (orders.Appointment, error) {
 	if err := req.Check(); err != nil {
 		return orders.Appointment{}, err
@@ -126,7 +127,7 @@ func (s *Service) CheckBookingIdempotency(ctx context.Context, team healthlab.Te
 	return nil
 }
 
-// placeOf returns the appointment with the place and time of the slot in a booking key.
+// placeOf returns the appointment with the address, position, time zone and time of the slot in a booking key.
 func (s *Service) placeOf(ctx context.Context, a orders.Appointment, k appointment.BookingKey) (orders.Appointment, error) {
 	start, end := healthlab.At(k.Slot.Start), healthlab.At(k.Slot.End)
 	a.StartAt, a.EndAt, a.Location = &start, &end, k.Slot.Location
@@ -146,7 +147,8 @@ func (s *Service) placeOf(ctx context.Context, a orders.Appointment, k appointme
 	return a, nil
 }
 
-// book reserves the slot, calls the provider, and records the answer.
+// book reserves the appointment v in the order, calls the provider, and stores the answer. It waits at most wait for
+// the provider. k is the booking key; zero for a requested visit.
 func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.OrderID, v orders.Visit, k appointment.BookingKey, settings orders.Settings, at time.Time, wait time.Duration) (orders.Appointment, error) {
 	v.ID, v.Status, v.Events = s.shared.NewID(), appointment.VisitHeld, []orders.AppointmentEvent{}
 	v.OrderID = id
@@ -193,8 +195,9 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	}
 }
 
-// reserveVisit adds an appointment that the team does not see yet, and returns its id. If a booking with this
-// booking key has begun, it returns the id of that appointment; a booking with another key is replaced.
+// reserveVisit adds the appointment v, which the team does not see yet, to the order, and returns the appointment's id.
+// If an unfinished booking with the same booking key exists, it returns the id of that booking's appointment. It ends
+// an unfinished booking with another key.
 func reserveVisit(r *orders.Record, v orders.Visit, key uuid.UUID, settings orders.Settings, day healthlab.Date, s orders.VisitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.ActiveVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)
@@ -232,7 +235,8 @@ func notConfirmed() error {
 	return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: BookingNotConfirmed, Msg: "the provider has not confirmed; the outcome is open and will be settled"}
 }
 
-// bookingError converts the error of a store that could not reserve a slot to the error for the caller.
+// bookingError converts the error of reserving a slot to the error for the caller: APPOINTMENT_EXISTS or
+// SLOT_NOT_AVAILABLE for a [orders.ReservedError].
 func (s *Service) bookingError(t appointment.Type, err error) error {
 	var taken *orders.ReservedError
 	switch {
@@ -244,7 +248,7 @@ func (s *Service) bookingError(t appointment.Type, err error) error {
 	return fmt.Errorf("book appointment: %w", rules.NotFound(err, orders.OrderNotFound, "the team has no such order"))
 }
 
-// bookingOf returns the content of the provider's call about an appointment.
+// bookingOf returns the content of the call that books the appointment v, or moves it if v has a Move.
 func bookingOf(r *orders.Record, v *orders.Visit) Booking {
 	b := Booking{Appointment: v.ID, Team: r.TeamID, Order: r.ID, Type: v.Type, Provider: v.Provider, Slot: v.Slot, Address: v.Address}
 	if p := r.PatientDetails; p != nil {
@@ -308,11 +312,11 @@ func (s *Service) Request(ctx context.Context, team healthlab.TeamID, id orders.
 	return s.book(ctx, team, id, v, appointment.BookingKey{}, settings, at, min(s.shared.LabTimeout, defaultSyncTimeout))
 }
 
-// maxVisitMiles is the longest distance of a visit from the patient's address.
+// maxVisitMiles is the longest allowed distance of a visit from the patient's address, in statute miles.
 const maxVisitMiles = 100
 
-// nearPatient returns Invalid if a visit is more than maxVisitMiles from the patient's address; nil if the
-// distance is unknown. path is the path of the request's field with the place.
+// nearPatient returns Invalid if the postal code zip of a visit is more than maxVisitMiles from that of the patient's
+// address; nil if the distance is unknown. path is the path of the request's field in the error.
 func (s *Service) nearPatient(ctx context.Context, team healthlab.TeamID, id orders.OrderID, zip string, path ...any) error {
 	if s.opts.Zips == nil || len(zip) < 5 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// refundBefore is the time before a visit until which a cancellation refunds the price.
+// refundBefore is the shortest time before a visit at which a cancellation still refunds the price.
 const refundBefore = 24 * time.Hour
 
 // Reschedule moves an order's appointment to another slot of the same provider; a visit at home keeps its
@@ -94,7 +94,8 @@ func samePlace(a appointment.Address, b *appointment.Address) bool {
 		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)
 }
 
-// recordMove records the provider's answer to a reschedule.
+// recordMove stores the outcome of a call that moves an appointment: the provider's answer b, or the error callErr. It
+// ignores the outcome if the appointment no longer has a Move with the given booking key.
 func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id orders.OrderID, visit, key uuid.UUID, lease time.Time, b Booked, callErr error) (orders.Record, error) {
 	at, event := s.now(), s.shared.NewID()
 	r, err := s.allOrders.Update(ctx, team, id, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -112,7 +113,8 @@ func (s *Service) recordMove(ctx context.Context, team healthlab.TeamID, id orde
 	return r, nil
 }
 
-// applyMove applies the provider's answer to a reschedule to the record.
+// applyMove applies the outcome of a call that moves Visits[i], and returns the events for the team. b is the
+// provider's answer, callErr the error of the call.
 func applyMove(r *orders.Record, i int, b Booked, callErr error, step orders.VisitStep, s *Service) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	_, movable := appointment.Next(v.Type, v.Status, appointment.VisitRescheduled, appointment.Facts{Timed: true, Requisition: r.HasRequisition()})

@@ -7,9 +7,9 @@
 //	free, err := booking.Places().HomeSlots(ctx, team, nil, address)
 //	visit, err := booking.Book(ctx, team, order.ID, appointment.Phlebotomy, visits.BookRequest{BookingKey: key})
 //
-// What a host calls and gets:
+// The main types and methods:
 //
-//   - [Service] books, moves, cancels and shows the appointments of orders; [Service.Run] is its background
+//   - [Service] books, reschedules, cancels and returns the appointments of orders; [Service.Run] is its background
 //     work.
 //   - [Service.Places] finds centers and free times (package appointment).
 //   - [Backend] is a provider of appointments: an adapter implements it.

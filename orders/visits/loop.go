@@ -13,10 +13,10 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/appointment"
 )
 
-// ProcessDue does the due work on appointments: it repeats calls to providers whose answer is missing, cancels
-// appointments at providers, and cancels those that wait too long for a requisition or a confirmation. It
-// returns the number of processed orders. Hosts with a scheduler of their own call it. It returns the errors
-// after which an outcome was not recorded; a failing provider is not an error.
+// ProcessDue does the due work on the appointments of at most 100 orders. It repeats calls to providers whose answer is
+// missing, cancels appointments at providers, and cancels appointments that wait too long for a requisition or a
+// confirmation. It returns the number of processed orders. Hosts with a scheduler of their own call it in place of
+// [Service.Run]. A failing provider is no error; an error means that the outcome of a call was not stored.
 func (s *Service) ProcessDue(ctx context.Context) (int, error) {
 	if !s.takesBookings() {
 		return 0, nil
@@ -34,8 +34,8 @@ func (s *Service) visitLoop() *work.Loop[orders.Record] {
 	}
 }
 
-// workOnVisits does one step of work on the appointments of a claimed order, and records the outcome; the order
-// is due again for the rest.
+// workOnVisits makes the next call to a provider about the appointments of a claimed order, and stores the outcome. If
+// more calls are due, the order stays due.
 func (s *Service) workOnVisits(ctx context.Context, claimed orders.Record) error {
 	r, err := s.cancelOverdueVisit(ctx, claimed)
 	if err != nil {
@@ -87,7 +87,8 @@ func (s *Service) workOnVisits(ctx context.Context, claimed orders.Record) error
 	return nil
 }
 
-// cancelOverdueVisit cancels an appointment that has waited too long.
+// cancelOverdueVisit cancels the active appointment of a claimed order if it has waited too long for a requisition or
+// for the provider's confirmation. It returns the order.
 func (s *Service) cancelOverdueVisit(ctx context.Context, claimed orders.Record) (orders.Record, error) {
 	at, event := s.now(), s.shared.NewID()
 	over := func(r *orders.Record) (int, orders.VisitStep) {
@@ -126,7 +127,8 @@ func (s *Service) cancelOverdueVisit(ctx context.Context, claimed orders.Record)
 	return r, nil
 }
 
-// recordCancellation records the provider's answer to a cancellation.
+// recordCancellation stores the outcome of a call that cancels an appointment; callErr is the error of the call, nil
+// for success.
 func (s *Service) recordCancellation(ctx context.Context, claimed orders.Record, visit uuid.UUID, lease time.Time, callErr error) (orders.Record, error) {
 	at := s.now()
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *orders.Record) ([]healthlab.Event, error) {

@@ -17,9 +17,9 @@ type BookRequest struct {
 	BookingKey string `json:"booking_key"`
 	// AppointmentNotes are instructions for this visit.
 	AppointmentNotes *string `json:"appointment_notes"`
-	// AsyncConfirmation accepts a pending appointment if the provider is slow; the provider is then called
-	// again in the background. It is for visits to centers; for visits at home this field and the next two are
-	// ignored.
+	// AsyncConfirmation accepts a pending appointment if the provider is slow; the service then calls the provider
+	// again in the background. Only for visits to centers: for visits at home, this field and the two timeouts after it
+	// are ignored.
 	AsyncConfirmation bool `json:"async_confirmation" wire:"opt"`
 	// SyncConfirmationTimeoutMillisecond is the time to wait for the provider before the appointment becomes
 	// pending: 1,000 to 10,000, by default 2,500.

@@ -41,17 +41,17 @@ type Options struct {
 // Every method with a team accesses that team's orders only; those of another team are [healthlab.NotFound].
 type Service struct {
 	orders    *orders.Service
-	store     orders.Store      // for callers: orders of deleted users are hidden
-	allOrders orders.Store      // for background work: with orders of deleted users
+	store     orders.Store      // for callers: hides orders of deleted users
+	allOrders orders.Store      // for background work: includes orders of deleted users
 	due       orders.VisitStore // nil if the store is no [orders.VisitStore]
 	places    *appointment.Service
 	opts      Options
 	shared    orders.Background
 }
 
-// New returns a Service for the orders of another Service in the store. Appointments can be made only if the
-// store is an [orders.VisitStore]. The clock, ids, log and timing are those of service. Errors: Invalid, if the
-// service or the store is nil.
+// New returns a Service for the appointments of service's orders; store has these orders. Appointments can be made only
+// if store is an [orders.VisitStore]. The clock, ids, log and timing are those of service. Invalid if service or store
+// is nil.
 func New(service *orders.Service, store orders.Store, opts *Options) (*Service, error) {
 	if service == nil || store == nil {
 		return nil, fmt.Errorf("%w: visits.New: orders and their store are required", healthlab.Invalid)
@@ -80,7 +80,7 @@ func placeSettings(s orders.Settings) appointment.Settings {
 	return appointment.Settings{PSCScheduling: s.PSCScheduling, PatientManagedPSC: s.PatientManagedPSC, CachedAvailability: s.CachedAvailability}
 }
 
-// Places returns the service of centers and free slots.
+// Places returns the service that finds centers and free slots.
 func (s *Service) Places() *appointment.Service { return s.places }
 
 func (s *Service) takesBookings() bool { return s.opts.Bookings != nil && s.due != nil }

@@ -83,5 +83,5 @@ var slotCacheCases = map[string]func(*testing.T, appointment.SlotCache){
 	},
 }
 
-// noon is the time of most slots.
+// noon is the start of most slots in the tests.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 123456000, time.UTC)

@@ -15,8 +15,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 )
 
-// RunLabTestStore tests that a [catalogue.LabTestStore] keeps its contract. newStore returns a new, empty store
-// for each case.
+// RunLabTestStore runs the contract tests of [catalogue.LabTestStore]. newStore returns a new, empty store for each
+// case.
 func RunLabTestStore(t *testing.T, newStore func(t testing.TB) catalogue.LabTestStore) {
 	for name, run := range conformance.Sorted(labTestCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
@@ -179,5 +179,5 @@ var labTestCases = map[string]func(*testing.T, catalogue.LabTestStore){
 	},
 }
 
-// noon is the time of most tests.
+// noon is the time of creation of most lab tests in these tests.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 123456000, time.UTC)

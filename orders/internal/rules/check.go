@@ -20,9 +20,8 @@ const (
 )
 
 var (
-	// A name starts with a letter or digit of any script; then letters, combining marks,
-	// digits, hyphens, periods, commas and apostrophes of both kinds, with single spaces
-	// between words.
+	// nameForm is a person's name: a letter or digit of any script, then letters, combining marks, digits, hyphens,
+	// periods, commas and apostrophes of both kinds, with single spaces between words.
 	nameForm = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]*(\s[\p{L}\p{M}\p{N}.,'\x{2019}\x{02BC}\x{2010}-]+)*$`)
 	// ZipForm is a postal code of the US: five digits, or five, a hyphen and four.
 	ZipForm = regexp.MustCompile(`^[0-9]{5}(-[0-9]{4})?$`)
@@ -46,8 +45,8 @@ func (c Check) Under(path ...any) Check {
 	return Check{Problems: c.Problems, At: append(slices.Clone(c.At), path...)}
 }
 
-// Text checks that a text has low to high characters and no NUL, and reports whether it does. name is its
-// field, or its position in a list.
+// Text adds a problem unless s has low to high characters and no NUL, and reports whether s is valid. name is the name
+// of its field, or its index in a list.
 func (c Check) Text(s string, name any, low, high int) bool {
 	n := utf8.RuneCountInString(s)
 	switch {
@@ -63,7 +62,7 @@ func (c Check) Text(s string, name any, low, high int) bool {
 	return false
 }
 
-// Optional checks an optional text of at most high characters.
+// Optional adds a problem if s is not nil and has more than high characters or a NUL.
 func (c Check) Optional(s *string, name string, high int) {
 	if s != nil {
 		c.Text(*s, name, 0, high)
@@ -77,15 +76,14 @@ func (c Check) Name(s, field string) {
 	}
 }
 
-// Filled checks a text as Text does; a text of blanks counts as missing.
+// Filled is Text with a lower limit of one character. It also adds a problem if s is blank.
 func (c Check) Filled(s, field string, high int) {
 	if c.Text(s, field, 1, high) && strings.TrimSpace(s) == "" {
 		c.Add("missing", "must not be blank", field)
 	}
 }
 
-// Phone checks a telephone number: with its country code after +, or as it is dialled in
-// the US.
+// Phone adds a problem unless s is a telephone number: with its country code after +, or as it is dialled in the US.
 func (c Check) Phone(s, field string) {
 	if !c.Text(s, field, 1, MaxText) {
 		return
@@ -102,7 +100,7 @@ func (c Check) OptionalPhone(s *string, field string) {
 	}
 }
 
-// NPI checks a National Provider Identifier: ten digits of which the last is a check digit
+// NPI adds a problem unless s is a National Provider Identifier: ten digits, of which the last is a check digit
 // (Luhn's, over the number with 80840 before it).
 func (c Check) NPI(s, field string) {
 	if !c.Text(s, field, 1, MaxText) {
@@ -123,7 +121,7 @@ func (c Check) NPI(s, field string) {
 	}
 }
 
-// Once adds a problem for each value that occurs earlier in a list.
+// Once adds a problem for each value that is in the list a second time. path is the path of the list.
 func Once[T comparable](c Check, list []T, path ...any) {
 	for i, v := range list {
 		if slices.Contains(list[:i], v) {
@@ -184,21 +182,22 @@ func (c Check) Email(s, field string) {
 	}
 }
 
-// User checks that a request has a user.
+// User adds a problem if the id of a request's user is zero.
 func (c Check) User(id healthlab.UserID, field string) {
 	if id.IsZero() {
 		c.Add("missing", "is required", field)
 	}
 }
 
-// OneOf adds a problem unless a value is one of the allowed ones.
+// OneOf adds a problem with the allowed values unless v is one of them. path is the path of the field.
 func OneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	if !slices.Contains(allowed, v) {
 		p.Add("enum", nearest.Allowed(v, allowed, nearest.Contract), path...)
 	}
 }
 
-// Address checks an address except its postal code.
+// Address adds the problems of an address, without its postal code. first and second are its lines; nil for no second
+// line.
 func (c Check) Address(first string, second *string, city, state, country string) {
 	c.Text(first, "first_line", 1, MaxText)
 	c.Optional(second, "second_line", MaxText)
@@ -209,14 +208,14 @@ func (c Check) Address(first string, second *string, city, state, country string
 	}
 }
 
-// Count checks that a number, if given, is 0 or more.
+// Count adds a problem if n is not nil and below 0.
 func (c Check) Count(n *int, field string) {
 	if n != nil && *n < 0 {
 		c.Add("greater_than_equal", "must be 0 or more", field)
 	}
 }
 
-// OptionalOf is [OneOf] for a value that may be nil.
+// OptionalOf is [OneOf] for a value that may be nil, which is valid.
 func OptionalOf[T ~string](c Check, v *T, allowed []T, field string) {
 	if v != nil {
 		OneOf(c.Problems, *v, allowed, append(slices.Clone(c.At), field)...)

@@ -18,9 +18,9 @@ func ParseInt(into *int, s string) bool {
 	return err == nil
 }
 
-// ReadTable reads a CSV table: a line with the column names, in any order, then lines that are passed to row.
-// of names the content in errors; column reports whether a column is known. Invalid lists every problem by line
-// (from 1) and column.
+// ReadTable reads a CSV table and calls row for each line after the first. The first line has the column names, in any
+// order. of is the name of the table in errors; column reports whether the table may have a column. Invalid lists every
+// problem by line (from 1) and column.
 func ReadTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c Check)) error {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true

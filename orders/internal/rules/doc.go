@@ -1,3 +1,3 @@
-// Package rules has the checks of requests and the errors that the packages of orders
-// share.
+// Package rules has the checks of request fields and the error constructors that package orders and the
+// packages below it share.
 package rules

@@ -9,7 +9,7 @@ import (
 // Broken returns the error for a broken business rule; its type is rule, its kind Precondition.
 func Broken(rule, msg string) error { return &healthlab.RuleError{Type: rule, Msg: msg} }
 
-// Missing returns a NotFound error of type rule, for something that the team does not have.
+// Missing returns a NotFound error of type rule, for something that the team does not have or that does not exist.
 func Missing(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.NotFound, Type: rule, Msg: msg}
 }
@@ -32,7 +32,7 @@ func FeatureOff() error {
 	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "this is not switched on for the team"}
 }
 
-// NotEnabled returns an error that names a feature which is not enabled for the team.
+// NotEnabled returns the error FEATURE_NOT_ENABLED; what is the name of the feature in its text.
 func NotEnabled(what string) error {
 	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: "FEATURE_NOT_ENABLED", Msg: what + " is not switched on for the team"}
 }

@@ -17,12 +17,12 @@ const internationalPrefix = "011"
 
 // Digits of telephone numbers.
 const (
-	leastInternational, mostInternational = 7, 15 // ITU-T E.164, section 6; the least is that of small networks
+	leastInternational, mostInternational = 7, 15 // ITU-T E.164, section 6; the minimum is for small networks
 	localUS, nationalUS                   = 7, 10 // North American Numbering Plan, without and with the area code
 )
 
-// phone reports whether s can be a telephone number: with its country code after + or 011, or as it is dialled
-// in the US. The number need not be in use.
+// phone reports whether s has the form of a telephone number: with its country code after + or 011, or as it is dialled
+// in the US. It does not check whether the number is assigned.
 func phone(s string) bool {
 	parts := phoneForm.FindStringSubmatch(s)
 	if parts == nil {

@@ -94,7 +94,7 @@ func Join(parts ...*string) string {
 // UTCDay returns the day of an instant in UTC.
 func UTCDay(at time.Time) healthlab.Date { return healthlab.DateOf(at.UTC()) }
 
-// TextOf returns the text of a pointer; empty for nil.
+// TextOf returns the text that v points to; empty for nil.
 func TextOf[T ~string](v *T) string {
 	if v == nil {
 		return ""

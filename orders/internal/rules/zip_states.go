@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// zipStates lists the ranges of the first three digits of postal codes, each with its highest value and its
-// state, district, territory or military area; the name of an unused range is empty. A prefix of one state
-// between those of another has a range of its own.
+// zipStates maps the first three digits of postal codes to states. Each entry is the range from the end of the previous
+// entry to last, with the name of its state, district, territory or military area; empty for an unused range.
 var zipStates = []struct {
 	last int
 	name string

@@ -22,7 +22,8 @@ const (
 // minLetters is the length of the shortest prefix of a word that is a term.
 const minLetters = 3
 
-// Of returns the search terms of a text: its words and their prefixes, without duplicates.
+// Of returns the search terms of a text, without duplicates: each of its words, and each prefix of a word that has at
+// least three letters. Each term begins with kind.
 func Of(kind, text string) []string {
 	var out []string
 	for _, w := range words(text) {
@@ -36,8 +37,8 @@ func Of(kind, text string) []string {
 	return slices.Compact(out)
 }
 
-// Born returns the search terms of a birth date YYYY-MM-DD: its year, its month and its day. A text of another
-// form has none.
+// Born returns the search terms of a birth date YYYY-MM-DD: YYYY, YYYY-MM and YYYY-MM-DD, each after [BirthDate]. Text
+// of another form has none.
 func Born(date string) []string {
 	year, rest, ok := strings.Cut(date, "-")
 	month, _, whole := strings.Cut(rest, "-")
@@ -47,8 +48,8 @@ func Born(date string) []string {
 	return []string{BirthDate + year, BirthDate + year + "-" + month, BirthDate + date}
 }
 
-// Wanted returns the terms that a name must have to match all words of a search text. A text without words
-// matches nothing.
+// Wanted returns the terms that a name must have to match all words of a search text, each after kind. For a text
+// without words it returns a term that no name has.
 func Wanted(kind, text string) []string {
 	found := words(text)
 	if len(found) == 0 {

@@ -1,4 +1,4 @@
-// Package textsearch finds texts by their words, with typing errors and abbreviations.
+// Package textsearch finds texts by their words, and allows typing errors and abbreviations.
 package textsearch
 
 import (
@@ -62,16 +62,17 @@ var abbreviations = []struct{ phrase, words string }{
 // concurrent use.
 type Index struct {
 	words []string           // every word of any text, without duplicates
-	marks []uint64           // the letters of each word, as bits
-	in    [][]int32          // the texts that contain the word
-	codes map[string][]int32 // the texts that have the code, in lower case
-	size  []int              // number of words of the text
+	marks []uint64           // the bytes of each word, as bits (see letters)
+	in    [][]int32          // indexes of the texts that contain the word
+	codes map[string][]int32 // indexes of the texts that have the code, by the folded code
+	size  []int              // number of words of each text
 }
 
-// Hit is a found text. A lower cost is a better match.
+// Hit is a found text, by its index. A lower cost is a better match; 0 is an exact match of every word.
 type Hit struct{ Text, Cost int }
 
-// New returns an Index of texts. codes returns names of a text that must match without typing errors.
+// New returns an Index of texts. codes returns the codes of the i-th text; [Index.Find] matches a code only as a whole
+// and without typing errors.
 func New(texts []string, codes func(i int) []string) *Index {
 	x := &Index{size: make([]int, len(texts)), codes: map[string][]int32{}}
 	place := map[string]int{}
@@ -106,8 +107,8 @@ func New(texts []string, codes func(i int) []string) *Index {
 	return x
 }
 
-// Find returns the texts that match every word of the query, the best first; of equal ones, short texts first,
-// then in their order.
+// Find returns the texts that have the code query. If there are none, it returns those that match every word of query,
+// the best first; of equal ones, texts of fewer words first, then in the order of New.
 func (x *Index) Find(query string) []Hit {
 	if of := x.codes[healthlab.FoldText(strings.TrimSpace(query))]; of != nil {
 		var hits []Hit
@@ -154,8 +155,8 @@ func (x *Index) Find(query string) []Hit {
 	return hits
 }
 
-// cost returns the distance of a query word from a word of a text: 0 is equal, 1 is a prefix, 2 and more are
-// typing errors.
+// cost returns how much a query word q differs from a word w of a text: 0 if they are equal, 1 if q is a prefix of w,
+// and 1 + 2n for n typing errors. False if there are more than allowed errors.
 func cost(q, w string, allowed int) (int, bool) {
 	switch {
 	case q == w:
@@ -170,7 +171,7 @@ func cost(q, w string, allowed int) (int, bool) {
 	return 1 + 2*d, d <= allowed
 }
 
-// forgiven returns the number of typing errors that a word may have: none for short words.
+// forgiven returns the number of typing errors that a query word may have: 2 from 8 bytes, 1 from 4 bytes, else 0.
 func forgiven(word string) int {
 	switch {
 	case len(word) >= 8:
@@ -190,7 +191,8 @@ func letters(word string) uint64 {
 	return set
 }
 
-// typos returns the number of wrong, missing, extra and swapped letters; more than most is returned as most+1.
+// typos returns the number of wrong, missing, extra and swapped bytes between a and b. If it is higher than most, typos
+// returns most+1.
 func typos(a, b string, most int) int {
 	const longest = 32
 	if len(a) > longest || len(b) > longest {

@@ -23,8 +23,8 @@ type Harness struct {
 	Users   healthdata.Users
 }
 
-// RunStore tests that a [labjournal.Store] keeps its contract. newStore returns a new, empty store for each
-// case and registers its own cleanup on t.
+// RunStore runs the contract tests of [labjournal.Store]. newStore returns a new, empty store for each case and
+// registers its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) Harness) {
 	for _, c := range []struct {
 		name string
@@ -60,7 +60,7 @@ func record(number, user string) labjournal.Record {
 	return labjournal.Record{Number: number, Team: conformance.Team("a"), User: conformance.User(user), Doc: []byte("doc of " + number)}
 }
 
-// message returns a message about a user; about no user for an unknown person.
+// message returns a message about the named user; an empty name means an unknown person.
 func message(user, doc string) labjournal.Message {
 	m := labjournal.Message{Team: conformance.Team("a"), Doc: []byte(doc)}
 	if user != "" {
@@ -110,7 +110,7 @@ func (h Harness) doc(t *testing.T, number string) string {
 	return string(r.Doc)
 }
 
-// feed returns the Docs of a page of the feed.
+// feed returns the Docs of a page of the feed, and the place of its last message.
 func (h Harness) feed(t *testing.T, after int64, n int) (docs []string, last int64) {
 	t.Helper()
 	entries, err := h.Journal.Feed(t.Context(), lab, after, n)
@@ -279,8 +279,8 @@ func feedLostPlace(t *testing.T, h Harness) {
 	require.Equal(t, []string{"first", "second"}, docs)
 }
 
-// feedUnknown tests that messages about an unknown person are deleted once a reader has passed them, and others
-// stay.
+// feedUnknown tests that the feed deletes messages about an unknown person once a reader has passed them, and no
+// others.
 func feedUnknown(t *testing.T, h Harness) {
 	h.take(t, delivery("k"), sends(message("", "first"), message("ana", "second"), message("", "third")))
 	docs, _ := h.feed(t, 0, 10)
@@ -405,8 +405,8 @@ func endedContext(t *testing.T, h Harness) {
 	require.Empty(t, docs)
 }
 
-// concurrent tests several writers of the same deliveries with a reader that follows the feed: it misses no
-// message, and sees none twice.
+// concurrent tests several writers that store the same deliveries while a reader follows the feed: the reader gets
+// every message once.
 func concurrent(t *testing.T, h Harness) {
 	const writers, messages = 4, 20
 	h.open(t, record("1", "ana"))

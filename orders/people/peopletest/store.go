@@ -23,8 +23,8 @@ type StoreHarness struct {
 	Users   healthdata.Users
 }
 
-// RunStore tests that a [people.Store] keeps its contract. newStore returns a new, empty store for each case
-// and registers its own cleanup on t.
+// RunStore runs the contract tests of [people.Store]. newStore returns a new, empty store for each case and registers
+// its own cleanup on t.
 func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	for name, run := range conformance.Sorted(personCases) {
 		t.Run(name, func(t *testing.T) { run(t, newStore(t)) })
@@ -53,7 +53,7 @@ func userInfo(first string) people.UserInfo {
 	}
 }
 
-// coverage returns an insurance record in which every field is set, except that it has not ended.
+// coverage returns an insurance record in which every field is set, except ValidUntil.
 func coverage(team, user, name string, at time.Time) people.Coverage {
 	return people.Coverage{
 		ID: conformance.Named("coverage " + name), Team: conformance.Team(team), User: conformance.User(user), ValidFrom: at,
@@ -78,7 +78,7 @@ func (h StoreHarness) latest(t *testing.T, team, user string, primary bool) (peo
 	return h.Persons.CoverageAt(t.Context(), conformance.Team(team), conformance.User(user), primary, time.Time{})
 }
 
-// insured stores demographics of a user, and insurance records that start at times a minute apart.
+// insured stores demographics of a user, and an insurance record for each name. The records start a minute apart.
 func (h StoreHarness) insured(t *testing.T, team, user string, names ...string) {
 	t.Helper()
 	require.NoError(t, h.Persons.PutUserInfo(t.Context(), conformance.Team(team), conformance.User(user), userInfo("Ana")))
@@ -287,5 +287,5 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// noon is the time of most records.
+// noon is the time of creation of most records in the tests.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 123456000, time.UTC)
