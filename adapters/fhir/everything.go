@@ -78,14 +78,14 @@ func (l *selection) take(s *server, k *kind, name, value string) string {
 	case "_count":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 {
-			return "must be a number from 1"
+			return "must be a whole number of at least 1"
 		}
 		l.count = n
 	case "_after":
 		n, last, ok := strings.Cut(value, "~")
 		number, err := strconv.Atoi(n)
 		if err != nil || !ok || number < 1 {
-			return "must be that of a next link"
+			return afterRule
 		}
 		l.place = place{number, last}
 	default:

@@ -75,7 +75,7 @@ func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v a
 		return fmt.Errorf("encode export: %w", err)
 	}
 	if err := s.Exports.Put(ctx, team, healthlab.UserID{}, exportKey(team, id), bytes.NewReader(b)); err != nil {
-		return fmt.Errorf("keep export: %w", err)
+		return fmt.Errorf("store export: %w", err)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (s *server) exportOf(ctx context.Context, by caller, id string) (*export, e
 }
 
 func noExport(w http.ResponseWriter) error {
-	return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "this client has begun no such export, or it is over"})
+	return refuse(w, httpapi.Refusal{Status: http.StatusNotFound, Msg: "export not found: its id is unknown, another client began it, it was deleted or replaced, or it is older than 7 days"})
 }
 
 type manifest struct {

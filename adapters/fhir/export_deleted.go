@@ -46,7 +46,7 @@ func (x *export) hasType(name string) bool {
 }
 
 // errFound stops a search for deletions at the first deletion.
-var errFound = errors.New("there is one")
+var errFound = errors.New("deletion found")
 
 // removedShards returns the indexes of the shards that have a person with data removed since x.Since. It is called when
 // the manifest is read, so that the manifest includes a removal that began before the export and ended after it.

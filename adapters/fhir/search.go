@@ -93,11 +93,11 @@ func readQuery(text string, k *kind, url string, handling handling) (*query, []h
 		}
 	}
 	if k.byID && !q.byID && len(problems) == 0 {
-		wrong("_id", "must be given")
+		wrong("_id", "is required: this type can only be searched by _id")
 	}
 	filtered := len(q.code)+len(q.category)+len(q.status)+len(q.date)+len(q.updated) > 0 || !q.since.IsZero()
 	if slices.Contains(k.params, "patient") && !q.byPatient && (!q.byID || filtered) && len(problems) == 0 {
-		wrong("patient", "must be given, as the id of a Patient, unless _id is the only filter")
+		wrong("patient", "is required, as the id of a Patient, unless _id is the only filter")
 	}
 	if q.interval == sampled || q.interval == byHour {
 		limit := map[interval]int{byHour: 366, sampled: 31}[q.interval]
@@ -123,7 +123,7 @@ func handlingOf(r *http.Request) handling { return handling(prefers(r, "handling
 func parseParams(text, what string, known []string, handling handling) (url.Values, []healthlab.Problem) {
 	values, err := url.ParseQuery(text)
 	if err != nil {
-		return nil, []healthlab.Problem{parameterProblem("query", "must be encoded as a form")}
+		return nil, []healthlab.Problem{parameterProblem("query", "must be a well-formed query string: two hexadecimal digits after each %, and no unescaped semicolon")}
 	}
 	var problems []healthlab.Problem
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -170,7 +170,7 @@ func (q *query) set(name, value string, k *kind) string {
 	case "_count":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 {
-			return fmt.Sprintf("must be a number from 0, which asks for the total alone, to %d", maxCount)
+			return fmt.Sprintf("must be a whole number from 0, which returns the total only, to %d", maxCount)
 		}
 		q.count = min(n, maxCount)
 	case "_after":
@@ -181,7 +181,7 @@ func (q *query) set(name, value string, k *kind) string {
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 {
-			return "must be that of a next link"
+			return afterRule
 		}
 		q.offset = n
 	case "_id":
@@ -423,13 +423,16 @@ func (o order) compare(a *match, key int64, id string) int {
 	return cmp.Or(by, strings.Compare(a.start().ID, id))
 }
 
+// afterRule is the problem of a parameter _after that no link to a next page has.
+const afterRule = "must be the value of _after in the next link of a page"
+
 // position reads the value of _after in the link to a next page: a sort key and an id. wrong says what is wrong; "" if
 // nothing is.
 func position(text string) (key int64, id, wrong string) {
 	number, id, ok := strings.Cut(text, "~")
 	key, err := strconv.ParseInt(number, 10, 64)
 	if !ok || err != nil {
-		return 0, "", "must be that of a next link"
+		return 0, "", afterRule
 	}
 	return key, id, ""
 }

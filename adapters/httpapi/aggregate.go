@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -53,9 +54,10 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 	explain := in.Bool("explain", false)
 	data := in.Raw()
 	archive := mediaType(a.ServiceName)
-	kind, ok := accepted(r.Header.Values("Accept"), a.tableTypes(archive)...)
+	kinds := a.tableTypes(archive)
+	kind, ok := accepted(r.Header.Values("Accept"), kinds...)
 	if !ok {
-		return wire.NotAcceptable()
+		return notAcceptable(kinds)
 	}
 	if a.Compat != nil {
 		data = compat.WithoutAccept(data)
@@ -89,6 +91,12 @@ func (a api) tableTypes(files ...string) []string {
 		files = nil
 	}
 	return append([]string{"application/json"}, files...)
+}
+
+func notAcceptable(kinds []string) error {
+	f := wire.NotAcceptable()
+	f.Msg += ": it must include " + strings.Join(kinds, " or ")
+	return f
 }
 
 // both joins the problems of a request's parameters and of its body into one error. If only one of the arguments is an
@@ -235,7 +243,7 @@ func (a api) changePriorities(ctx context.Context, in *wire.In, team healthlab.T
 	var body []priorityIn
 	in.Body(&body)
 	if len(body) > most {
-		in.Problem("too_many_items", "has too many members", "body")
+		in.Problem("too_many_items", fmt.Sprintf("must have at most %d elements", most), "body")
 	}
 	if err := in.Err(); err != nil {
 		return nil, err

@@ -118,9 +118,10 @@ func (a api) readContinuousResult(w http.ResponseWriter, r *http.Request, team h
 	in := wire.From(r)
 	user, name := userID(in), in.PathText("query_id_or_slug", wire.MaxPathText)
 	archive := mediaType(a.ServiceName)
-	kind, ok := accepted(r.Header.Values("Accept"), a.tableTypes(parquetType, archive)...)
+	kinds := a.tableTypes(parquetType, archive)
+	kind, ok := accepted(r.Header.Values("Accept"), kinds...)
 	if !ok {
-		return wire.NotAcceptable()
+		return notAcceptable(kinds)
 	}
 	if err := in.Err(); err != nil {
 		return err

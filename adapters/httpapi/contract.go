@@ -26,6 +26,8 @@ var contractExtras []byte
 
 // errorTypes lists the error types of the contract, one per line, each with the directories of the packages that return
 // it.
+//
+//go:embed internal/openapi/extras/error_types.txt
 var errorTypes string
 
 // document joins the embedded files of the contract on first use. It panics if they cannot be joined, which

@@ -92,7 +92,7 @@ func notFoundWords(r *http.Request) string {
 		if user, err := uuid.Parse(r.URL.Query().Get("user_id")); err == nil {
 			return "user " + user.String() + " not found"
 		}
-		return "a thing that the request names by its id is not found in this team"
+		return "an object that the request names by id was not found in this team"
 	}
 	var rest []string
 	for _, part := range parts[after:] {

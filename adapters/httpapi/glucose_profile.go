@@ -25,7 +25,7 @@ func (a api) readGlucoseProfile(w http.ResponseWriter, r *http.Request, team hea
 	}
 	kind, ok := accepted(r.Header.Values("Accept"), kinds...)
 	if !ok {
-		return wire.NotAcceptable()
+		return notAcceptable(kinds)
 	}
 	p, err := glucoseprofile.Of(r.Context(), a.Aggregate, team, user, q)
 	if err != nil {

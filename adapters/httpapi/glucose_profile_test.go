@@ -56,7 +56,8 @@ func TestGlucoseProfile_isServedAsJSONAndPDFOnlyToItsTeam(t *testing.T) {
 	require.Equal(t, "2026-02-26", p.StartDate)
 	require.InDelta(t, 70, *p.Bands[2].Low, 0)
 
-	c.With("accept", "application/pdf").Send(t, "GET", path, nil).Want(t, http.StatusNotAcceptable)
+	refused := c.With("accept", "application/pdf").Send(t, "GET", path, nil).Want(t, http.StatusNotAcceptable)
+	require.Contains(t, string(refused.Body), "it must include application/json")
 	c.config.GlucoseProfiles = pagePrinter{}
 	printing := contract.NewClient(t, c.config.handler(), httpapi.OpenAPI()).With("x-service-api-key", goodKey)
 	r := printing.With("accept", "application/pdf").Send(t, "GET", path+"&unit=mg/dL", nil).Want(t, 200)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"unicode/utf8"
 
@@ -131,7 +132,7 @@ func linkResultFrom(r linking.Result) linkResult {
 func (a api) flowProvider(in *wire.In, flow string) string {
 	slug := in.PathText("provider", 256)
 	if !a.signsInBy(slug, flow) {
-		in.Problem("not_allowed", "must be a provider that this operation supports", "path", "provider")
+		in.Problem("not_allowed", "must be a provider whose auth_type is "+flow+"; GET /v2/link/providers lists them", "path", "provider")
 	}
 	return slug
 }
@@ -147,7 +148,7 @@ func credential(in *wire.In, v, name string) {
 	case v == "":
 		in.Problem("empty", "must not be empty", "body", name)
 	case utf8.RuneCountInString(v) > maxCredential:
-		in.Problem("too_long", "is too long", "body", name)
+		in.Problem("too_long", fmt.Sprintf("must have at most %d characters", maxCredential), "body", name)
 	}
 }
 
@@ -268,7 +269,7 @@ func (a api) linkOld(w http.ResponseWriter, r *http.Request, flow string) error 
 	if in.Err() == nil {
 		switch {
 		case body.AuthType != flow:
-			in.Problem("not_allowed", "must be the auth_type of this operation", "body", "auth_type")
+			in.Problem("not_allowed", "must be "+flow, "body", "auth_type")
 		case flow == "email":
 			credential(in, orEmpty(body.Email), "email")
 		default:

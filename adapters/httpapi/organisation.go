@@ -132,7 +132,7 @@ func (a api) managingOrg(do func(http.ResponseWriter, *http.Request, *managedOrg
 
 func (m Mandate) requireOrganisation(org uuid.UUID) error {
 	if org == uuid.Nil || !m(org, healthlab.TeamID{}) {
-		return fmt.Errorf("%w: the management key does not belong to this organisation", healthlab.Forbidden)
+		return fmt.Errorf("%w: the management key may not manage this organisation", healthlab.Forbidden)
 	}
 	return nil
 }
@@ -438,7 +438,7 @@ func (a api) deleteAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
 	if len(ids) == 0 && m.Err() == nil {
 		m.Problem("missing", "must list at least one key id", "query", "key_id")
 	} else if len(ids) > mostTeams {
-		m.Problem("too_long", "must be at most 100", "query", "key_id")
+		m.Problem("too_long", fmt.Sprintf("must list at most %d key ids", mostTeams), "query", "key_id")
 	}
 	if _, err := m.allowed(nil); err != nil {
 		return nil, err

@@ -75,14 +75,14 @@ func TestErrors_eachKindHasItsStatusAndBody(t *testing.T) {
 		logged bool
 	}{
 		{"unknown", failing(errors.New("boom")), 500, `{"detail":{"error_message":"an internal error occurred; try again later","error_type":"INTERNAL_ERROR"}}`, "", true},
-		{"not found", failing(fmt.Errorf("get user: %w", healthlab.NotFound)), 404, `{"detail":{"error_message":"a thing that the request names by its id is not found in this team","error_type":"NOT_FOUND"}}`, "", false},
+		{"not found", failing(fmt.Errorf("get user: %w", healthlab.NotFound)), 404, `{"detail":{"error_message":"an object that the request names by id was not found in this team","error_type":"NOT_FOUND"}}`, "", false},
 		{"conflict", failing(healthlab.Conflict), 409, `{"detail":{"error_message":"a resource with this identity already exists","error_type":"CONFLICT"}}`, "", false},
 		{"precondition", failing(healthlab.Precondition), 400, `{"detail":{"error_message":"the current state of the resource does not allow this operation","error_type":"PRECONDITION_FAILED"}}`, "", false},
 		{"unauthenticated", failing(healthlab.Unauthenticated), 401, `{"detail":{"error_message":"missing or unknown API key; send it in the x-service-api-key header","error_type":"UNAUTHORIZED"}}`, "", false},
 		{"forbidden", failing(healthlab.Forbidden), 403, `{"detail":{"error_message":"the caller is not allowed to do this","error_type":"FORBIDDEN"}}`, "", false},
 		{"exhausted", failing(later{healthlab.Exhausted}), 429, `{"detail":{"error_message":"a limit is reached; try again later","error_type":"RATE_LIMITED"}}`, "2", false},
 		{"unavailable", failing(later{healthlab.Unavailable}), 503, `{"detail":{"error_message":"try again later","error_type":"UNAVAILABLE"}}`, "2", true},
-		{"not found, later", failing(later{healthlab.NotFound}), 404, `{"detail":{"error_message":"a thing that the request names by its id is not found in this team","error_type":"NOT_FOUND"}}`, "", false},
+		{"not found, later", failing(later{healthlab.NotFound}), 404, `{"detail":{"error_message":"an object that the request names by id was not found in this team","error_type":"NOT_FOUND"}}`, "", false},
 		{"unimplemented", failing(healthlab.Unimplemented), 501, `{"detail":{"error_message":"this deployment does not support the operation","error_type":"NOT_IMPLEMENTED"}}`, "", false},
 		{"invalid", failing(healthlab.Invalid), 422, `{"detail":[{"loc":["query"],"msg":"the request is not valid","type":"invalid"}]}`, "", false},
 		{"problems", failing(problem()), 422, `{"detail":[{"loc":["query","items",0,"name"],"msg":"is too long","type":"too_long"}]}`, "", false},
@@ -158,7 +158,7 @@ func TestBody_beyondTheOperationsLimitIsRefused(t *testing.T) {
 	body := `{"a":"` + strings.Repeat("x", 100) + `"}`
 	w, _ := send(t, server.Operation{Handle: reads, MaxBody: 50}, request("POST", "/x", body))
 	require.Equal(t, 413, w.Code)
-	require.Equal(t, `{"detail":{"error_message":"the body is larger than the limit of this operation","error_type":"BODY_TOO_LARGE","limit":50}}`, w.Body.String())
+	require.Equal(t, `{"detail":{"error_message":"the body must have at most 50 bytes, uncompressed","error_type":"BODY_TOO_LARGE","limit":50}}`, w.Body.String())
 	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x", body))
 	require.Equal(t, 204, w.Code)
 	w, _ = send(t, server.Operation{Handle: reads}, request("POST", "/x", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`))

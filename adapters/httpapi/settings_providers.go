@@ -67,7 +67,7 @@ func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 		return nil, err
 	}
 	if !m.here {
-		return nil, fmt.Errorf("%w: environment or region", healthlab.NotFound)
+		return nil, fmt.Errorf("%w: environment or region: must be those of this deployment", healthlab.NotFound)
 	}
 	var out []healthlab.TeamID
 	for _, id := range ids {
@@ -89,7 +89,7 @@ func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 func (m *managedTeams) named() []uuid.UUID {
 	ids := m.UUIDs("team_id")
 	if len(ids) > mostTeams {
-		m.Problem("too_long", "at most 100", "query", "team_id")
+		m.Problem("too_long", fmt.Sprintf("must list at most %d team ids", mostTeams), "query", "team_id")
 	}
 	return ids
 }
@@ -164,7 +164,7 @@ func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, erro
 	var body pullPreferencesIn
 	m.Body(&body)
 	if n := len(body.Teams); n > mostTeams {
-		m.Problem("too_long", "at most 100", "body", "team_ids")
+		m.Problem("too_long", fmt.Sprintf("must list at most %d team ids", mostTeams), "body", "team_ids")
 	} else if n == 0 && m.Err() == nil {
 		m.Problem("missing", "must list at least one team id", "body", "team_ids")
 	}

@@ -47,9 +47,9 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	case err != nil:
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
-		return exchange.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: another order has the same order number; Options.Number must return a unique one", healthlab.Conflict)
 	case d.Refused || d.Cancelled:
-		return exchange.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("%w: the laboratory has refused the order, or the order was cancelled", healthlab.Invalid)
 	case d.Answered:
 		return exchange.Accepted{SampleID: d.Number}, nil
 	}
@@ -99,7 +99,7 @@ func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, err
 	if id := s.Order.HealthInsuranceID; id != nil && b.opts.Insurance != nil {
 		c, err := b.opts.Insurance(ctx, s.Order.TeamID, *id)
 		if err != nil {
-			return dossier{}, fmt.Errorf("insurance: %w", err)
+			return dossier{}, fmt.Errorf("read insurance record: %w", err)
 		}
 		r.coverage = &c
 	}
@@ -131,7 +131,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	switch {
 	case err == nil, errors.Is(err, healthlab.NotFound): // the order is unknown there
 	case errors.Is(err, healthlab.Invalid):
-		return fmt.Errorf("cancel order: %w: the laboratory does not take it back", healthlab.Precondition)
+		return fmt.Errorf("cancel order: %w: the laboratory refuses to cancel the order", healthlab.Precondition)
 	default:
 		return fmt.Errorf("cancel order: %w", err)
 	}

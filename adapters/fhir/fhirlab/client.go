@@ -66,11 +66,11 @@ func (c *Client) Send(ctx context.Context, bundle []byte) ([]byte, error) {
 	case http.StatusOK, http.StatusCreated:
 		return answer, nil
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge:
-		return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.Invalid, w.StatusCode)
+		return nil, fmt.Errorf("%w: the laboratory's server refuses the bundle with HTTP status %d", healthlab.Invalid, w.StatusCode)
 	case http.StatusNotFound, http.StatusGone:
-		return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.NotFound, w.StatusCode)
+		return nil, fmt.Errorf("%w: the laboratory's server answers the bundle with HTTP status %d", healthlab.NotFound, w.StatusCode)
 	}
-	return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.Unavailable, w.StatusCode)
+	return nil, fmt.Errorf("%w: the laboratory's server answers the bundle with HTTP status %d", healthlab.Unavailable, w.StatusCode)
 }
 
 // sign adds the bearer token and the accepted media type to a request.

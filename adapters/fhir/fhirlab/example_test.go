@@ -45,7 +45,7 @@ func Example() {
 	_, err := fhirlab.Read([]byte(`{"resourceType": "Bundle", "type": "message"}`), nil)
 	fmt.Println(lab != nil, err)
 	// Output:
-	// true invalid: must have a DiagnosticReport or an Observation
+	// true invalid: the body must contain a DiagnosticReport or an Observation
 }
 
 // A laboratory that keeps its reports until they are read. The host polls it every few minutes, in one process at a time, and

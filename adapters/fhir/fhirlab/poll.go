@@ -91,7 +91,7 @@ func (c *Client) reports(ctx context.Context, since time.Time, use func(raw []by
 	seen := map[string]bool{}
 	for next := c.url + "/DiagnosticReport?" + q.Encode(); next != ""; {
 		if len(seen) == mostPolled || seen[next] {
-			return fmt.Errorf("%w: the pages of the laboratory do not end", healthlab.Unavailable)
+			return fmt.Errorf("%w: the search for reports has more than %d pages, or its next links form a cycle", healthlab.Unavailable, mostPolled)
 		}
 		seen[next] = true
 		text, err := c.get(ctx, next)
@@ -251,9 +251,9 @@ func (c *Client) get(ctx context.Context, address string) ([]byte, error) {
 	switch w.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound, http.StatusGone:
-		return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.NotFound, w.StatusCode)
+		return nil, fmt.Errorf("%w: the laboratory's server answers a GET request with HTTP status %d", healthlab.NotFound, w.StatusCode)
 	default:
-		return nil, fmt.Errorf("%w: the laboratory answers %d", healthlab.Unavailable, w.StatusCode)
+		return nil, fmt.Errorf("%w: the laboratory's server answers a GET request with HTTP status %d", healthlab.Unavailable, w.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(w.Body, pageLimit+1))
 	if err != nil {

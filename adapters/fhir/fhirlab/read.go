@@ -102,7 +102,7 @@ func Read(raw []byte, o *Options) ([]Report, error) {
 		return nil, r.err
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: must have a DiagnosticReport or an Observation", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the body must contain a DiagnosticReport or an Observation", healthlab.Invalid)
 	}
 	return out, nil
 }

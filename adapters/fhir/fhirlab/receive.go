@@ -134,17 +134,17 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 		for _, ref := range reports[i].References {
 			held, err := b.journal.Get(ctx, aliasRecord+ref)
 			if err != nil && !errors.Is(err, healthlab.NotFound) {
-				return fmt.Errorf("take in bundle: %w", err)
+				return fmt.Errorf("receive bundle: %w", err)
 			}
 			alias[ref] = held.Number
 			numbers = add(numbers, held.Number)
 		}
 	}
 	if err := healthlab.CheckText(numbers...); err != nil {
-		return fmt.Errorf("%w: a number of an order has characters that cannot be kept", healthlab.Invalid)
+		return fmt.Errorf("%w: order number: must be valid UTF-8 without the character U+0000", healthlab.Invalid)
 	}
 	if err := b.keepFiles(ctx, reports, numbers, alias); err != nil {
-		return fmt.Errorf("take in bundle: %w", err)
+		return fmt.Errorf("receive bundle: %w", err)
 	}
 	d := labjournal.Delivery{Key: contentKey(raw), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: raw}
 	_, err = b.journal.Take(ctx, d, numbers, func(found map[string]*dossier) (out labjournal.Effect) {
@@ -160,7 +160,7 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 		return out
 	})
 	if err != nil {
-		return fmt.Errorf("take in bundle: %w", err)
+		return fmt.Errorf("receive bundle: %w", err)
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (b *Backend) keepFiles(ctx context.Context, reports []Report, numbers []str
 			}
 			err := b.opts.Reports(ctx, g.held.Team, g.held.Order, shortID(string(r.Documents[0])), r.Documents[0])
 			if kind := healthlab.KindOf(err); err != nil && kind != healthlab.NotFound && kind != healthlab.Invalid {
-				return fmt.Errorf("keep report: %w", err)
+				return fmt.Errorf("store PDF of report: %w", err)
 			}
 		}
 	}
@@ -291,8 +291,8 @@ func (b *Backend) Handler(authorize func(*http.Request) error) http.Handler {
 			b.opts.Log.Warn("bundle refused", "error", err.Error())
 			answer(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		default:
-			b.opts.Log.Warn("bundle not taken in", "error", err.Error())
-			answer(w, http.StatusServiceUnavailable, "transient", "nothing was stored; send it again")
+			b.opts.Log.Warn("bundle not accepted", "error", err.Error())
+			answer(w, http.StatusServiceUnavailable, "transient", "the bundle was not accepted; send it again: what is already stored is not stored twice")
 		}
 	}
 	for _, pattern := range []string{"POST /{$}", "POST /$process-message", "POST /DiagnosticReport", "POST /Observation", "PUT /DiagnosticReport/{id}", "PUT /Observation/{id}"} {

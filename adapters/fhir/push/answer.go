@@ -14,13 +14,15 @@ import (
 // conflictError means that the server answers 409 to a transaction or an entry. The transaction is sent again soon.
 type conflictError struct{ refusal ehr.Refusal }
 
-func (e *conflictError) Error() string { return "the server answers 409" }
+func (e *conflictError) Error() string {
+	return "the server answers HTTP status 409: the transaction conflicts with another change"
+}
 
 // refusedError means that the server refuses the content of a transaction, so that sending it again does not help.
 type refusedError struct{ refusal ehr.Refusal }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("the server refuses with %d", e.refusal.Status)
+	return fmt.Sprintf("the server refuses the transaction or its Patient with HTTP status %d", e.refusal.Status)
 }
 
 type operationOutcome struct {
@@ -95,7 +97,7 @@ func (a *answer) read(n int) ([]*ehr.Refusal, error) {
 	case a.status == http.StatusRequestEntityTooLarge, isRefusal(a.status) && ok:
 		return nil, &refusedError{why}
 	}
-	return nil, &holdError{fmt.Sprintf("the server answers %d", a.status), a.after}
+	return nil, &holdError{fmt.Sprintf("the server answers the transaction with HTTP status %d", a.status), a.after}
 }
 
 func isRefusal(status int) bool {
@@ -118,7 +120,7 @@ func (a *answer) entries(n int) ([]*ehr.Refusal, error) {
 		} `json:"entry"`
 	}
 	if json.Unmarshal(a.body, &b) != nil || b.ResourceType != "Bundle" || len(b.Entry) != n {
-		return nil, &holdError{reason: "the server gives no whole answer"}
+		return nil, &holdError{reason: "the server's answer is not a Bundle with one entry for each entry of the transaction"}
 	}
 	out := make([]*ehr.Refusal, n)
 	for i, e := range b.Entry {
@@ -126,7 +128,7 @@ func (a *answer) entries(n int) ([]*ehr.Refusal, error) {
 		status, err := strconv.Atoi(code)
 		switch {
 		case err != nil:
-			return nil, &holdError{reason: "the server gives no whole answer"}
+			return nil, &holdError{reason: "the server's answer has an entry without an HTTP status in response.status"}
 		case status >= 200 && status < 300:
 		case status == http.StatusConflict:
 			return nil, &conflictError{ehr.Refusal{Status: status, Codes: []string{}, Expressions: []string{}}}
@@ -134,7 +136,7 @@ func (a *answer) entries(n int) ([]*ehr.Refusal, error) {
 			why, _ := refusal(status, e.Response.Outcome)
 			out[i] = &why
 		default:
-			return nil, &holdError{reason: fmt.Sprintf("the server answers %d to an entry", status), after: a.after}
+			return nil, &holdError{reason: fmt.Sprintf("the server answers an entry of the transaction with HTTP status %d", status), after: a.after}
 		}
 	}
 	return out, nil

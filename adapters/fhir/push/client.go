@@ -88,7 +88,7 @@ func (c *client) forget(id ehr.PipelineID) {
 func (c *client) do(ctx context.Context, method, to, bearer, contentType string, body []byte, limit int64) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, &holdError{reason: "the address cannot be called"}
+		return answer{}, &holdError{reason: "the URL of the server or of its token endpoint is malformed"}
 	}
 	r.Header.Set("Accept", mediaType+", application/json")
 	if contentType != "" {
@@ -99,21 +99,21 @@ func (c *client) do(ctx context.Context, method, to, bearer, contentType string,
 	}
 	w, err := c.http.Do(r) // the client refuses the addresses that the host forbids
 	if err != nil {
-		return answer{}, noAnswer(ctx)
+		return answer{}, noAnswer(ctx, "the server does not answer, or its address is not allowed")
 	}
 	defer func() { _ = w.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(w.Body, limit+1))
 	if err != nil || int64(len(text)) > limit {
-		return answer{}, noAnswer(ctx)
+		return answer{}, noAnswer(ctx, fmt.Sprintf("the server's answer was cut off, or has more than %d bytes", limit))
 	}
 	return answer{w.StatusCode, c.retryAfter(w.Header.Get("Retry-After")), text}, nil
 }
 
-func noAnswer(ctx context.Context) error {
+func noAnswer(ctx context.Context, reason string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	return &holdError{reason: "the server gives no whole answer"}
+	return &holdError{reason: reason}
 }
 
 // mostAfter is the longest pause that a server can demand by Retry-After.
@@ -180,7 +180,7 @@ func (c *client) exchange(ctx context.Context, p *ehr.Pipeline) (token, error) {
 		Expires json.Number `json:"expires_in"`
 	}
 	if out.status != http.StatusOK || json.Unmarshal(out.body, &body) != nil || body.Token == "" {
-		return token{}, &holdError{fmt.Sprintf("the token endpoint gives no token, and answers %d", out.status), out.after}
+		return token{}, &holdError{fmt.Sprintf("the token endpoint answers HTTP status %d without an access_token", out.status), out.after}
 	}
 	life := tokenLife
 	if n, err := body.Expires.Int64(); err == nil && n > 0 {
@@ -203,10 +203,10 @@ func (c *client) tokenURL(ctx context.Context, p *ehr.Pipeline) (string, error) 
 		Endpoint string `json:"token_endpoint"`
 	}
 	if out.status != http.StatusOK || json.Unmarshal(out.body, &body) != nil || !strings.Contains(body.Endpoint, "://") {
-		return "", &holdError{fmt.Sprintf("smart-configuration names no token_endpoint, and answers %d", out.status), out.after}
+		return "", &holdError{fmt.Sprintf("smart-configuration answers HTTP status %d without the URL of a token_endpoint", out.status), out.after}
 	}
 	if strings.HasPrefix(p.BaseURL, "https:") && !strings.HasPrefix(body.Endpoint, "https:") {
-		return "", &holdError{"smart-configuration names a token_endpoint without https", out.after}
+		return "", &holdError{"token_endpoint of smart-configuration: must be an https URL, because that of the server is", out.after}
 	}
 	return body.Endpoint, nil
 }

@@ -213,7 +213,7 @@ func TestRun_endsAfterAPauseOrAnHourAndIsListedFor30Days(t *testing.T) {
 	require.Len(t, runs, 2)
 	require.Equal(t, first[0].ID, runs[1].ID, "the latest first")
 	require.Equal(t, 1, runs[0].Failed)
-	require.Equal(t, "the server answers 503", runs[0].LastError)
+	require.Equal(t, "the server answers the transaction with HTTP status 503", runs[0].LastError)
 	require.Zero(t, runs[0].Sent)
 	c.server.change(func(s *ehrServer) { s.next = nil })
 	c.settle(p)
@@ -444,7 +444,7 @@ func TestPush_unreachableServerQueuesOneRowPerPerson(t *testing.T) {
 	require.Less(t, grown, size+100)
 	st, err := c.pipelines.State(t.Context(), c.team, p.ID)
 	require.NoError(t, err)
-	require.Equal(t, "the server answers 503", st.LastError)
+	require.Equal(t, "the server answers the transaction with HTTP status 503", st.LastError)
 	require.Equal(t, 1, st.Waiting)
 
 	// What the server asks for is kept.

@@ -62,7 +62,7 @@ type Pusher struct {
 // goroutine.
 func New(pipelines *ehr.Service, reader *fhir.Reader, opts *Options) (*Pusher, error) {
 	if pipelines == nil || reader == nil {
-		return nil, fmt.Errorf("%w: push: pipelines and a reader must be given", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: push.New: pipelines and reader must not be nil", healthlab.Invalid)
 	}
 	p := &Pusher{pipelines: pipelines, reader: reader}
 	if opts != nil {
@@ -159,7 +159,7 @@ func (p *Pusher) Do(ctx context.Context, t ehr.Task) error {
 		return errors.Join(err, rows.Delay(context.WithoutCancel(ctx), &t, wait))
 	}
 	if err != nil && !errors.Is(err, healthlab.Precondition) {
-		return fmt.Errorf("put off a person to push: %w", err)
+		return fmt.Errorf("postpone push of person: %w", err)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ type run struct {
 }
 
 // errPerson says that the server refuses the Patient or the first mostRefusals resources of a person.
-var errPerson = errors.New("the server refuses the person")
+var errPerson = errors.New("the server refuses the Patient, or the first resources of the person")
 
 func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
 	if err := p.opts.Accessed(ctx, t.Pipeline.Team, t.User); err != nil {
@@ -483,7 +483,7 @@ func (r *run) exchange(ctx context.Context, items []item) ([]*ehr.Refusal, error
 		sending[i] = items[i].result
 	}
 	if err := r.pipelines.Rows().Begin(ctx, r.task, r.lease, sending); err != nil {
-		return nil, fmt.Errorf("begin to send: %w", err)
+		return nil, fmt.Errorf("record what is being sent: %w", err)
 	}
 	all := items
 	if r.patient != nil {

@@ -101,7 +101,7 @@ func TestTokenEndpoint_withoutHTTPSReceivesNoAssertion(t *testing.T) {
 	require.False(t, asked)
 	st, err := c.pipelines.State(t.Context(), c.team, p.ID)
 	require.NoError(t, err)
-	require.Equal(t, "smart-configuration names a token_endpoint without https", st.LastError)
+	require.Equal(t, "token_endpoint of smart-configuration: must be an https URL, because that of the server is", st.LastError)
 	require.Equal(t, 1, st.Waiting)
 }
 

@@ -124,7 +124,7 @@ func ReadClients(r io.Reader) ([]Client, error) {
 		out[i] = in.Clients[i].read(&wrong)
 		if id := out[i].ID; id != "" {
 			if seen[id] {
-				wrong.Add("duplicate", "must be that of one client", "client_id")
+				wrong.Add("duplicate", "must be unique: another client of the file has this client_id", "client_id")
 			}
 			seen[id] = true
 		}
@@ -155,7 +155,7 @@ func (c *clientIn) read(p *healthlab.Problems) (out Client) {
 	}
 	switch at, err := url.Parse(c.KeySetURL); {
 	case (c.KeySet == nil) == (c.KeySetURL == ""):
-		p.Add("invalid", "must be there, or key_set_url in its place, and not both", "key_set")
+		p.Add("invalid", "exactly one of key_set and key_set_url is required", "key_set")
 	case c.KeySet != nil:
 		out.KeySet = c.KeySet
 		checkKeySet(c.KeySet, p)
@@ -181,9 +181,9 @@ func checkKeySet(text []byte, p *healthlab.Problems) {
 		kid, _ := key.KeyID()
 		switch {
 		case kid == "":
-			add("must be there: a client names its key by it", "kid")
+			add("is required: an assertion names its key by the kid", "kid")
 		case seen[kid]:
-			add("must be that of one key", "kid")
+			add("must be unique: another key of the set has this kid", "kid")
 		}
 		seen[kid] = true
 		if alg, said := key.Algorithm(); said && alg != jwa.RS384() && alg != jwa.ES384() {

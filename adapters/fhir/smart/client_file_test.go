@@ -106,7 +106,7 @@ func TestReadClients_errorNamesThePathWithoutTheValue(t *testing.T) {
 	one := clientsOf(t, good, nil)
 	twice := strings.TrimSuffix(one, "]}") + "," + strings.TrimPrefix(one, `{"clients":[`)
 	_, err = smart.ReadClients(strings.NewReader(twice))
-	require.ErrorContains(t, err, "clients[1].client_id: must be that of one client")
+	require.ErrorContains(t, err, "clients[1].client_id: must be unique: another client of the file has this client_id")
 	for _, text := range []string{"", "[]", "{}", `{"clients": null}`, one + one} {
 		_, err := smart.ReadClients(strings.NewReader(text))
 		require.ErrorIs(t, err, healthlab.Invalid, text)

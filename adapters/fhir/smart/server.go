@@ -162,7 +162,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Pragma", "no-cache")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		answer(w, http.StatusMethodNotAllowed, map[string]any{"error": "invalid_request", "error_description": "must be POST"})
+		answer(w, http.StatusMethodNotAllowed, map[string]any{"error": "invalid_request", "error_description": "the method must be POST"})
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, formLimit)
@@ -192,7 +192,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // exchange issues a token for the assertion in a request.
 func (s *Server) exchange(r *http.Request) (token string, scopes []string, err error) {
 	if err := r.ParseForm(); err != nil {
-		return "", nil, &refusal{"invalid_request", "must be a form"}
+		return "", nil, &refusal{"invalid_request", "the body must be a well-formed form (application/x-www-form-urlencoded)"}
 	}
 	one := func(name string) string {
 		if list := r.PostForm[name]; len(list) == 1 {
@@ -291,7 +291,7 @@ func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error
 	if c.KeySetURL == "" {
 		keys, err := jwk.Parse(c.KeySet)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the key set of a client cannot be read", healthlab.Unavailable)
+			return nil, fmt.Errorf("%w: Client.KeySet: must be a JWK set", healthlab.Unavailable)
 		}
 		return public(keys, kid), nil
 	}
@@ -318,7 +318,7 @@ func (s *Server) key(ctx context.Context, c *Client, kid string) (jwk.Key, error
 		}
 	}
 	if held.keys == nil || age >= keyKept {
-		return nil, fmt.Errorf("%w: the key set of a client cannot be read", healthlab.Unavailable)
+		return nil, fmt.Errorf("%w: Client.KeySetURL: the server at this URL has sent no JWK set", healthlab.Unavailable)
 	}
 	return public(held.keys, kid), nil
 }
@@ -382,7 +382,7 @@ func (s *Server) Grant(ctx context.Context, token string) (*Grant, error) {
 		}
 		return &Grant{Client: client, Scopes: granted(strings.Fields(text), client.Scopes)}, nil
 	}
-	return nil, fmt.Errorf("%w: token", healthlab.Unauthenticated)
+	return nil, fmt.Errorf("%w: the token was not issued by this server, has expired, or its client was removed", healthlab.Unauthenticated)
 }
 
 // Configuration returns the document that clients read at .well-known/smart-configuration.

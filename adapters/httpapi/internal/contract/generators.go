@@ -253,7 +253,7 @@ func (g *generators) components() {
 		members, _ := components[kind].(map[string]any)
 		for name := range members {
 			if other, ok := taken[name]; ok {
-				g.say("/components/"+kind+"/"+name, "%s has the name, too", other)
+				g.say("/components/"+kind+"/"+name, "a component in %s has the same name", other)
 			}
 			taken[name] = kind
 		}

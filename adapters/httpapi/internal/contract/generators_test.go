@@ -72,7 +72,7 @@ func TestGeneratorFaults_reportsBodiesAndNamesThatGeneratorsRefuse(t *testing.T)
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"/components/parameters/P/schema: the type is one of [string boolean]: use anyOf",
-		"/components/securitySchemes/Key: schemas has the name, too",
+		"/components/securitySchemes/Key: a component in schemas has the same name",
 		"/paths/~1x/post/requestBody/content/multipart~1form-data: the content type of part f is not application/json",
 		"/paths/~1x/post/responses/200/content/text~1csv: the schema is not a string of format binary",
 	}, got)

@@ -64,7 +64,7 @@ func New(o Options) (*Pages, error) {
 	web, err := url.Parse(o.Linking.WebURL())
 	base, bad := url.Parse(o.Linking.BaseURL())
 	if err != nil || bad != nil || web.Host != base.Host || web.Scheme != base.Scheme {
-		return nil, fmt.Errorf("%w: URL: must have the host of linking.Options.BaseURL, because the callback reads the cookie of the link pages", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: linking.Options.WebURL: must have the scheme and host of linking.Options.BaseURL, because the callback reads the cookie of the link pages", healthlab.Invalid)
 	}
 	for _, f := range o.FrameAncestors {
 		if u, err := url.Parse(f); err != nil || u.Host == "" || u.Path != "" || strings.ContainsAny(f, "; ,'\"*") {

@@ -130,7 +130,7 @@ func (d *document) check() error {
 			case op.ID == "":
 				faults = append(faults, fmt.Errorf("%s has no operationId", at))
 			case ids[op.ID] != "":
-				faults = append(faults, fmt.Errorf("%s and %s have one operationId", ids[op.ID], at))
+				faults = append(faults, fmt.Errorf("%s and %s have the same operationId", ids[op.ID], at))
 			}
 			ids[op.ID] = at
 		}

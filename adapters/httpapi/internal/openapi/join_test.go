@@ -69,7 +69,7 @@ func TestJoin_refusesInvalidAndConflictingParts(t *testing.T) {
 		{"info elsewhere", `{"info":{}}`, `{}`, "common.json"},
 		{"defined twice", `{"components":{"schemas":{"S":{}}}}`, `{"components":{"schemas":{"S":{}}}}`, "schemas S is defined twice"},
 		{"operation twice", `{"paths":{"/x":{"get":{"operationId":"a"}}}}`, `{"paths":{"/x":{"get":{"operationId":"b"}}}}`, "/x get is defined twice"},
-		{"one id", `{"paths":{"/x":{"get":{"operationId":"a"}}}}`, `{"paths":{"/y":{"get":{"operationId":"a"}}}}`, "one operationId"},
+		{"one id", `{"paths":{"/x":{"get":{"operationId":"a"}}}}`, `{"paths":{"/y":{"get":{"operationId":"a"}}}}`, "the same operationId"},
 		{"no id", `{"paths":{"/x":{"get":{}}}}`, `{}`, "no operationId"},
 		{"dangling", `{"components":{"schemas":{"S":{"items":[{"$ref":"#/components/schemas/T"}]}}}}`, `{}`, "has no target"},
 		{"other file", `{"components":{"schemas":{"S":{"$ref":"b.json#/T"}}}}`, `{}`, "has no target"},

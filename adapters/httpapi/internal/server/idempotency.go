@@ -131,7 +131,7 @@ func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce,
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		return nil, fmt.Errorf("fingerprint: %w", err)
+		return nil, fmt.Errorf("compute fingerprint of request: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	once.Fingerprint = hex.EncodeToString(sum[:])
@@ -151,7 +151,7 @@ func answerOnce(ctx context.Context, requests *idempotency.Service, ask askOnce,
 	}
 	answer := &keptAnswer{}
 	if err := json.Unmarshal(kept, answer); err != nil {
-		return nil, fmt.Errorf("read kept answer: %w", err)
+		return nil, fmt.Errorf("decode stored answer: %w", err)
 	}
 	return answer, nil
 }
@@ -164,7 +164,7 @@ func outcome(failed bool, write func(http.ResponseWriter) error) (idempotency.Ou
 	}
 	kept, err := json.Marshal(keptAnswer{Status: rec.status, Body: rec.body.Bytes()})
 	if err != nil {
-		return idempotency.Outcome{}, fmt.Errorf("keep answer: %w", err)
+		return idempotency.Outcome{}, fmt.Errorf("encode answer to store: %w", err)
 	}
 	return idempotency.Outcome{Answer: kept, Failed: failed}, nil
 }

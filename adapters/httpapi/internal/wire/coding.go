@@ -102,7 +102,7 @@ func broken(err error, limit int64) *Fault {
 	case errors.As(err, &over):
 		return tooLarge(limit)
 	case errors.Is(err, errCoding):
-		return &Fault{Status: http.StatusBadRequest, Type: "BODY_CODING_INVALID", Msg: "the body must be encoded as its content-encoding says", Cause: err}
+		return &Fault{Status: http.StatusBadRequest, Type: "BODY_CODING_INVALID", Msg: fmt.Sprintf("the body must be valid gzip or zstd, as its content-encoding says; a zstd window has at most %d bytes", zstdWindow), Cause: err}
 	}
 	return &Fault{Status: http.StatusBadRequest, Type: "BODY_INCOMPLETE", Msg: "the body ended before its declared length", Cause: err}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ type step struct {
 // enter adds a level of nesting to the path. It fails if the nesting exceeds maxDepth.
 func (d *decoder) enter() bool {
 	if len(d.path) >= maxDepth {
-		return d.stop("json_depth", "is nested too deeply")
+		return d.stop("json_depth", fmt.Sprintf("must be nested at most %d levels deep", maxDepth))
 	}
 	d.path = append(d.path, step{})
 	return true
@@ -185,7 +186,7 @@ func (d *decoder) add(p healthlab.Problem) bool {
 		return true
 	}
 	d.path = d.path[:0]
-	return d.stop("too_many_problems", "has more problems than are listed; the rest was not read")
+	return d.stop("too_many_problems", fmt.Sprintf("has %d or more problems; the rest of the body was not checked", d.MaxProblems))
 }
 
 // noted returns the number of recorded problems. An item whose problems are not recorded counts as one problem.
@@ -377,7 +378,7 @@ func (d *decoder) stranger(p *plan, key text) bool {
 	for i := range p.fields {
 		if strings.EqualFold(p.fields[i].name, name) {
 			return d.add(healthlab.Problem{
-				Path: d.place(), Code: "key_case", Msg: "must be spelt in the documented case",
+				Path: d.place(), Code: "key_case", Msg: "must be spelt " + p.fields[i].name + ": keys are case-sensitive",
 				Context: map[string]any{"expected": p.fields[i].name},
 			}) && d.pass()
 		}

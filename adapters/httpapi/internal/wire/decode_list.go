@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"reflect"
 
 	"github.com/healthlab-dev/healthlab"
@@ -103,8 +104,12 @@ func (r rules) inside() rules { return rules{tolerant: r.tolerant} }
 
 // tooMany records that a list or map has more than limit members, and skips the rest up to end, the closing bracket.
 func (d *decoder) tooMany(limit int, end byte) bool {
+	members := "elements"
+	if end == '}' {
+		members = "keys"
+	}
 	if !d.add(healthlab.Problem{
-		Path: d.place(), Code: "too_many_items", Msg: "has too many members",
+		Path: d.place(), Code: "too_many_items", Msg: fmt.Sprintf("must have at most %d %s", limit, members),
 		Context: map[string]any{"limit": limit},
 	}) {
 		return false
@@ -161,7 +166,7 @@ func (d *decoder) array(p *plan, v reflect.Value, c byte) bool {
 	d.leave()
 	if n != p.length {
 		return d.add(healthlab.Problem{
-			Path: d.place(), Code: "wrong_length", Msg: "has the wrong number of members",
+			Path: d.place(), Code: "wrong_length", Msg: fmt.Sprintf("must have exactly %d elements", p.length),
 			Context: map[string]any{"length": p.length},
 		})
 	}

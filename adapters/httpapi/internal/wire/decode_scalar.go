@@ -5,6 +5,8 @@ import (
 	"encoding"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"time"
@@ -87,7 +89,7 @@ func (d *decoder) float(p *plan, v reflect.Value, c byte) bool {
 	}
 	f, err := strconv.ParseFloat(string(n.text), p.bits)
 	if err != nil {
-		return d.note("out_of_range", "must be a number within the range of this field")
+		return d.note("out_of_range", floatRange(p.bits))
 	}
 	v.SetFloat(f)
 	return true
@@ -119,9 +121,28 @@ func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
 		v.SetUint(u)
 	}
 	if err != nil {
-		return d.note("out_of_range", "must be a whole number within the range of this field")
+		return d.note("out_of_range", integerRange(p))
 	}
 	return true
+}
+
+// floatRange returns the problem of a number that a float with this number of bits cannot hold.
+func floatRange(bits int) string {
+	most := math.MaxFloat64
+	if bits == 32 {
+		most = math.MaxFloat32
+	}
+	text := strconv.FormatFloat(most, 'g', -1, bits)
+	return fmt.Sprintf("must be a number from -%s to %s", text, text)
+}
+
+// integerRange returns the problem of a whole number that the Go type of the plan cannot hold.
+func integerRange(p *plan) string {
+	if p.kind == kindInt {
+		most := int64(math.MaxInt64) >> (64 - p.bits)
+		return fmt.Sprintf("must be a whole number from %d to %d", -most-1, most)
+	}
+	return fmt.Sprintf("must be a whole number from 0 to %d", uint64(math.MaxUint64)>>(64-p.bits))
 }
 
 // wholePart returns the digits before the point, such as 78 of 78.0. It returns false for an exponent, for a fraction

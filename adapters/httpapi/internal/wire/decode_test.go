@@ -106,6 +106,31 @@ func said(ps healthlab.Problems) []string {
 	return out
 }
 
+func TestDecode_problemsNameTheLimit(t *testing.T) {
+	const body = `{"Name":"x","count":128,"size":65536,"loose":9223372036854775808,"rate":1e999,"small":1e39,
+		"tags":["a","b","c","d"],"pair":[1],"labels":{"a":1,"b":1,"c":1,"d":1},"any":`
+	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
+	got := []string{}
+	for _, p := range wire.Decode([]byte(body+deep+"}"), &form{}, wire.Options{}) {
+		p.Path = p.Path[:min(1, len(p.Path))]
+		got = append(got, p.String())
+	}
+	require.Equal(t, []string{
+		"Name: must be spelt name: keys are case-sensitive",
+		"count: must be a whole number from -128 to 127",
+		"size: must be a whole number from 0 to 65535",
+		"loose: must be a whole number from -9223372036854775808 to 9223372036854775807",
+		"rate: must be a number from -1.7976931348623157e+308 to 1.7976931348623157e+308",
+		"small: must be a number from -3.4028235e+38 to 3.4028235e+38",
+		"tags: must have at most 3 elements",
+		"pair: must have exactly 2 elements",
+		"labels: must have at most 3 keys",
+		"any: must be nested at most 64 levels deep",
+	}, got)
+	few := wire.Decode([]byte(`{"count":128,"size":65536}`), &form{}, wire.Options{MaxProblems: 1})
+	require.Equal(t, "has 1 or more problems; the rest of the body was not checked", few[1].Msg)
+}
+
 func TestDecode_reportsEachProblemByPath(t *testing.T) {
 	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
 	for _, tt := range []struct {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/healthlab-dev/healthlab"
@@ -30,7 +31,7 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 func tooLarge(limit int64) *Fault {
 	return &Fault{
-		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: "the body is larger than the limit of this operation",
+		Status: http.StatusRequestEntityTooLarge, Type: "BODY_TOO_LARGE", Msg: fmt.Sprintf("the body must have at most %d bytes, uncompressed", limit),
 		Extra: map[string]any{"limit": limit},
 	}
 }
@@ -41,7 +42,7 @@ func unsupported(msg string) *Fault {
 
 // NotAcceptable returns the answer to an Accept header that matches no available type.
 func NotAcceptable() *Fault {
-	return &Fault{Status: http.StatusNotAcceptable, Type: "NOT_ACCEPTABLE", Msg: "none of the accepted media types can be sent"}
+	return &Fault{Status: http.StatusNotAcceptable, Type: "NOT_ACCEPTABLE", Msg: "the header accept allows none of the media types that the operation sends"}
 }
 
 // InputError lists every problem of a request. The first element of each path is path, query, header or body. It

@@ -74,7 +74,7 @@ func From(r *http.Request) *In {
 	in := &In{r: r, settings: s}
 	var err error
 	if in.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		in.problems.Add("query_invalid", "must be a well-formed query", "query")
+		in.problems.Add("query_invalid", "must be a well-formed query string: two hexadecimal digits after each %, and no unescaped semicolon", "query")
 	}
 	for name, values := range in.query { // many clients write null for an absent parameter
 		in.query[name] = slices.DeleteFunc(values, func(v string) bool { return v == "" })

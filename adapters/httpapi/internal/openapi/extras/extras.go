@@ -14,6 +14,8 @@ import (
 
 // errorTypeList contains every error_type of the API, one per line, sorted. Each is followed by the directories of the
 // packages that return it: httpapi, or a domain. A test compares the list with the source.
+//
+//go:embed error_types.txt
 var errorTypeList embed.FS
 
 // valueBound is the range of the values of one field of a resource.
