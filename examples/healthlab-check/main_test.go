@@ -164,8 +164,8 @@ func TestCheck_eachFailureHasItsLine(t *testing.T) {
 		answer http.HandlerFunc
 		want   []string
 	}{
-		"no longer there":    {"/activity/sleep", refuse(404), []string{"FAIL  sleep", "the provider refused this request", "ok    workout"}},
-		"down":               {"/activity/sleep", refuse(500), []string{"FAIL  sleep", "the provider fails"}},
+		"no longer there":    {"/activity/sleep", refuse(404), []string{"FAIL  sleep", "the provider answered the request for sleep with status 404, which means that the request is wrong", "ok    workout"}},
+		"down":               {"/activity/sleep", refuse(500), []string{"FAIL  sleep", "the provider answers with status 500"}},
 		"not granted":        {"/activity/sleep", refuse(403, "WWW-Authenticate", `Bearer error="insufficient_scope"`), []string{"FAIL  sleep", "has not granted a scope that this resource requires"}},
 		"too many":           {"/activity/sleep", refuse(429, "Retry-After", "300"), []string{"FAIL  sleep", "asks to wait for 5m0s, which is longer than -wait"}},
 		"no token":           {"/activity/sleep", refuse(401), []string{"FAIL  sleep", "does not accept the token"}},

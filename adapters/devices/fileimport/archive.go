@@ -20,6 +20,9 @@ import (
 // mostEntries is the largest number of files of an archive.
 const mostEntries = 20_000
 
+// cannotUnpack is the error of a file that the ZIP reader cannot unpack.
+const cannotUnpack = "a file of the archive cannot be unpacked: it is damaged, encrypted or packed by a method that is not supported"
+
 func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 
 // entriesOf returns the regular files of an archive by their paths (cleaned by [path.Clean], Unicode form NFC), and
@@ -70,7 +73,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 		return zipFault("the file must be a valid ZIP archive")
 	}
 	if len(archive.File) > mostEntries {
-		return zipFault("the archive has too many files")
+		return zipFault(fmt.Sprintf("the archive must have at most %d files", mostEntries))
 	}
 	most := uint64(o.MaxArchiveBytes)
 	entries, total, err := entriesOf(archive, most-min(most, o.unpacked))
@@ -116,7 +119,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	case len(faults) > 0:
 		return errors.Join(faults...)
 	}
-	return fmt.Errorf("%w: the archive has no such file", ErrFormat)
+	return fmt.Errorf("%w: no file of the archive has one of these formats", ErrFormat)
 }
 
 // openerOf returns a function that opens a file of an archive by its path, a key of entries.
@@ -128,7 +131,7 @@ func openerOf(entries map[string]*zip.File) opener {
 		}
 		c, err := f.Open()
 		if err != nil {
-			return nil, zipFault("a file of the archive cannot be unpacked")
+			return nil, zipFault(cannotUnpack)
 		}
 		return &entryReader{c, int64(f.UncompressedSize64)}, nil
 	}
@@ -157,7 +160,7 @@ func (e *entryReader) Read(b []byte) (int, error) {
 		return 0, zipFault("a file of the archive unpacks to more bytes than its header declares")
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, zipFault("a file of the archive cannot be unpacked")
+		return n, zipFault(cannotUnpack)
 	}
 	return n, err
 }
@@ -197,7 +200,7 @@ func wholeOf(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, 
 		return nil, 0, nil, fmt.Errorf("read file: %w", err)
 	case n > o.MaxArchiveBytes:
 		done()
-		return nil, 0, nil, &FileError{Format: format, Msg: "the archive is larger than Options.MaxArchiveBytes"}
+		return nil, 0, nil, &FileError{Format: format, Msg: fmt.Sprintf("the archive or database must have at most %d bytes (Options.MaxArchiveBytes)", o.MaxArchiveBytes)}
 	}
 	return f, n + int64(len(head)), done, nil
 }

@@ -88,11 +88,11 @@ func TestArchive_oversizedOrDamagedIsRefused(t *testing.T) {
 		want string
 	}{
 		"bomb":    {bomb, &fileimport.Options{MaxArchiveBytes: 1 << 20}, "the archive unpacks to more bytes than Options.MaxArchiveBytes"},
-		"entry":   {archive(t, "a.gpx", "<gpx>"+zeros), &fileimport.Options{MaxRecordingBytes: 1 << 20}, "the recording is larger than Options.MaxRecordingBytes"},
+		"entry":   {archive(t, "a.gpx", "<gpx>"+zeros), &fileimport.Options{MaxRecordingBytes: 1 << 20}, "the recording must have at most 1048576 bytes (Options.MaxRecordingBytes)"},
 		"liar":    {liar, nil, ""},
-		"many":    {archive(t, many...), nil, "the archive has too many files"},
+		"many":    {archive(t, many...), nil, "the archive must have at most 20000 files"},
 		"nested":  {archive(t, "b.zip", string(bomb)), nil, "an archive inside an archive is not read; unpack it first"},
-		"nothing": {archive(t, "a.txt", "hello"), nil, "the archive has no such file"},
+		"nothing": {archive(t, "a.txt", "hello"), nil, "no file of the archive has one of these formats"},
 		"cut":     {bomb[:len(bomb)-30], nil, "the file must be a valid ZIP archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,12 +146,12 @@ func TestGzip_unpacksOnlyRecordings(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"header":  {good[:5], "the gzip file cannot be unpacked"},
-		"bomb":    {packed(t, make([]byte, 4<<20)), "the recording is larger than Options.MaxRecordingBytes"},
-		"text":    {packed(t, []byte("hello")), "a file that is no recording"},
-		"twice":   {packed(t, good), "a file that is no recording"},
-		"archive": {packed(t, archive(t, "a.gpx", smallGPX)), "a file that is no recording"},
-		"export":  {packed(t, []byte(smallExport)), "a file that is no recording"},
+		"header":  {good[:5], "the gzip file is cut or damaged, and nothing of it can be unpacked"},
+		"bomb":    {packed(t, make([]byte, 4<<20)), "the recording must have at most 1048576 bytes (Options.MaxRecordingBytes)"},
+		"text":    {packed(t, []byte("hello")), "a gzip file must contain a FIT, GPX or TCX file"},
+		"twice":   {packed(t, good), "a gzip file must contain a FIT, GPX or TCX file"},
+		"archive": {packed(t, archive(t, "a.gpx", smallGPX)), "a gzip file must contain a FIT, GPX or TCX file"},
+		"export":  {packed(t, []byte(smallExport)), "a gzip file must contain a FIT, GPX or TCX file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, err := importBytes(t, c.data, &fileimport.Options{MaxRecordingBytes: 1 << 20})

@@ -282,7 +282,7 @@ func (r *rows) next() (bool, error) {
 			r.cells = r.csv.cells
 		}
 		if r.count++; r.count > mostRows {
-			return false, &FileError{Format: r.format, Offset: r.csv.bytes, Msg: "the file has more rows than an export may have"}
+			return false, &FileError{Format: r.format, Offset: r.csv.bytes, Msg: fmt.Sprintf("the file must have at most %d rows", mostRows)}
 		}
 		if err == nil && len(r.csv.cells) == r.csv.width {
 			return true, nil
@@ -309,7 +309,7 @@ func (r *rows) fault(err error) error {
 	case errors.As(err, &ofFile), r.out.ctx.Err() != nil:
 		return err
 	case errors.Is(err, errLongRow):
-		return &FileError{Format: r.format, Offset: r.csv.bytes, Msg: "a row of the file is too long"}
+		return &FileError{Format: r.format, Offset: r.csv.bytes, Msg: fmt.Sprintf("a row must have at most %d bytes", mostRowBytes)}
 	}
 	return fmt.Errorf("read file: %w", err)
 }
@@ -353,7 +353,7 @@ func (r *remarks) add(place, what, expected string) {
 	case r.n <= mostRemarks:
 		r.out.note(place + ", " + what + ": left out, expected " + expected)
 	case r.n == mostRemarks+1:
-		r.out.note("further cells are left out; they are counted")
+		r.out.note("more unreadable cells are left out and counted, but not listed here")
 	}
 }
 

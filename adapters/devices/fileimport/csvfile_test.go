@@ -412,7 +412,7 @@ func TestFitbitExport_givesHeartRateAndSteps(t *testing.T) {
 			}, one.Notes)
 		case "heart_rate-2026-04-10.json":
 			require.NoError(t, one.Err, "what stands before the cut is read")
-			require.Equal(t, 1, one.Skipped["rest of a file that is not JSON"])
+			require.Equal(t, 1, one.Skipped["rest of a file that is not valid JSON"])
 		case "altitude-2026-04-09.json":
 			require.ErrorIs(t, one.Err, fileimport.ErrFormat)
 		default:
@@ -543,9 +543,9 @@ func TestCSV_otherHeaderIsRefusedWithTheExpectedColumns(t *testing.T) {
 func TestCSV_endlessRowsAndFieldsAreRefused(t *testing.T) {
 	const header = "Cycle timezone,Workout start time,Workout end time,Activity name\n"
 	for name, c := range map[string]struct{ data, want string }{
-		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "the file has more rows than an export may have"},
-		"long row":                   {header + strings.Repeat("a", 2<<20), "a row of the file is too long"},
-		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "the file has more rows than an export may have"},
+		"quotes that are not closed": {header + `UTC,"` + strings.Repeat("a\n", 2<<20), "the file must have at most 1000000 rows"},
+		"long row":                   {header + strings.Repeat("a", 2<<20), "a row must have at most 1048576 bytes"},
+		"rows":                       {header + strings.Repeat("a\n", 1_000_001), "the file must have at most 1000000 rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := allocated()

@@ -115,7 +115,7 @@ func (f *fhirReader) read(r io.Reader) error {
 	}
 	j := newJSONFile(f.out, FHIR, text)
 	for n := 1; ; n++ {
-		j.limit.left = int(f.out.opts.MaxRecordingBytes)
+		j.limit.allow(int(f.out.opts.MaxRecordingBytes))
 		t, err := j.dec.Token()
 		if errors.Is(err, io.EOF) && n > 1 {
 			return nil
@@ -137,7 +137,7 @@ func (f *fhirReader) document(j *jsonFile, t json.Token) error {
 	}
 	fields, size, bundle := map[string]json.RawMessage{}, int64(0), false
 	for j.dec.More() {
-		j.limit.left = int(f.out.opts.MaxRecordingBytes)
+		j.limit.allow(int(f.out.opts.MaxRecordingBytes))
 		key, err := j.dec.Token()
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func (f *fhirReader) document(j *jsonFile, t json.Token) error {
 			return err
 		}
 		if size += int64(len(value)); size > f.out.opts.MaxRecordingBytes {
-			return errLongRow
+			return longValueError(f.out.opts.MaxRecordingBytes)
 		}
 		if name, ok := key.(string); ok {
 			fields[name] = value
@@ -192,20 +192,20 @@ func (f *fhirReader) entry(place string, raw json.RawMessage) error {
 func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	head := itemOf[fhirResource](raw)
 	if head == nil || head.ResourceType == "" {
-		f.out.leaveOutAt(place, "resource that has not the form of FHIR R4")
+		f.out.leaveOutAt(place, "resource that does not have the form of FHIR R4")
 		return nil
 	}
 	switch head.ResourceType {
 	case "Observation":
 		if f.count++; f.count > mostObservations {
-			return &FileError{Format: FHIR, Msg: "the file has more Observations than an import may have"}
+			return &FileError{Format: FHIR, Msg: fmt.Sprintf("the file must have at most %d Observations; split it", mostObservations)}
 		}
 		head.number = f.count
 		return f.visit(place, head, raw)
 	case "Bundle":
 		b := itemOf[struct{ Entry []json.RawMessage }](raw)
 		if b == nil {
-			f.out.leaveOutAt(place, "resource that has not the form of FHIR R4")
+			f.out.leaveOutAt(place, "resource that does not have the form of FHIR R4")
 			return nil
 		}
 		for i, e := range b.Entry {
@@ -237,7 +237,7 @@ func (f *fhirReader) readLines(text *bufio.Reader) error {
 		place := "line " + strconv.Itoa(n)
 		switch {
 		case long:
-			f.out.leaveOutAt(place, "line that is longer than a resource may be")
+			f.out.leaveOutAt(place, "line of more than Options.MaxRecordingBytes")
 		case len(bytes.TrimSpace(line)) == 0:
 		case !json.Valid(line):
 			f.out.leaveOutAt(place, "line that is not JSON")

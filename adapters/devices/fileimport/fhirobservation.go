@@ -117,7 +117,7 @@ func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage)
 	o := itemOf[fhirObservation](raw)
 	switch {
 	case o == nil:
-		f.out.leaveOutAt(place, "Observation that has not the form of FHIR R4")
+		f.out.leaveOutAt(place, "Observation that does not have the form of FHIR R4")
 		return nil
 	case f.known.replaced(head):
 		f.out.skip("Observation of which the file has a later version")
@@ -314,12 +314,12 @@ func (f *fhirImport) leave(o *fhirItem, k *fhirKind, why string) {
 const (
 	fhirNoValue    = "no value"
 	fhirStatistic  = "mean or other statistic of a longer time"
-	fhirSame       = "the same again"
-	fhirDayAlone   = "a day without a time"
-	fhirOfDays     = "at a time, and only days have one"
-	fhirNoLength   = "total of a time that is not known"
+	fhirSame       = "a measurement that another Observation of the file has too"
+	fhirDayAlone   = "a value of a whole day, where a time of day is required"
+	fhirOfDays     = "a value at a time of day, where only values of whole days are imported"
+	fhirNoLength   = "a total without effectivePeriod"
 	fhirComparator = "value with a comparator"
-	fhirNoUnit     = "in no unit, or in one that is not turned into that of the resource"
+	fhirNoUnit     = "without a unit, or in a unit that cannot be converted to that of the resource"
 )
 
 // number returns the number of a quantity as sent with its unit, and the number converted to the unit of k. If there is

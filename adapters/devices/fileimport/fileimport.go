@@ -476,7 +476,7 @@ func importRecording(out *output, r io.Reader, format Format) error {
 	case GPX:
 		return importGPX(out, data)
 	}
-	return fmt.Errorf("%w: a file that is no recording", ErrFormat)
+	return fmt.Errorf("%w: a gzip file must contain a FIT, GPX or TCX file", ErrFormat)
 }
 
 // readRecording reads a recording into memory and unpacks gzip. If a gzip file is cut or damaged, it returns the
@@ -490,7 +490,7 @@ func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 		if out.ctx.Err() != nil || !brokenGzip(err) {
 			return nil, err
 		}
-		return nil, &FileError{Format: GZIP, Msg: "the gzip file cannot be unpacked"}
+		return nil, &FileError{Format: GZIP, Msg: "the gzip file is cut or damaged, and nothing of it can be unpacked"}
 	}
 	var broken error
 	data, err := readWhole(&cutReader{unpacked, &broken}, out.opts.MaxRecordingBytes, GZIP)
@@ -498,7 +498,7 @@ func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 	case err != nil || broken == nil:
 		return data, err
 	case len(data) == 0:
-		return nil, &FileError{Format: GZIP, Msg: "the gzip file cannot be unpacked"}
+		return nil, &FileError{Format: GZIP, Msg: "the gzip file is cut or damaged, and nothing of it can be unpacked"}
 	}
 	out.leaveOut("rest of a gzip file that cannot be unpacked", 1)
 	out.note("the gzip file is cut or damaged; what can be unpacked is read")
@@ -594,7 +594,7 @@ func readWhole(r io.Reader, most int64, format Format) ([]byte, error) {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	if int64(len(data)) > most {
-		return nil, &FileError{Format: format, Offset: most, Line: 0, Msg: "the recording is larger than Options.MaxRecordingBytes"}
+		return nil, &FileError{Format: format, Offset: most, Line: 0, Msg: fmt.Sprintf("the recording must have at most %d bytes (Options.MaxRecordingBytes)", most)}
 	}
 	return data, nil
 }

@@ -27,7 +27,7 @@ func importFIT(out *output, data []byte) error {
 		return err
 	}
 	files := make([]*fitFile, 0, len(parts))
-	budget := out.opts.MaxPoints
+	budget := fitBudget{out.opts.MaxPoints, out.opts.MaxPoints}
 	var first error
 	for _, p := range parts {
 		f := &fitFile{zone: out.opts.Zone}
@@ -126,7 +126,7 @@ func splitFIT(data []byte) (parts []part, notes []string, err error) {
 		b := data[at:]
 		if len(b) < 12 || string(b[8:12]) != ".FIT" || b[0] != 12 && b[0] != 14 || len(b) < int(b[0]) {
 			if at == 0 {
-				return nil, nil, fitFault(0, "the file has no valid header")
+				return nil, nil, fitFault(0, "the file must begin with a FIT header of 12 or 14 bytes")
 			}
 			return parts, append(notes, fmt.Sprintf("%d bytes at the end are left out: they are not another recording", len(b))), nil
 		}
@@ -134,7 +134,7 @@ func splitFIT(data []byte) (parts []part, notes []string, err error) {
 		at, p.from, p.to = at+p.next, at, at+p.to
 		parts = append(parts, p)
 		if len(parts) > mostChained {
-			return nil, nil, fitFault(int64(at), "the file has too many recordings")
+			return nil, nil, fitFault(int64(at), fmt.Sprintf("the file must have at most %d chained FIT files", mostChained))
 		}
 	}
 	return parts, notes, nil
@@ -174,18 +174,18 @@ func checksum(b []byte) uint16 {
 	return h.Sum16()
 }
 
-// errTooMuch stops decoding a file with too many measurements.
-var errTooMuch = errors.New("more than a recording may hold")
-
 // mostDescriptions limits the descriptions of developer fields, because the decoder searches all of them for each
 // field.
 const mostDescriptions = 256
 
 var bytePosition = regexp.MustCompile(`byte pos: (\d+)`)
 
-// decode reads the messages of one file. base is the file's position in a chain of files, and budget the number of
-// measurements that may still be read.
-func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *int) error {
+// fitBudget limits the number of measurements in a chain of files: to most in all, of which left may still be read.
+type fitBudget struct{ most, left int }
+
+// decode reads the messages of one file. base is the file's position in a chain of files. If budget has no measurement
+// left, decode stops.
+func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *fitBudget) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	descriptions := 0
@@ -193,9 +193,12 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *i
 		if m.Num == mesgnum.FieldDescription {
 			descriptions++
 		}
-		*budget -= f.take(&m)
-		if *budget < 0 || descriptions > mostDescriptions {
-			cancel(errTooMuch)
+		budget.left -= f.take(&m)
+		switch {
+		case budget.left < 0:
+			cancel(&FileError{Format: FIT, Msg: fmt.Sprintf("the file must have at most %d measurements (Options.MaxPoints)", budget.most)})
+		case descriptions > mostDescriptions:
+			cancel(&FileError{Format: FIT, Msg: fmt.Sprintf("the file must have at most %d descriptions of developer fields", mostDescriptions)})
 		}
 	})
 	d := decoder.New(bytes.NewReader(data), decoder.WithIgnoreChecksum(), decoder.WithNoComponentExpansion(),
@@ -204,7 +207,8 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *i
 	if err == nil && context.Cause(ctx) == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTooMuch) {
+	var limit *FileError
+	if cause := context.Cause(ctx); cause != nil && !errors.As(cause, &limit) {
 		return cause
 	}
 	at := base
@@ -215,14 +219,14 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *i
 		}
 	}
 	switch {
-	case errors.Is(context.Cause(ctx), errTooMuch):
-		return fitFault(at, errTooMuch.Error())
+	case limit != nil:
+		return fitFault(at, limit.Msg)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return broken(at, "the file ends inside a message")
 	case errors.Is(err, decoder.ErrMesgDefMissing):
-		return broken(at, "a message without its definition")
+		return broken(at, "a data message has no definition message before it")
 	default:
-		return broken(at, "not a valid message")
+		return broken(at, "a message cannot be decoded")
 	}
 }
 

@@ -47,7 +47,7 @@ func fitbitRate(value json.RawMessage) (float64, error) {
 		BPM *float64 `json:"bpm"`
 	}](value)
 	if v == nil || v.BPM == nil {
-		return 0, errors.New("no bpm")
+		return 0, errors.New("must have a member bpm")
 	}
 	return *v.BPM, nil
 }
@@ -60,7 +60,7 @@ func fitbitCount(value json.RawMessage) (float64, error) {
 	}
 	n, ok := healthlab.ParseNumber(v)
 	if !ok {
-		return 0, errors.New("text that is no number")
+		return 0, errors.New("must be a number")
 	}
 	return n, nil
 }
@@ -82,7 +82,7 @@ func importFitbit(out *output, f *fitbitFile, r io.Reader) error {
 	list := newJSONFile(out, FitbitExport, r)
 	b, remarks := newBatch(out, out.recordedBy(healthdata.SourceWatch)), remarks{out: out}
 	err := list.list(func(n int) error {
-		list.limit.left = mostRowBytes
+		list.limit.allow(mostRowBytes)
 		var raw json.RawMessage
 		if err := list.value(&raw); err != nil {
 			return err

@@ -3,6 +3,7 @@ package fileimport
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -78,7 +79,7 @@ func (g *gpxReader) start() error {
 		return g.sc.here("the root element of the XML document must be gpx")
 	case g.trk == 0 && name == "trk":
 		if len(g.tracks) >= mostTracks {
-			return g.sc.here("too many tracks")
+			return g.sc.here(fmt.Sprintf("the file must have at most %d tracks", mostTracks))
 		}
 		g.trk = depth
 		g.tracks = append(g.tracks, track{})

@@ -24,7 +24,8 @@ type jsonFile struct {
 
 func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
 	mender := newJSONMender(r)
-	limit := &valueLimit{r: mender, left: int(out.opts.MaxRecordingBytes)}
+	limit := &valueLimit{r: mender}
+	limit.allow(int(out.opts.MaxRecordingBytes))
 	if format == FHIR { // FHIR requires the complete records of a person
 		limit.r = r
 	}
@@ -33,14 +34,23 @@ func newJSONFile(out *output, format Format, r io.Reader) *jsonFile {
 
 // valueLimit limits the size of a single value, in bytes, to limit the memory.
 type valueLimit struct {
-	r    io.Reader
-	left int
+	r          io.Reader
+	most, left int
+}
+
+func (l *valueLimit) allow(most int) { l.most, l.left = most, most }
+
+// longValueError is the error of a value of more than this number of bytes.
+type longValueError int
+
+func (e longValueError) Error() string {
+	return fmt.Sprintf("a value must have at most %d bytes", int(e))
 }
 
 // Read reads up to the limit, and returns an error beyond it.
 func (l *valueLimit) Read(b []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, errLongRow
+		return 0, longValueError(l.most)
 	}
 	n, err := l.r.Read(b[:min(len(b), l.left)])
 	l.left -= n
@@ -53,7 +63,7 @@ var errShape = errors.New("value of another JSON type than the format requires")
 // list calls do for each element of a list. n is the number of the element, from 1. do must read the element. A value
 // that is not a list is skipped.
 func (f *jsonFile) list(do func(n int) error) error {
-	f.limit.left = int(f.out.opts.MaxRecordingBytes)
+	f.limit.allow(int(f.out.opts.MaxRecordingBytes))
 	t, err := f.dec.Token()
 	if err != nil {
 		return err
@@ -66,7 +76,7 @@ func (f *jsonFile) list(do func(n int) error) error {
 		if err := f.out.ctx.Err(); err != nil {
 			return err
 		}
-		f.limit.left = int(f.out.opts.MaxRecordingBytes)
+		f.limit.allow(int(f.out.opts.MaxRecordingBytes))
 		if err := do(n); err != nil {
 			return err
 		}
@@ -86,7 +96,7 @@ func (f *jsonFile) object(do func(key string) error) error {
 		return f.over(t)
 	}
 	for f.dec.More() {
-		f.limit.left = int(f.out.opts.MaxRecordingBytes)
+		f.limit.allow(int(f.out.opts.MaxRecordingBytes))
 		key, err := f.dec.Token()
 		if err != nil {
 			return err
@@ -140,22 +150,27 @@ func (f *jsonFile) skip() error {
 // result returns nil and adds a note.
 func (f *jsonFile) result(err error) error {
 	var syntax *json.SyntaxError
-	broken := errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errLongRow)
+	var long longValueError
+	broken := errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &long)
+	why := "the JSON is cut or malformed"
+	if long > 0 {
+		why = long.Error()
+	}
 	switch {
 	case f.out.ctx.Err() != nil, errors.As(err, new(*FileError)), errors.As(err, new(*sinkError)):
 		return err
 	case err != nil && !broken:
 		return fmt.Errorf("read file: %w", err)
 	case f.read == 0 && (broken || f.mender.cut || f.mender.left > 0):
-		return &FileError{Format: f.format, Offset: f.dec.InputOffset(), Msg: "the file must be JSON of this format, and no value may be too long"}
+		return &FileError{Format: f.format, Offset: f.dec.InputOffset(), Msg: "nothing can be imported: " + why}
 	}
 	if f.mender.left > 0 {
-		f.out.leaveOut("item that is not JSON", f.mender.left)
-		f.out.note("items that are not JSON are left out; they are counted")
+		f.out.leaveOut("item that is not valid JSON", f.mender.left)
+		f.out.note("items that are not valid JSON are left out and counted")
 	}
 	if broken || f.mender.cut {
-		f.out.leaveOut("rest of a file that is not JSON", 1)
-		f.out.note(fmt.Sprintf("byte %d: the JSON is broken or a value is too long; what stands before is read", f.dec.InputOffset()))
+		f.out.leaveOut("rest of a file that is not valid JSON", 1)
+		f.out.note(fmt.Sprintf("byte %d: %s; what stands before is read", f.dec.InputOffset(), why))
 	}
 	return nil
 }

@@ -239,7 +239,7 @@ func (m *jsonMender) text() error {
 		read = append(read, c)
 		switch {
 		case n > mostMended:
-			return errLongRow
+			return longValueError(mostMended)
 		case c == '"':
 			m.write(c)
 			return nil

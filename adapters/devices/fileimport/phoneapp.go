@@ -220,7 +220,7 @@ func (a *phoneApp) metric(n int) error {
 	length, ok := a.lengthOf(&kind, items)
 	if !ok {
 		for range items {
-			a.out.skip(m.Name + " (mean or total of a time that is not known)")
+			a.out.skip(m.Name + " (a mean or total of an interval of unknown length)")
 		}
 		return nil
 	}

@@ -27,7 +27,7 @@ func TestHealthAutoExport_givesSamplesSummariesAndStreams(t *testing.T) {
 	require.Equal(t, fileimport.HealthAutoExport, rep.Format)
 	require.Empty(t, rep.Notes)
 	require.Equal(t, map[string]int{
-		"resting_heart_rate": 1, "flights_climbed (mean or total of a time that is not known)": 1, "symptoms": 1,
+		"resting_heart_rate": 1, "flights_climbed (a mean or total of an interval of unknown length)": 1, "symptoms": 1,
 	}, rep.Skipped)
 	require.Equal(t, map[string]int{
 		"steps": 2, "distance": 1, "calories_active": 1, "heartrate": 2, "hrv_sdnn": 1, "blood_oxygen": 1, "blood_pressure": 1,
@@ -104,7 +104,7 @@ func TestHealthAutoExport_intervalOfTotalsIsDerivedFromTheirTimes(t *testing.T) 
 			require.NoError(t, err)
 			if c.want == 0 {
 				require.Empty(t, s.samples)
-				require.NotZero(t, rep.Skipped["step_count (mean or total of a time that is not known)"])
+				require.NotZero(t, rep.Skipped["step_count (a mean or total of an interval of unknown length)"])
 				return
 			}
 			v := s.samples["steps"][0]

@@ -98,7 +98,7 @@ func (a *phoneApp) workout(n int) error {
 	a.out.possibleTotals(w)
 	rec := recording{points: a.out.possible(a.points(v)), onFoot: onFoot(w.Sport.Slug)}
 	if len(rec.points) > a.out.opts.MaxPoints {
-		a.out.note("the recording of a workout has more points than one may have")
+		a.out.note(fmt.Sprintf("the recording of a workout is left out: it must have at most %d points (Options.MaxPoints)", a.out.opts.MaxPoints))
 		rec.points = nil
 	}
 	if len(rec.points) > 0 {

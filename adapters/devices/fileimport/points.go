@@ -180,6 +180,6 @@ func (o *output) leaveOutAt(place, what string) {
 	if o.places++; o.places <= mostRemarks {
 		o.note(fmt.Sprintf("%s: left out: %s", place, what))
 	} else if o.places == mostRemarks+1 {
-		o.note("further places are left out; they are counted")
+		o.note("more parts of the file are left out and counted, but not listed here")
 	}
 }

@@ -2,6 +2,7 @@ package fileimport
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 
@@ -26,7 +27,7 @@ func importTCX(out *output, data []byte) error {
 		return err
 	}
 	if len(activities) == 0 {
-		return &FileError{Format: TCX, Offset: int64(len(data)), Line: 1 + bytes.Count(data, []byte{'\n'}), Msg: "the file has no activity with a time"}
+		return &FileError{Format: TCX, Offset: int64(len(data)), Line: 1 + bytes.Count(data, []byte{'\n'}), Msg: "the file has no activity with a start time or with a point that has a time"}
 	}
 	for i := range activities {
 		a := &activities[i]
@@ -99,7 +100,7 @@ func (r *tcxReader) start() error {
 		return r.sc.here("the root element of the XML document must be TrainingCenterDatabase")
 	case r.activity == 0 && name == "Activity":
 		if len(r.activities) >= mostTracks {
-			return r.sc.here("too many activities")
+			return r.sc.here(fmt.Sprintf("the file must have at most %d activities", mostTracks))
 		}
 		r.activity = depth
 		a := activityTCX{sport: "other"}

@@ -65,7 +65,7 @@ func TestTCX_givesWorkoutsAndStreams(t *testing.T) {
 
 func TestTCX_withoutActivitiesOrBeyondLimitsIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"nothing": {"Activity", "Thing", "the file has no activity with a time"},
+		"nothing": {"Activity", "Thing", "the file has no activity with a start time or with a point that has a time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := strings.ReplaceAll(strings.ReplaceAll(smallTCX, "</Courses>\n", "</Courses>"), c.old, c.new)
@@ -76,7 +76,7 @@ func TestTCX_withoutActivitiesOrBeyondLimitsIsRefused(t *testing.T) {
 		})
 	}
 	_, _, err := importBytes(t, []byte(smallTCX), &fileimport.Options{MaxPoints: 3})
-	require.ErrorContains(t, err, "more points than a recording may have")
+	require.ErrorContains(t, err, "the file must have at most 3 points (Options.MaxPoints)")
 }
 
 // Of a recording, what cannot be costs itself.

@@ -2,6 +2,7 @@ package fileimport
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,7 @@ func (t *trackScanner) scan(wanted func() bool, start func() error, end func(tex
 // startPoint begins a point. depth is the nesting depth of its element.
 func (t *trackScanner) startPoint(depth int) error {
 	if t.count++; t.count > t.most {
-		return t.sc.here("more points than a recording may have")
+		return t.sc.here(fmt.Sprintf("the file must have at most %d points (Options.MaxPoints)", t.most))
 	}
 	t.pt, t.p = depth, newPoint()
 	t.p.micros = untimed

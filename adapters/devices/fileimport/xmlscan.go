@@ -96,7 +96,7 @@ func (s *scanner) fill() error {
 	}
 	if s.end == len(s.buf) {
 		if len(s.buf) >= mostTag {
-			return s.fault(0, "a tag or text is too long")
+			return s.fault(0, fmt.Sprintf("a tag, comment or text must have at most %d bytes", mostTag))
 		}
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}
@@ -146,7 +146,7 @@ func (s *scanner) next() (int, error) {
 		}
 		switch {
 		case !s.rooted:
-			return 0, s.fault(s.end, "the file has no element")
+			return 0, s.fault(s.end, "the file must have an XML root element")
 		case len(s.opens) > 0 || s.pos < s.end && s.buf[s.pos] == '<':
 			s.reportMalformed("the end of the file: it ends before its elements do")
 		case !allSpace(s.buf[s.pos:s.end]):
@@ -158,7 +158,7 @@ func (s *scanner) next() (int, error) {
 }
 
 // textOutside is reported for text before or after the root element.
-const textOutside = "text outside the document's element"
+const textOutside = "text outside the root element"
 
 func (s *scanner) reportMalformed(what string) {
 	if s.told != nil {
@@ -281,11 +281,11 @@ func (s *scanner) startTag(b []byte) (int, error) {
 		return 0, nil //nolint:nilerr // the fault is already reported
 	}
 	if len(s.opens) == 0 && s.rooted {
-		s.reportMalformed("element behind the document's own")
+		s.reportMalformed("element after the end of the root element")
 		return 0, s.passRest()
 	}
 	if len(s.opens) >= mostDepth {
-		return 0, s.here("elements are nested too deeply")
+		return 0, s.here(fmt.Sprintf("elements must be nested at most %d levels deep", mostDepth))
 	}
 	if s.unclosed(b[1:n]) {
 		s.reportMalformed("element without its end tag")
@@ -367,7 +367,7 @@ func (s *scanner) nameAt(b []byte, i int) (int, error) {
 		return 0, errMore
 	}
 	if !nameByte[b[i]] || b[i] == '-' || b[i] == '.' || b[i]-'0' <= 9 {
-		return 0, s.fault(s.pos+i, "a name is expected")
+		return 0, s.fault(s.pos+i, "a name must begin with a letter, an underscore or a colon")
 	}
 	for i < len(b) && nameByte[b[i]] {
 		if b[i] < utf8.RuneSelf {
@@ -423,7 +423,7 @@ func (s *scanner) attribute(b []byte, i int) (int, error) {
 		}
 	}
 	if len(s.attrs) == mostAttrs {
-		return 0, s.fault(s.pos+i, "too many attributes")
+		return 0, s.fault(s.pos+i, fmt.Sprintf("an element must have at most %d attributes", mostAttrs))
 	}
 	s.attrs = append(s.attrs, a)
 	return end, nil

@@ -3,6 +3,7 @@ package nightscout
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -141,13 +142,17 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 	var d document
 	var p healthlab.Problems
 	if err := json.Unmarshal(raw, &d); err != nil {
-		p.Add("shape", "the document of the site must have the form that Nightscout documents")
+		what := "the document and its members"
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
+			what = "the member " + wrong.Field
+		}
+		p.Add("shape", what+" must have the type that version 1 of the Nightscout API documents")
 	}
 	t, ok := d.time(entry)
 	if ok {
 		m.oldest = min(m.oldest, d.found(entry, t))
 	} else if len(p) == 0 {
-		p.Add("instant", "the document of the site must have a readable time", map[bool]string{true: "date", false: "created_at"}[entry])
+		p.Add("instant", "must be a time: the member date in Unix milliseconds, or dateString or created_at in ISO 8601", map[bool]string{true: "date", false: "created_at"}[entry])
 	}
 	if len(p) > 0 {
 		m.unparsed = append(m.unparsed, linking.UnparsedItem{Item: raw, Problems: p})
@@ -335,7 +340,7 @@ func (m *mapper) glucose(d *document, s healthdata.Sample) (healthdata.Sample, h
 	ok := d.Glucose.v > 0
 	if ok && s.Unit == "" {
 		var p healthlab.Problems
-		p.Add("unit", "the unit must be in the document or in the settings of the site", "units")
+		p.Add("unit", "must be mg/dl or mmol, or the settings of the site must have units", "units")
 		m.unparsed = append(m.unparsed, linking.UnparsedItem{Item: d.raw, Problems: p})
 		ok = false
 	}

@@ -286,7 +286,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	case err != nil:
 		return nil, unreachable(ctx, err)
 	case len(body) > maxBody:
-		return nil, errShape
+		return nil, fmt.Errorf("%w: the answer of the site must have at most %d bytes", healthlab.Unavailable, maxBody)
 	case resp.StatusCode == http.StatusOK:
 		return body, nil
 	}
@@ -294,7 +294,7 @@ func (c *Connector) get(ctx context.Context, s *site, path string, q url.Values)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized && json.Valid(body):
 		// The host of a sleeping or deleted site answers with a page of another form.
-		return nil, fmt.Errorf("%w: the site does not accept the token", healthlab.Unauthenticated)
+		return nil, fmt.Errorf("%w: the site does not accept the token or API secret, or the token may not read; connect again with a token that has the role readable", healthlab.Unauthenticated)
 	case resp.StatusCode == http.StatusTooManyRequests:
 		return nil, &linking.RateLimitError{Scope: linking.RateUser, Wait: wait} // each site has only one person
 	}

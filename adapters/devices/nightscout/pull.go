@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,7 +65,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
 	from := collections[r.Resource]
 	if from == nil {
-		return page, fmt.Errorf("%w: resource: a Nightscout site does not have this resource", healthlab.Unimplemented)
+		return page, fmt.Errorf("%w: resource: must be one of: %s", healthlab.Unimplemented, strings.Join(slices.Sorted(maps.Keys(collections)), ", "))
 	}
 	at, err := readCursor(r.Cursor, r.To)
 	if err != nil || at.collection >= len(from) {

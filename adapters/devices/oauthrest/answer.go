@@ -15,8 +15,8 @@ import (
 )
 
 // verdict judges the status of an answer. nothing means that the person has no data, which is no error. err is the
-// error of any other answer without data.
-func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
+// error of any other answer without data. from names the keys of the configuration from which the request was made.
+func (c *Connector) verdict(a *rest.Answer, from string) (nothing bool, err error) {
 	if a.Status/100 == 2 {
 		return a.Status == http.StatusNoContent || len(strings.TrimSpace(string(a.Body))) == 0, nil
 	}
@@ -36,13 +36,13 @@ func (c *Connector) verdict(a *rest.Answer) (nothing bool, err error) {
 	case a.Status == http.StatusForbidden && strings.Contains(a.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`):
 		return false, fmt.Errorf("%w: the person has not granted a scope that this resource requires", healthlab.Invalid) // RFC 6750, 3.1
 	case a.Status == http.StatusForbidden, a.Status == http.StatusRequestTimeout:
-		return false, rest.Unavailable("refuses for now", wait)
+		return false, rest.Unavailable(fmt.Sprintf("answers with status %d; the request is repeated later", a.Status), wait)
 	case a.Status/100 == 4:
-		return false, fmt.Errorf("%w: the provider refused this request", healthlab.Invalid)
+		return false, fmt.Errorf("%w: the provider answered with status %d, which means that the request is wrong: check %s", healthlab.Invalid, a.Status, from)
 	case a.Status/100 == 3:
-		return false, rest.Unavailable("sends us elsewhere", 0)
+		return false, rest.Unavailable(fmt.Sprintf("answers with status %d, a redirect, which is not followed", a.Status), 0)
 	}
-	return false, rest.Unavailable("fails", wait)
+	return false, rest.Unavailable(fmt.Sprintf("answers with status %d", a.Status), wait)
 }
 
 // says reports whether the value at the JSON pointer place in the body of an answer has the text want. An empty place

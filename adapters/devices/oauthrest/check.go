@@ -46,6 +46,7 @@ const (
 	defaultBytes = 8 << 20
 	mostBytes    = 64 << 20
 	defaultPages = 1000
+	mostPages    = 100 * defaultPages
 )
 
 // checker collects the problems of a configuration.
@@ -57,7 +58,7 @@ type checker struct {
 
 func (k *checker) oneOf(v string, path []any, allowed ...string) {
 	if v != "" && !slices.Contains(allowed, v) {
-		k.p.Add("enum", "one of "+strings.Join(allowed, ", "), path...)
+		k.p.AddEnum(allowed, path...)
 	}
 }
 
@@ -67,18 +68,33 @@ func (k *checker) need(ok bool, what string, path ...any) {
 	}
 }
 
+func (k *checker) needPlace(place, example string, path ...any) {
+	k.need(place != "", "must be set to a JSON pointer such as "+example, path...)
+}
+
+func (k *checker) needURL(url string, path ...any) {
+	k.need(url != "", "must be set to an https URL", path...)
+}
+
 func (k *checker) place(place string, path ...any) {
 	if _, _, ok := steps(place); place != "" && !ok {
 		k.p.Add("place", "must be . or a JSON pointer, with any number of ^ before it", path...)
 	}
 }
 
-// header reports a header that must not be configured, because it is malformed or the connector sets it itself.
+// reservedHeaders lists the headers that a configuration must not set.
+var reservedHeaders = []string{"Authorization", "Host", "Cookie", "Content-Length"}
+
+// header reports a header that must not be configured, because it is malformed or reserved.
 func (k *checker) header(name, value string, path ...any) {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" || name == "" ||
-		strings.ContainsFunc(value, odd) || slices.Contains([]string{"Authorization", "Host", "Cookie", "Content-Length"}, http.CanonicalHeaderKey(name)) {
-		k.p.Add("header", "must not be a header that the connector sets itself", path...)
+	switch {
+	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" || name == "":
+		k.p.Add("header", "must have a name of letters, digits and hyphens", path...)
+	case strings.ContainsFunc(value, odd):
+		k.p.Add("header", "must have a value of printable ASCII characters", path...)
+	case slices.Contains(reservedHeaders, http.CanonicalHeaderKey(name)):
+		k.p.Add("header", "must be none of: "+strings.Join(reservedHeaders, ", "), path...)
 	}
 }
 
@@ -88,7 +104,7 @@ func (c *Config) check() healthlab.Problems {
 	c.checkProvider(&k)
 	c.checkOAuth(&k)
 	c.checkAPI(&k)
-	k.need(len(c.Resources) > 0, "a provider has resources", "resources")
+	k.need(len(c.Resources) > 0, "must have at least one entry", "resources")
 	for i := range c.Resources {
 		c.checkResource(&k, &c.Resources[i], []any{"resources", i})
 	}
@@ -108,7 +124,7 @@ func (c *Config) checkProvider(k *checker) {
 		}
 	}
 	if c.Provider.AuthType != "oauth" && c.Provider.AuthType != "team_oauth" {
-		k.p.Add("enum", "must be one of oauth, team_oauth", "provider", "auth_type")
+		k.p.AddEnum([]string{"oauth", "team_oauth"}, "provider", "auth_type")
 	}
 	if c.Provider.Class != "cloud" {
 		k.p.Add("enum", "must be cloud for a provider that is pulled", "provider", "class")
@@ -117,12 +133,12 @@ func (c *Config) checkProvider(k *checker) {
 
 func (c *Config) checkOAuth(k *checker) {
 	o := &c.OAuth
-	k.need(o.AuthorizeURL != "", "an address is needed", "oauth", "authorize_url")
-	k.need(o.TokenURL != "", "an address is needed", "oauth", "token_url")
+	k.needURL(o.AuthorizeURL, "oauth", "authorize_url")
+	k.needURL(o.TokenURL, "oauth", "token_url")
 	k.oneOf(o.ClientAuth, []any{"oauth", "client_auth"}, authBasic, authBody, authNone)
 	k.oneOf(o.Revocation, []any{"oauth", "revocation"}, revokeRFC, revokeBearer)
-	if o.Revocation != "" && o.RevocationURL == "" {
-		k.need(false, "an address is needed", "oauth", "revocation_url")
+	if o.Revocation != "" {
+		k.needURL(o.RevocationURL, "oauth", "revocation_url")
 	}
 	if o.TokenSeconds < 0 {
 		k.p.Add("range", "must be at least 0", "oauth", "token_seconds")
@@ -140,23 +156,23 @@ func (c *Config) checkOAuth(k *checker) {
 	}
 	for i, s := range o.Setup {
 		for _, part := range []struct{ name, text string }{{"type", s.Type}, {"key", s.Key}, {"value", s.Value}, {"description", s.Description}} {
-			k.need(part.text != "", "a step says this", "oauth", "setup", i, part.name)
+			k.need(part.text != "", "must not be empty", "oauth", "setup", i, part.name)
 		}
 	}
 	if o.Account != nil {
-		k.need(o.Account.At != "", "a place is needed", "oauth", "account", "at")
+		k.needPlace(o.Account.At, "/user/id", "oauth", "account", "at")
 		k.place(o.Account.At, "oauth", "account", "at")
 	}
 }
 
 func (c *Config) checkAPI(k *checker) {
 	a := &c.API
-	k.need(a.BaseURL != "", "an address is needed", "api", "base_url")
+	k.needURL(a.BaseURL, "api", "base_url")
 	if strings.ContainsAny(a.BaseURL, "?#") {
-		k.p.Add("bad_url", "must be a base URL without a query", "api", "base_url")
+		k.p.Add("bad_url", "must be a URL without a query or fragment", "api", "base_url")
 	}
 	if a.MaxBytes < 0 || a.MaxBytes > mostBytes {
-		k.p.Add("range", fmt.Sprintf("0 to %d", mostBytes), "api", "max_bytes")
+		k.p.Add("range", fmt.Sprintf("must be from 0 to %d bytes; 0 means %d", mostBytes, defaultBytes), "api", "max_bytes")
 	}
 	for name, value := range a.Headers {
 		k.header(name, value, "api", "headers", name)
@@ -183,7 +199,7 @@ func (c *Config) checkAPI(k *checker) {
 	k.oneOf(a.RateScope, []any{"api", "rate_scope"}, rateApp, rateUser)
 	for i, r := range a.Rates {
 		k.oneOf(r.Scope, []any{"api", "rate_headers", i, "scope"}, rateApp, rateUser)
-		k.need(r.Remaining != "" && r.Reset != "", "both headers are needed", "api", "rate_headers", i)
+		k.need(r.Remaining != "" && r.Reset != "", "remaining and reset must both be set", "api", "rate_headers", i)
 	}
 }
 
@@ -202,22 +218,22 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 		k.p.Add("unknown_resource", "must be a resource that provider.resources lists", path("resource")...)
 		return
 	case r.Class != healthdata.ClassTimeseries && r.Class != healthdata.ClassSummary && r.Slug != deviceSlug:
-		k.p.Add("unsupported", "must be a resource that a configuration can map", path("resource")...)
+		k.p.Add("unsupported", "must be the slug of a timeseries or a summary, or "+deviceSlug, path("resource")...)
 		return
 	}
 	k.floating = c.Provider.Affinity(e.Resource) == healthdata.AffinityFloating
 	e.checkRequest(k, path)
 	e.checkPaging(k, path)
-	k.need(e.Items != "", "a place is needed", path("items")...)
+	k.needPlace(e.Items, "/data/*", path("items")...)
 	k.place(e.Items, path("items")...)
 	if strings.HasPrefix(e.Items, "^") || strings.Contains(e.Items, "#") {
 		k.p.Add("place", "must not start with ^: items are found from the root of the answer", path("items")...)
 	}
 	for i, w := range e.Where {
-		k.need(w.At != "", "a place is needed", path("where", i, "at")...)
+		k.needPlace(w.At, "/type", path("where", i, "at")...)
 		k.inner(w.At, e, path("where", i, "at"))
 		if (w.In == nil) == (w.NotIn == nil) {
-			k.p.Add("one_of", "must be one of in, not_in", path("where", i)...)
+			k.p.Add("one_of", "must have exactly one of in, not_in", path("where", i)...)
 		}
 	}
 	if e.Owner != "" {
@@ -267,18 +283,18 @@ func (c *Config) checkWorkout(k *checker, e *Resource, r *healthdata.Resource, p
 			k.p.Add("not_allowed", "must be absent: only samples of workouts have the id of a workout", path("workout")...)
 		}
 		if e.Sport != nil && r.Slug != "distance" {
-			k.p.Add("not_allowed", "not a field of this resource", path("sport")...)
+			k.notAField(r, path("sport"))
 		}
 		return
 	case e.Workout == nil:
-		k.need(false, "this resource needs it", path("workout")...)
+		k.needField(r, path("workout"))
 	case e.Sport == nil:
-		k.need(false, "this resource needs it", path("sport")...)
+		k.needField(r, path("sport"))
 	}
 	if !slices.ContainsFunc(c.Resources, func(w Resource) bool {
 		return w.Resource == "workouts" && w.Summary != nil && w.Summary.ID != ""
 	}) {
-		k.need(false, "an entry of workouts has the id that samples name", path("workout")...)
+		k.need(false, "resources must have an entry for workouts with summary.id, which this id refers to", path("workout")...)
 	}
 }
 
@@ -308,7 +324,7 @@ const deviceSlug = "device"
 // checkRequest checks path, query and range of a request.
 func (e *Resource) checkRequest(k *checker, path func(...any) []any) {
 	if !strings.HasPrefix(e.Path, "/") || strings.ContainsAny(e.Path, "?#") || strings.Contains(e.Path, "..") {
-		k.p.Add("path", "must begin with a slash and have no query", path("path")...)
+		k.p.Add("path", "must begin with a slash, and have no query, no fragment and no two dots in a row", path("path")...)
 	}
 	check := func(s string, at []any) {
 		for rest := s; ; {
@@ -318,7 +334,7 @@ func (e *Resource) checkRequest(k *checker, path func(...any) []any) {
 			}
 			name, tail, closed := strings.Cut(after, "}")
 			if !closed || !slices.Contains([]string{"user_id", "from", "to"}, name) {
-				k.p.Add("placeholder", "must be one of {user_id}, {from}, {to}", at...)
+				k.p.Add("placeholder", "must have no placeholder other than {user_id}, {from} and {to}", at...)
 				return
 			}
 			rest = tail
@@ -342,22 +358,30 @@ func (e *Resource) checkPaging(k *checker, path func(...any) []any) {
 	k.oneOf(p.Kind, path("paging", "kind"), pageNone, pageCursor, pageURL, pageLink, pageNumber, pageOffset)
 	switch p.Kind {
 	case pageCursor, pageURL:
-		k.need(p.Next != "", "a place is needed", path("paging", "next")...)
+		k.needPlace(p.Next, "/next", path("paging", "next")...)
 	case pageNumber, pageOffset:
-		k.need(p.Size > 0, "a page has a size, by which the last one is known", path("paging", "size")...)
+		k.need(p.Size > 0, "must be at least 1 for the kind "+p.Kind, path("paging", "size")...)
 	}
 	if p.Kind == pageCursor || p.Kind == pageNumber || p.Kind == pageOffset {
-		k.need(p.Param != "", "a parameter is needed", path("paging", "param")...)
+		k.need(p.Param != "", "must be the name of a query parameter for the kind "+p.Kind, path("paging", "param")...)
 	}
 	k.place(p.Next, path("paging", "next")...)
-	if p.Size < 0 || p.First < 0 || p.MaxPages < 0 || p.MaxPages > 100*defaultPages {
-		k.p.Add("range", "must be a page number from 0 to a bounded maximum", path("paging")...)
+	if p.Size < 0 || p.First < 0 || p.MaxPages < 0 || p.MaxPages > mostPages {
+		k.p.Add("range", fmt.Sprintf("size and first must be at least 0, and max_pages must be from 0 to %d", mostPages), path("paging")...)
 	}
 	for _, name := range []string{p.Param, p.SizeParam} {
 		if _, twice := e.Query[name]; twice {
 			k.p.Add("reserved", "must be absent: paging sets this parameter", path("query", name)...)
 		}
 	}
+}
+
+func (k *checker) needField(r *healthdata.Resource, path []any) {
+	k.need(false, "must be set for the resource "+r.Slug, path...)
+}
+
+func (k *checker) notAField(r *healthdata.Resource, path []any) {
+	k.p.Add("not_allowed", "must be absent: the resource "+r.Slug+" has no such field", path...)
 }
 
 func (k *checker) optional(f *Field, to kind, e *Resource, path []any) {
@@ -407,8 +431,9 @@ func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	k.format(f, to, at)
 	if f.Const != "" && to != word {
 		r := reader{it: &item{inside: []any{nil}}, zone: time.UTC}
-		if _, ok := r.read(f, to, ""); !ok {
-			k.p.Add("const", "must be a constant of the type of this field", at("const")...)
+		_, _ = r.read(f, to, "") // a constant that does not fit is in r.p
+		for _, wrong := range r.p {
+			k.p.Add("const", wrong.Msg, at("const")...)
 		}
 	}
 }
@@ -444,7 +469,7 @@ func (k *checker) format(f *Field, to kind, at func(any) []any) {
 		k.p.Add("one_of", "must have only one of zone, zone_at", at("zone_at")...)
 	}
 	if f.Else != nil && f.Map == nil {
-		k.need(false, "else goes with a map", at("map")...)
+		k.need(false, "must be set, because else applies only to values that are not in map", at("map")...)
 	}
 }
 
@@ -459,7 +484,7 @@ func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 		k.p.Add("one_of", "must have only one of end, seconds", at("seconds")...)
 	}
 	if r.Shape == healthdata.Interval && s.End == nil && s.Seconds == nil {
-		k.need(false, "an interval has an end, or a number of seconds", at("end")...)
+		k.need(false, "end or seconds must be set for the interval resource "+r.Slug, at("end")...)
 	}
 	pressure := r.Value == healthdata.ValuePressure
 	for _, f := range []struct {
@@ -481,16 +506,16 @@ func (k *checker) sample(e *Resource, r *healthdata.Resource, path []any) {
 	} {
 		switch {
 		case f.f == nil && f.need:
-			k.need(false, "this resource needs it", at(f.name)...)
+			k.needField(r, at(f.name))
 		case f.f != nil && !f.may:
-			k.p.Add("not_allowed", "not a field of this resource", at(f.name)...)
+			k.notAField(r, at(f.name))
 		default:
 			k.optional(f.f, f.to, e, at(f.name))
 		}
 	}
 	if s.Tags != nil {
 		if !slices.Contains(r.Fields, "tags") {
-			k.p.Add("not_allowed", "not a field of this resource", at("tags")...)
+			k.notAField(r, at("tags"))
 		} else {
 			k.field(s.Tags, word, true, e, at("tags"))
 		}
@@ -522,14 +547,14 @@ func (k *checker) unit(e *Resource, r *healthdata.Resource, path []any) {
 			return ok
 		})
 		if !known && r.Value != healthdata.ValueText {
-			k.p.Add("unit", "not a unit that this resource can be measured in", path...)
+			k.p.Add("unit", "must be a unit that can be converted to "+r.Unit, path...)
 		}
 	}
 }
 
 func (k *checker) summary(e *Resource, r *healthdata.Resource, path []any) {
 	known := targets(r)
-	k.need(len(e.Summary.Fields) > 0, "a summary has fields", append(slices.Clone(path), "fields")...)
+	k.need(len(e.Summary.Fields) > 0, "must have at least one field", append(slices.Clone(path), "fields")...)
 	if e.Summary.ID != "" {
 		k.inner(e.Summary.ID, e, append(slices.Clone(path), "id"))
 	}
@@ -537,7 +562,7 @@ func (k *checker) summary(e *Resource, r *healthdata.Resource, path []any) {
 		at := append(slices.Clone(path), "fields", name)
 		to, ok := known[name]
 		if !ok {
-			k.p.Add("unknown_key", "not a field of this resource that can be filled", at...)
+			k.p.Add("unknown_key", "must be one of: "+strings.Join(slices.Sorted(maps.Keys(known)), ", "), at...)
 			continue
 		}
 		f := e.Summary.Fields[name]

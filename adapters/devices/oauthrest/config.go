@@ -263,7 +263,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 	}
 	v, err := tree(doc, &p)
 	if err != nil {
-		p.Add("json", "must be one JSON document")
+		p.Add("json", errDocument.Error())
 		return Config{}, fmt.Errorf("read provider: %w", p.Err())
 	}
 	var c Config

@@ -152,6 +152,29 @@ func TestReadConfig_namesEveryMistakeByPathWithoutItsValue(t *testing.T) {
 	}
 }
 
+// The text of a mistake says what is expected, with the allowed values and limits.
+func TestReadConfig_textsGiveTheAllowedValues(t *testing.T) {
+	r := func(more ...any) []any { return append([]any{"resources", 0}, more...) }
+	for _, tt := range []struct {
+		value any
+		path  []any
+		want  string
+	}{
+		{nil, []any{"oauth", "token_url"}, "oauth.token_url: must be set to an https URL"},
+		{"x", []any{"oauth", "client_auth"}, "oauth.client_auth: must be one of: basic, body, none"},
+		{-1, []any{"api", "max_bytes"}, "api.max_bytes: must be from 0 to 67108864 bytes; 0 means 8388608"},
+		{object{"Host": "x"}, []any{"api", "headers"}, "api.headers.Host: must be none of: Authorization, Host, Cookie, Content-Length"},
+		{object{"X-A": "x\ny"}, []any{"api", "headers"}, "api.headers.X-A: must have a value of printable ASCII characters"},
+		{-1, r("paging", "first"), "resources[0].paging: size and first must be at least 0, and max_pages must be from 0 to 100000"},
+		{nil, r("sample", "value"), "resources[0].sample.value: must be set for the resource heartrate"},
+		{object{"const": "many"}, r("sample", "value"), "resources[0].sample.value.const: must be a number, or a text that contains one"},
+		{"stone", r("sample", "unit", "const"), "resources[0].sample.unit: must be a unit that can be converted to bpm"},
+	} {
+		_, err := oauthrest.ReadConfig(strings.NewReader(edited(t, tt.value, tt.path...)))
+		require.EqualError(t, err, "read provider: invalid: "+tt.want)
+	}
+}
+
 // places are the places and rules of an error, whose words repeat no value.
 func places(t *testing.T, err error) string {
 	t.Helper()

@@ -128,7 +128,7 @@ func problemsOf(err error) healthlab.Problems {
 	if errors.As(err, &invalid) {
 		return invalid.Problems
 	}
-	return healthlab.Problems{{Code: "invalid", Msg: "must be valid"}}
+	return healthlab.Problems{{Code: "invalid", Msg: "must be a valid URL that the guard of outgoing requests allows"}}
 }
 
 // Flows returns the connector as the interfaces of package linking that it implements.

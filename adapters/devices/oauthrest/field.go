@@ -2,7 +2,10 @@ package oauthrest
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,7 +76,7 @@ func (r *reader) number(f *Field, name string) (float64, bool) {
 	s, ok := text(v)
 	n, isNumber := healthlab.ParseNumber(s)
 	if !ok || !isNumber {
-		r.p.Add("number", "the provider's value is not a number", name)
+		r.p.Add("number", "must be a number, or a text that contains one", name)
 		return 0, false
 	}
 	if f.Times != nil {
@@ -91,7 +94,7 @@ func (r *reader) word(f *Field, name string) (string, bool) {
 	}
 	s, ok := text(v)
 	if !ok {
-		r.p.Add("text", "the provider's value is not a text", name)
+		r.p.Add("text", "must be a text, a number or a boolean", name)
 		return "", false
 	}
 	if f.Map == nil {
@@ -103,8 +106,20 @@ func (r *reader) word(f *Field, name string) (string, bool) {
 	if f.Else != nil {
 		return *f.Else, true
 	}
-	r.p.Add("not_mapped", "the provider's value is not in the map", name)
+	r.p.Add("not_mapped", f.mapRule(), name)
 	return "", false
+}
+
+// mostListed is the largest number of keys of a map that an error lists.
+const mostListed = 20
+
+// mapRule returns the text of the error for a text that is not in f.Map.
+func (f *Field) mapRule() string {
+	rule := "must be one of the keys of map, or the configuration must set else"
+	if len(f.Map) <= mostListed {
+		rule += "; the keys are: " + strings.Join(slices.Sorted(maps.Keys(f.Map)), ", ")
+	}
+	return rule
 }
 
 // instant reads a time and its UTC offset in seconds; off is nil if the offset is unknown. ok is false if the value is
@@ -126,9 +141,21 @@ func (r *reader) instant(f *Field, name string) (t healthlab.Time, off *int, ok 
 		t, off, ok = r.when(f, s)
 	}
 	if !ok {
-		r.p.Add("instant", "the provider's value is not an instant in the format that its configuration names", name)
+		r.p.Add("instant", f.timeRule(), name)
 	}
 	return t, off, ok
+}
+
+// timeRule returns the text of the error for a value from which no time can be read.
+func (f *Field) timeRule() string {
+	rule := "must be a time in the format " + orText(f.Format, formatISO)
+	if f.DateAt != "" {
+		rule += ", with a date at date_at"
+	}
+	if f.ZoneAt != "" {
+		rule += ", with a time zone or UTC offset at zone_at"
+	}
+	return rule
 }
 
 func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) {
@@ -269,7 +296,7 @@ func (r *reader) offset(f *Field, name string) (int, bool) {
 	}
 	seconds, ok := offsetOf(v)
 	if !ok {
-		r.p.Add("offset", "the provider's value is not an offset of at most 18 hours", name)
+		r.p.Add("offset", fmt.Sprintf("must be a UTC offset such as +02:00, or a whole number of seconds from %d to %d", -maxOffset, maxOffset), name)
 	}
 	return seconds, ok
 }
@@ -293,7 +320,11 @@ func (r *reader) day(f *Field, name string) (string, bool) {
 			return d.String(), true
 		}
 	}
-	r.p.Add("day", "the provider's value is not a day", name)
+	rule := "must begin with a day as YYYY-MM-DD"
+	if f.Format == formatUnix || f.Format == formatUnixMS {
+		rule += ", or be a time in the format " + f.Format
+	}
+	r.p.Add("day", rule, name)
 	return "", false
 }
 
@@ -310,6 +341,6 @@ func (r *reader) flag(f *Field, name string) (value, ok bool) {
 	case "false", "0":
 		return false, true
 	}
-	r.p.Add("flag", "the provider's value is neither true nor false", name)
+	r.p.Add("flag", "must be true, false, 1 or 0", name)
 	return false, false
 }

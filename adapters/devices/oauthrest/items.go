@@ -140,7 +140,7 @@ func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error) {
 	list, count, ok := items(doc, m.entry.Items)
 	if !ok {
-		return 0, errShape
+		return 0, shapeError("items must select an object, or the elements of a list")
 	}
 	for i := range list {
 		it := &list[i]
@@ -215,5 +215,6 @@ func (m *mapper) keeps(it *item) bool {
 	return true
 }
 
-// errShape is the error of an answer without the configured form.
-var errShape = fmt.Errorf("%w: the answer of the provider does not have the configured form", healthlab.Unavailable)
+func shapeError(rule string) error {
+	return fmt.Errorf("%w: the answer of the provider does not have the configured form: %s", healthlab.Unavailable, rule)
+}

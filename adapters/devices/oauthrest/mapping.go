@@ -2,6 +2,7 @@ package oauthrest
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -100,7 +101,7 @@ func (r *reader) read(f *Field, k kind, name string) (any, bool) {
 	case whole:
 		n, ok := r.number(f, name)
 		if math.Abs(n) > 1<<53 {
-			r.p.Add("number", "the provider's value is out of range", name)
+			r.p.Add("number", "must be a number from -2^53 to 2^53", name)
 			return nil, false
 		}
 		return int64(math.Round(n)), ok
@@ -132,7 +133,7 @@ func (r *reader) list(f *Field, k kind, name string) (any, bool) {
 		r.p = append(r.p, one.p...)
 		if !ok {
 			if len(one.p) == 0 {
-				r.p.Add("missing", "an element of the provider's list is empty", name)
+				r.p.Add("missing", "must have no null elements", name)
 			}
 			return nil, false
 		}
@@ -213,7 +214,7 @@ func (m *mapper) bounds(r *reader, c *Sample, s *healthdata.Sample, number func(
 			return
 		}
 		if math.Abs(*n) > maxSeconds {
-			r.p.Add("number", "the provider's value is out of range", "seconds")
+			r.p.Add("number", fmt.Sprintf("must be a number from %d to %d (366 days)", -maxSeconds, maxSeconds), "seconds")
 			return
 		}
 		end = healthlab.At(s.Timestamp.Add(time.Duration(*n * float64(time.Second))))
@@ -237,6 +238,9 @@ func texts(list any) (out []string) {
 
 // maxSeconds is the longest accepted interval in seconds: 366 days.
 const maxSeconds = 366 * 24 * 60 * 60
+
+// maxItemID is the longest accepted id of an item, in bytes.
+const maxItemID = 256
 
 // summary maps the item of r to a summary. Problems are reported in r.
 func (m *mapper) summary(r *reader) healthdata.Summary {
@@ -271,7 +275,7 @@ func (m *mapper) summary(r *reader) healthdata.Summary {
 		err = json.Unmarshal(b, s)
 	}
 	if err != nil {
-		r.p.Add("shape", "the item of the provider must have the fields of the resource")
+		r.p.Add("shape", "must have values that fit the fields of the resource "+m.resource.Slug)
 	}
 	if w, ok := s.(*healthdata.Workout); ok {
 		w.Sport = healthdata.SportOf(w.Sport.Slug)
@@ -279,8 +283,8 @@ func (m *mapper) summary(r *reader) healthdata.Summary {
 	if m.entry.Summary.ID != "" {
 		v, _ := r.it.find(m.entry.Summary.ID)
 		id, ok := text(v)
-		if !ok || id == "" || len(id) > 256 {
-			r.p.Add("missing", "the item of the provider must have an id", "external_id")
+		if !ok || id == "" || len(id) > maxItemID {
+			r.p.Add("missing", fmt.Sprintf("must be a text or number of 1 to %d bytes at summary.id", maxItemID), "external_id")
 		}
 		healthdata.HeadOf(s).ExternalID = id
 	}

@@ -31,7 +31,7 @@ func (c *Connector) account(ctx context.Context, s *rest.SignedIn) (string, erro
 	a := c.config.OAuth.Account
 	body, err := tree(s.Token, nil)
 	if err != nil {
-		return "", errShape
+		return "", shapeError("the answer of oauth.token_url " + errDocument.Error())
 	}
 	if a.URL != "" {
 		where, err := url.Parse(a.URL)
@@ -42,17 +42,17 @@ func (c *Connector) account(ctx context.Context, s *rest.SignedIn) (string, erro
 		if err != nil {
 			return "", err
 		}
-		if _, err = c.verdict(got); err != nil {
+		if _, err = c.verdict(got, "oauth.account.url"); err != nil {
 			return "", err
 		}
 		if body, err = tree(got.Body, nil); err != nil {
-			return "", errShape
+			return "", shapeError("the answer of oauth.account.url " + errDocument.Error())
 		}
 	}
 	v, _ := (&item{inside: []any{body}}).find(a.At)
 	id, ok := text(v)
 	if !ok || id == "" {
-		return "", errShape
+		return "", shapeError("oauth.account.at must select a text or a number")
 	}
 	return id, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ type cursor struct {
 	Held []held `json:"h,omitempty"`
 }
 
-// maxCursor is the longest accepted cursor of a provider, and maxHeld the largest number of samples in Held.
+// maxCursor is the longest accepted cursor of a provider, and maxHeld the largest size of Held as JSON, in bytes.
 const (
 	maxCursor = 8 << 10
 	maxHeld   = 256 << 10
@@ -56,7 +57,7 @@ func readCursor(s string) (c cursor, err error) {
 }
 
 // errLoop is the error of a pull whose pages do not end.
-var errLoop = fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats or there are too many pages", healthlab.Invalid)
+var errLoop = fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats, or there are more pages than max_pages of the entry allows", healthlab.Invalid)
 
 // part describes one request: an entry, a part of the time range, and a page.
 type part struct {
@@ -86,7 +87,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	case err != nil:
 		return page, err
 	case len(entries) == 0:
-		return page, fmt.Errorf("%w: resource: the configuration has no entry for this resource", healthlab.Unimplemented)
+		return page, fmt.Errorf("%w: resource: must be one of: %s", healthlab.Unimplemented, strings.Join(slices.Sorted(maps.Keys(c.entries)), ", "))
 	case at.Entry >= len(entries):
 		return page, nil // the page has more
 	}
@@ -106,7 +107,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	if err != nil {
 		return page, err
 	}
-	nothing, err := c.verdict(a)
+	nothing, err := c.verdict(a, "path, query and range of the entry of "+r.Resource)
 	if err != nil {
 		return page, err
 	}
@@ -117,7 +118,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	count := 0
 	if !nothing {
 		if doc, err = tree(a.Body, nil); err != nil {
-			return page, errShape
+			return page, shapeError("it " + errDocument.Error())
 		}
 		if count, err = p.m.answer(&got, doc, r.Zone); err != nil {
 			return page, err
@@ -146,7 +147,7 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 func carried(back []held) ([]held, error) {
 	b, err := json.Marshal(back)
 	if err != nil || len(b) > maxHeld {
-		return nil, fmt.Errorf("%w: the provider returned too many entries of one hour to combine", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the items of one hour must have at most %d bytes to be combined", healthlab.Invalid, maxHeld)
 	}
 	return back, nil
 }
@@ -247,12 +248,12 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, c
 		token = nextLink(a.Header.Values("Link"))
 	}
 	if len(token) > maxCursor {
-		return "", errShape
+		return "", shapeError(fmt.Sprintf("the cursor or URL of the next page must have at most %d bytes", maxCursor))
 	}
 	if token != "" && (g.Kind == pageURL || g.Kind == pageLink) {
 		u, err := asked.Parse(token)
 		if err != nil || u.User != nil {
-			return "", errShape
+			return "", shapeError("the URL of the next page must be valid, and must not contain a user")
 		}
 		if err := c.ours(u); err != nil {
 			return "", err
@@ -322,8 +323,11 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 	from, to := p.written()
 	u, err := url.Parse(strings.TrimSuffix(c.config.API.BaseURL, "/") +
 		strings.NewReplacer("{user_id}", url.PathEscape(user), "{from}", url.PathEscape(from), "{to}", url.PathEscape(to)).Replace(e.Path))
-	if err != nil || user == "." || user == ".." {
-		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid: check api.base_url and the path of the entry of %s", healthlab.Invalid, e.Resource)
+	case user == "." || user == "..":
+		return nil, fmt.Errorf("%w: the account id of the provider, which {user_id} requires, must not be . or ..", healthlab.Invalid)
 	}
 	q := url.Values{}
 	fill := strings.NewReplacer("{user_id}", user, "{from}", from, "{to}", to)

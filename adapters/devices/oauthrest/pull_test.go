@@ -147,6 +147,7 @@ func TestPull_followsLinkHeaders(t *testing.T) {
 	hour := 3600
 	require.Equal(t, []healthdata.Sample{{Timestamp: at("2026-03-03T06:00:00Z"), TimezoneOffset: &hour, Unit: "lb", Value: healthdata.Number(180)}}, got[0].Samples)
 	require.Equal(t, "not_mapped", got[0].Unparsed[0].Problems[0].Code)
+	require.Equal(t, "must be one of the keys of map, or the configuration must set else; the keys are: kilogram, pound", got[0].Unparsed[0].Problems[0].Msg)
 	require.Equal(t, at("2026-03-02T06:00:30Z"), got[1].Samples[0].Timestamp)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -15,7 +16,7 @@ import (
 // maxDepth is the deepest allowed nesting of a document.
 const maxDepth = 64
 
-var errDocument = errors.New("must be a JSON document")
+var errDocument = fmt.Errorf("must be one JSON document that is nested at most %d levels deep", maxDepth)
 
 // tree decodes one JSON document to maps, lists, texts, json.Number, bool and nil. If twice is not nil, duplicate keys
 // are reported in it with their paths.

@@ -146,7 +146,7 @@ func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok b
 	v := r.Value.Value()
 	switch {
 	case r.SystemTime.IsZero():
-		out.Problem("missing", "systemTime: must be set", "systemTime")
+		out.Problem("missing", "must be set", "systemTime")
 		return s, false
 	case r.Value != nil && v == nil:
 		out.Problem("number", "must be a number", "value")

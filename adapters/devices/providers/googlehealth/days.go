@@ -138,7 +138,7 @@ func (p *dayPoint) UnmarshalJSON(b []byte) error {
 
 func (p *dayPoint) dated(out *rest.Batch) bool {
 	if p.day.IsZero() {
-		out.Problem("missing", "date: must be set", "date")
+		out.Problem("missing", "must be set", "date")
 	}
 	return !p.day.IsZero()
 }

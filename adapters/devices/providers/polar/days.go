@@ -58,7 +58,7 @@ func readActivity(v *struct {
 	list = slices.DeleteFunc(list, func(s stepped) bool {
 		away := s.At.Sub(date.At(time.UTC)) // time since the start of the day
 		if away < -rest.Day || away > 2*rest.Day {
-			out.Problem("time", "must be a time of day", "samples", "steps", "samples", "timestamp")
+			out.Problem("time", "must be a time on the day of samples.date, on the day before or on the day after", "samples", "steps", "samples", "timestamp")
 			return true
 		}
 		return false
@@ -98,7 +98,11 @@ func readHeartRate(v *struct {
 		for _, s := range of.Samples.In(out, "heart_rate_samples") {
 			at, err := time.Parse("15:04:05", s.At)
 			if err != nil || of.Date.IsZero() {
-				out.Problem("time", "must be a time of day", "heart_rate_samples", "sample_time")
+				rule := "must be a time of day as HH:MM:SS"
+				if err == nil {
+					rule = "must have a day: the member date beside heart_rate_samples must be set"
+				}
+				out.Problem("time", rule, "heart_rate_samples", "sample_time")
 				continue
 			}
 			h, m, sec := at.Clock()

@@ -85,7 +85,7 @@ func (s *secret) read(from *Sources) (string, error) {
 		b, err := from.File(*s.file)
 		switch {
 		case err != nil:
-			return "", errors.New("the file cannot be read")
+			return "", errors.New("the named file must exist and be readable")
 		case len(b) > maxSecret:
 			return "", fmt.Errorf("the file must have at most %d bytes", maxSecret)
 		}
@@ -93,11 +93,11 @@ func (s *secret) read(from *Sources) (string, error) {
 	case s.env != nil && from.Env != nil:
 		v, set := from.Env(*s.env)
 		if !set || v == "" {
-			return "", errors.New("the environment variable must be set")
+			return "", errors.New("the named environment variable must be set and not empty")
 		}
 		return v, nil
 	case s.file != nil || s.env != nil:
-		return "", errors.New("must be a text: only this program's own configuration may name files")
+		return "", errors.New(`must be a text: {"file": NAME} and {"env": NAME} are not allowed here`)
 	}
 	return s.text, nil
 }
@@ -228,14 +228,14 @@ func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 		needed      bool
 	}{{"client_id", s.Client.ID, true}, {"client_secret", s.Client.Secret, true}, {"key", s.Client.Key, provider.Key}} {
 		if x.needed && x.value == "" {
-			p.Add("missing", "is required", one.name, x.name)
+			p.Add("missing", "must be set and not empty", one.name, x.name)
 		}
 	}
 	if s.Client.Key != "" && !provider.Key {
 		p.Add("unknown", "must be absent: clients of this provider have no key", one.name, "key")
 	}
 	if u, err := url.Parse(s.MessageURL); s.MessageURL != "" && (err != nil || u.Host == "" || u.Scheme != "https") {
-		p.Add("url", "must be a https:// URL", one.name, "message_url")
+		p.Add("url", "must be an https:// URL", one.name, "message_url")
 	}
 	c[one.name] = s
 }
@@ -252,7 +252,7 @@ func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err er
 	for _, slug := range slices.Sorted(maps.Keys(c)) {
 		e := Find(slug)
 		if e == nil {
-			return nil, fmt.Errorf("%w: providers config: %s has no connector", healthlab.Invalid, shown(slug))
+			return nil, fmt.Errorf("%w: providers config: %s: must be one of: %s", healthlab.Invalid, shown(slug), strings.Join(Slugs(), ", "))
 		}
 		var o rest.Options
 		if opts != nil {

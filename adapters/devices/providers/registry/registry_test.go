@@ -150,19 +150,19 @@ func TestReadConfig_namesEveryMistakeWithoutASecret(t *testing.T) {
 		"twice":           {`{"whoop": {"client_id": "a", "client_secret": "secret-1"}, "whoop": {}}`, "whoop: must occur only once"},
 		"no object":       {`{"whoop": "secret-1"}`, "whoop: must be an object"},
 		"member":          {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "secret": "secret-2"}}`, "whoop.secret: must be one of: client_id, client_secret, key, verify_token, message_url"},
-		"case":            {`{"whoop": {"Client_ID": "a", "client_secret": "secret-1"}}`, "whoop.Client_ID: must be one of: client_id, client_secret, key, verify_token, message_url; whoop.client_id: is required"},
+		"case":            {`{"whoop": {"Client_ID": "a", "client_secret": "secret-1"}}`, "whoop.Client_ID: must be one of: client_id, client_secret, key, verify_token, message_url; whoop.client_id: must be set and not empty"},
 		"member twice":    {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "client_secret": "secret-2"}}`, "whoop.client_secret: must occur only once"},
-		"missing":         {`{"whoop": {}}`, "whoop.client_id: is required; whoop.client_secret: is required"},
-		"null":            {`{"whoop": {"client_id": null, "client_secret": null}}`, "whoop.client_id: is required; whoop.client_secret: is required"},
+		"missing":         {`{"whoop": {}}`, "whoop.client_id: must be set and not empty; whoop.client_secret: must be set and not empty"},
+		"null":            {`{"whoop": {"client_id": null, "client_secret": null}}`, "whoop.client_id: must be set and not empty; whoop.client_secret: must be set and not empty"},
 		"number":          {`{"whoop": {"client_id": 12, "client_secret": "secret-1"}}`, "whoop.client_id: must be a text"},
 		"secret's shape":  {`{"whoop": {"client_id": "a", "client_secret": {"file": "a", "env": "b"}}}`, `whoop.client_secret: must be a text, {"file": NAME} or {"env": NAME}`},
 		"secret's member": {`{"whoop": {"client_id": "a", "client_secret": {"vault": "secret-1"}}}`, `whoop.client_secret: must be a text, {"file": NAME} or {"env": NAME}`},
-		"file":            {`{"whoop": {"client_id": "a", "client_secret": {"file": "x"}}}`, "whoop.client_secret: the file cannot be read"},
+		"file":            {`{"whoop": {"client_id": "a", "client_secret": {"file": "x"}}}`, "whoop.client_secret: the named file must exist and be readable"},
 		"long file":       {`{"whoop": {"client_id": "a", "client_secret": {"file": "long"}}}`, "whoop.client_secret: the file must have at most 4096 bytes"},
-		"environment":     {`{"whoop": {"client_id": "a", "client_secret": {"env": "X"}}}`, "whoop.client_secret: the environment variable must be set"},
-		"no key":          {`{"suunto": {"client_id": "a", "client_secret": "secret-1"}}`, "suunto.key: is required"},
+		"environment":     {`{"whoop": {"client_id": "a", "client_secret": {"env": "X"}}}`, "whoop.client_secret: the named environment variable must be set and not empty"},
+		"no key":          {`{"suunto": {"client_id": "a", "client_secret": "secret-1"}}`, "suunto.key: must be set and not empty"},
 		"key":             {`{"whoop": {"client_id": "a", "client_secret": "secret-1", "key": "secret-2"}}`, "whoop.key: must be absent: clients of this provider have no key"},
-		"message URL":     {`{"withings": {"client_id": "a", "client_secret": "secret-1", "message_url": "http://app.example"}}`, "withings.message_url: must be a https:// URL"},
+		"message URL":     {`{"withings": {"client_id": "a", "client_secret": "secret-1", "message_url": "http://app.example"}}`, "withings.message_url: must be an https:// URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := registry.ReadConfig(strings.NewReader(c.doc), from)
@@ -172,7 +172,7 @@ func TestReadConfig_namesEveryMistakeWithoutASecret(t *testing.T) {
 		})
 	}
 	_, err := registry.ReadConfig(strings.NewReader(`{"whoop": {"client_id": "a", "client_secret": {"env": "X"}}}`), nil)
-	require.ErrorContains(t, err, "whoop.client_secret: must be a text: only this program's own configuration may name files")
+	require.ErrorContains(t, err, `whoop.client_secret: must be a text: {"file": NAME} and {"env": NAME} are not allowed here`)
 	_, err = registry.ReadConfig(strings.NewReader(strings.Repeat(" ", 2<<20)), nil)
 	require.ErrorContains(t, err, "at most 1048576 bytes")
 }

@@ -23,12 +23,14 @@ type Connector struct {
 func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 	o := opts.withDefaults()
 	var p healthlab.Problems
-	for _, address := range []string{d.OAuth.AuthorizeURL, d.OAuth.TokenURL, d.OAuth.Revocation.URL, d.BaseURL} {
-		if address == "" {
+	for _, u := range []struct{ name, address string }{
+		{"sign-in page", d.OAuth.AuthorizeURL}, {"token URL", d.OAuth.TokenURL}, {"revocation URL", d.OAuth.Revocation.URL}, {"base URL", d.BaseURL},
+	} {
+		if u.address == "" {
 			continue
 		}
-		if _, err := o.Guard.CheckURL(rebase(address, o.Origin)); err != nil {
-			p.Add("url", "must be an address that the guard of outgoing requests allows", "origin")
+		if _, err := o.Guard.CheckURL(rebase(u.address, o.Origin)); err != nil {
+			p.Add("url", "the guard of outgoing requests must allow the "+u.name+" of the provider, with the scheme and host of Origin if that is set", "origin")
 			break
 		}
 	}
@@ -40,7 +42,7 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 	}
 	base, err := url.Parse(rebase(d.BaseURL, o.Origin))
 	if err != nil {
-		p.Add("url", "must be a URL", "base_url")
+		p.Add("url", "must be a valid URL", "base_url")
 	}
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("connector: %w", err)

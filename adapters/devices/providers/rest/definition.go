@@ -171,6 +171,15 @@ func (d *Definition) of(resources ...string) (out []int) {
 	return slices.DeleteFunc(out, func(i int) bool { return slices.Contains(with, d.Collections[i].Name) })
 }
 
+// resources returns the resources of all collections, sorted.
+func (d *Definition) resources() (out []string) {
+	for i := range d.Collections {
+		out = append(out, d.Collections[i].Resources...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func (k *Collection) makes(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }

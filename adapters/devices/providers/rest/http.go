@@ -95,7 +95,7 @@ func (*unavailableError) Unwrap() error { return healthlab.Unavailable }
 func (e *unavailableError) RetryAfter() time.Duration { return e.wait }
 
 // Unavailable returns an error of kind healthlab.Unavailable. what completes its text "the provider …", such as
-// "fails". The method RetryAfter of the error returns wait.
+// "answers with status 503". The method RetryAfter of the error returns wait.
 func Unavailable(what string, wait time.Duration) error { return &unavailableError{what, wait} }
 
 // Do sends one request, and reads the response with any status. It fails if the provider cannot be reached, exceeds the
@@ -111,7 +111,7 @@ func (h *HTTP) Do(req *http.Request) (*Answer, error) {
 	case err != nil:
 		return nil, unreachable(req.Context(), err)
 	case int64(len(body)) > h.max:
-		return nil, Unavailable("answers more than is read", 0)
+		return nil, Unavailable(fmt.Sprintf("answers with more than %d bytes, the configured maximum", h.max), 0)
 	}
 	return &Answer{resp.StatusCode, resp.Header, body}, nil
 }

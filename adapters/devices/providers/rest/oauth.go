@@ -140,7 +140,7 @@ func (s *SignedIn) send(ctx context.Context, method, address, contentType string
 	case a.Status == http.StatusTooManyRequests:
 		return nil, &linking.RateLimitError{Scope: linking.RateApp, Wait: s.flow.HTTP.RetryAfter(a)}
 	case a.Status/100 != 2 && a.Status != http.StatusConflict:
-		return nil, Unavailable("does not name the person", s.flow.HTTP.RetryAfter(a))
+		return nil, Unavailable(fmt.Sprintf("answers with status %d", a.Status), s.flow.HTTP.RetryAfter(a))
 	}
 	return a, nil
 }
@@ -360,11 +360,11 @@ func (f *Flow) token(ctx context.Context, params map[string]string, call func(co
 	case err != nil && ctx.Err() != nil:
 		return nil, nil, ctx.Err()
 	case err != nil && kept.Len() > 0:
-		return nil, nil, Unavailable("answers nonsense for a token", 0)
+		return nil, nil, Unavailable("answers the token request with a body that has no readable access_token", 0)
 	case err != nil:
 		return nil, nil, unreachable(ctx, err)
 	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, nil, Unavailable("answers a token that cannot be sent", 0)
+		return nil, nil, Unavailable("answers the token request with an access_token that has other characters than visible ASCII", 0)
 	}
 	body := kept.Bytes()
 	if !json.Valid(body) { // some providers answer with a form
@@ -391,8 +391,15 @@ func (f *Flow) refusal(e *oauth2.RetrieveError) error {
 	if a.Status == http.StatusTooManyRequests {
 		return &linking.RateLimitError{Scope: linking.RateApp, Wait: f.HTTP.RetryAfter(a)}
 	}
-	return Unavailable("gives no token", f.HTTP.RetryAfter(a))
+	what := fmt.Sprintf("answers the token request with status %d and without a token", a.Status)
+	if slices.Contains(tokenErrors, e.ErrorCode) {
+		what += ": " + e.ErrorCode
+	}
+	return Unavailable(what, f.HTTP.RetryAfter(a))
 }
+
+// tokenErrors lists the error codes of a token URL (RFC 6749 section 5.2).
+var tokenErrors = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
 // tokenTransport adds parameters to every form sent to the token URL, because the OAuth library adds none when it
 // renews a token. It keeps a copy of the answer.
@@ -468,7 +475,7 @@ func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 	}
 	req, err := f.revocation(ctx, t)
 	if err != nil {
-		return fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
+		return err
 	}
 	a, err := f.HTTP.Do(req)
 	if err != nil {
@@ -483,10 +490,10 @@ func (f *Flow) Revoke(ctx context.Context, secret []byte) error {
 		f.OAuth.Revocation.Token == RevokeBearer && (a.Status == http.StatusUnauthorized || a.Status == http.StatusNotFound):
 		return nil // the grant has ended already
 	}
-	return Unavailable("does not end the grant", f.HTTP.RetryAfter(a))
+	return Unavailable(fmt.Sprintf("answers the revocation request with status %d", a.Status), f.HTTP.RetryAfter(a))
 }
 
-// revocation returns the request that revokes a grant.
+// revocation returns the request that revokes a grant. It returns Invalid for tokens that cannot be revoked.
 func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) {
 	o := &f.OAuth
 	method, form := o.Revocation.Method, url.Values{}
@@ -510,13 +517,13 @@ func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) 
 	address := o.Revocation.URL
 	if strings.Contains(address, accountPart) {
 		if t.Account == "" {
-			return nil, errors.New("imported tokens have no account id, which this provider requires")
+			return nil, fmt.Errorf("%w: the grant cannot be revoked: imported tokens have no account id, which the revocation URL of this provider requires", healthlab.Invalid)
 		}
 		address = strings.ReplaceAll(address, accountPart, url.PathEscape(t.Account))
 	}
 	req, err := http.NewRequestWithContext(ctx, method, f.at(address), strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: the revocation URL of the provider must be a valid URL", healthlab.Invalid)
 	}
 	req.Header.Set("Content-Type", formType)
 	switch {

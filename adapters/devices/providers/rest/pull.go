@@ -98,7 +98,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 		return page, err
 	}
 	if len(collections) == 0 {
-		return page, fmt.Errorf("%w: resource: this provider does not have the resource", healthlab.Unimplemented)
+		return page, fmt.Errorf("%w: resource: must be one of: %s", healthlab.Unimplemented, strings.Join(c.def.resources(), ", "))
 	}
 	n := slices.IndexFunc(collections, func(i int) bool { return c.def.Collections[i].Name == at.Collection })
 	if n < 0 || !slices.Equal(at.Set, set) { // the first page, or the table or the set has changed since the last one
@@ -178,7 +178,7 @@ func (c *Connector) window(r *linking.PullRequest, at *cursor, set []string) *wi
 func (c *Connector) file(ctx context.Context, w *window) (*http.Request, error) {
 	address := rebase(w.collection.File(w.Joined[w.own.For][w.Queue[0]]), c.opts.Origin)
 	if _, err := c.opts.Guard.CheckURL(address); err != nil {
-		return nil, fmt.Errorf("%w: the guard of outgoing requests refuses the URL of a file", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: the URL of a file must be an address that the guard of outgoing requests allows", healthlab.Invalid)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	}
 	for _, part := range []string{account, id} {
 		if part == "." || part == ".." {
-			return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: the ids of the account and of the item must not be . or ..", healthlab.Invalid)
 		}
 	}
 	path := strings.NewReplacer(accountPart, url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.collection.Path)
@@ -227,7 +227,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	case w.collection.Body != nil:
 		doc, err := json.Marshal(w.collection.Body(w.collection.Range.days(w.from, w.to, w.r.Zone)))
 		if err != nil {
-			return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: the body of the request for %s cannot be encoded as JSON", healthlab.Invalid, w.collection.Name)
 		}
 		method, body, contentType = http.MethodPost, bytes.NewReader(doc), "application/json"
 	case w.collection.Method == http.MethodPost:
@@ -283,13 +283,13 @@ func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
 	case a.Status == http.StatusForbidden && strings.Contains(a.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`):
 		return false, fmt.Errorf("%w: the person has not granted a scope that this resource requires", healthlab.Invalid) // RFC 6750, 3.1
 	case a.Status == http.StatusForbidden, a.Status == http.StatusRequestTimeout:
-		return false, Unavailable("refuses for now", wait)
+		return false, Unavailable(fmt.Sprintf("answers with status %d; the request is repeated later", a.Status), wait)
 	case a.Status/100 == 4:
-		return false, fmt.Errorf("%w: the provider refused this request", healthlab.Invalid)
+		return false, fmt.Errorf("%w: the provider answered the request for %s with status %d, which means that the request is wrong", healthlab.Invalid, k.Name, a.Status)
 	case a.Status/100 == 3:
-		return false, Unavailable("redirects", 0)
+		return false, Unavailable(fmt.Sprintf("answers with status %d, a redirect, which is not followed", a.Status), 0)
 	}
-	return false, Unavailable("fails", wait)
+	return false, Unavailable(fmt.Sprintf("answers with status %d", a.Status), wait)
 }
 
 // read decodes a response body, and returns the data and the number of items. The items of a joined or listing
@@ -388,7 +388,7 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	} else if token = ""; w.collection.Pages != nil && !w.past {
 		token = w.collection.Pages.next(at.Token, body, n)
 		if token != "" && (token == at.Token || at.Page >= maxPages) {
-			return "", fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats or there are too many pages", healthlab.Invalid)
+			return "", fmt.Errorf("%w: the pages of the provider do not end: a cursor repeats, or there are more than %d pages", healthlab.Invalid, maxPages)
 		}
 	}
 	switch {
@@ -411,7 +411,7 @@ func (c *Connector) next(w *window, body []byte, n int, later []int) (string, er
 	}
 	s := at.String()
 	if len(s) > maxCursor {
-		return "", fmt.Errorf("%w: a page of the provider is larger than the limit", healthlab.Invalid)
+		return "", fmt.Errorf("%w: the state of the pull, with its joined items and its queue, must have at most %d bytes", healthlab.Invalid, maxCursor)
 	}
 	return s, nil
 }

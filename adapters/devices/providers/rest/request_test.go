@@ -104,6 +104,20 @@ func TestPull_requestsHaveTheRangeAndKeyOfTheirCollection(t *testing.T) {
 	}
 }
 
+// The error of a body that cannot be encoded names the body and its collection, not the URL.
+func TestPull_unencodableBodyIsNamed(t *testing.T) {
+	connector, err := rest.New(&rest.Definition{BaseURL: "https://a.example", Collections: []rest.Collection{{
+		Name: "list", Resources: []string{"steps"}, Body: func(healthlab.Date, healthlab.Date) any { return func() {} },
+	}}}, rest.Client{ID: "id", Secret: "secret"}, nil)
+	require.NoError(t, err)
+	secret, err := connector.Encode(linking.Tokens{Access: "access"})
+	require.NoError(t, err)
+	_, err = connector.Pull(t.Context(), linking.PullRequest{Secret: secret, Resource: "steps"})
+	require.EqualError(t, err, "pull: invalid: the body of the request for list cannot be encoded as JSON")
+	_, err = connector.Pull(t.Context(), linking.PullRequest{Secret: secret, Resource: "sleep"})
+	require.EqualError(t, err, "pull: unimplemented: resource: must be one of: steps")
+}
+
 // Of revisions in one answer, the last is read.
 func TestRead_keepsTheLastRevisionOfAnItemInAResponse(t *testing.T) {
 	type night struct {

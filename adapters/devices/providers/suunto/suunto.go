@@ -137,7 +137,7 @@ func account(token string) (string, error) {
 			return rest.AccountIn(claims, "user")
 		}
 	}
-	return "", rest.Unavailable("does not name the person", 0)
+	return "", rest.Unavailable("answers with an access token that has no readable claim user", 0)
 }
 
 const (
@@ -200,7 +200,7 @@ func readSleep(v *struct {
 		x.End = rest.Instant{Time: healthlab.At(x.Start.Add(time.Duration(x.Duration * float64(time.Second)))), Offset: x.Start.Offset}
 	}
 	if x.Start.IsZero() || !x.End.After(x.Start.Time.Time) {
-		out.Problem("missing", "a sleep must start before its end", "entryData", "BedtimeStart")
+		out.Problem("missing", "must be set, and BedtimeEnd must be after it; without BedtimeEnd, Duration must be positive", "entryData", "BedtimeStart")
 		return
 	}
 	s := &healthdata.Sleep{

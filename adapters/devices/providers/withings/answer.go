@@ -40,9 +40,9 @@ func refused(a *rest.Answer) error {
 		return fmt.Errorf("%w: the person has not granted a scope that this resource requires", healthlab.Invalid)
 	case n >= 201 && n <= 254, n >= 260 && n <= 304, n >= 321 && n <= 353, n >= 380 && n <= 382, n == 400, n >= 501 && n <= 511,
 		n == 523, n == 532, n >= 3017 && n <= 3019:
-		return fmt.Errorf("%w: the provider refused this request", healthlab.Invalid)
+		return fmt.Errorf("%w: the provider answered with the status %d in the body, which means that the request is wrong", healthlab.Invalid, *v.Status)
 	}
-	return rest.Unavailable("fails", 0)
+	return rest.Unavailable(fmt.Sprintf("answers with the status %d in the body", *v.Status), 0)
 }
 
 // unix is an instant in seconds since 1970.
