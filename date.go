@@ -94,10 +94,10 @@ func (d Date) String() string {
 // MarshalText returns YYYY-MM-DD. The zero Date, and a year without four digits, is [Invalid].
 func (d Date) MarshalText() ([]byte, error) {
 	if d.IsZero() {
-		return nil, fmt.Errorf("%w: the date must be set", Invalid)
+		return nil, fmt.Errorf("%w: the date must not be the zero Date", Invalid)
 	}
 	if d.Year < 1 || d.Year > 9999 {
-		return nil, errTimeYear
+		return nil, fmt.Errorf("%w: the year of a date must be 0001 to 9999", Invalid)
 	}
 	return []byte(d.String()), nil
 }

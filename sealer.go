@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Sealed is an encrypted value, with the id of its key. The zero value is empty.
@@ -48,8 +51,11 @@ type AESSealer struct {
 func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
 	s := &AESSealer{current: current, keys: map[string]cipher.AEAD{}}
 	for id, key := range keys {
-		if len(key) != aesKeyLen || id == "" {
-			return nil, fmt.Errorf("%w: a sealing key must have a name and %d bytes", Invalid, aesKeyLen)
+		switch {
+		case id == "":
+			return nil, fmt.Errorf("%w: the name of a sealing key must not be empty", Invalid)
+		case len(key) != aesKeyLen:
+			return nil, fmt.Errorf("%w: sealing key %q: must have %d bytes; it has %d", Invalid, id, aesKeyLen, len(key))
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
@@ -60,7 +66,7 @@ func NewAESSealer(current string, keys map[string][]byte) (*AESSealer, error) {
 		}
 	}
 	if s.keys[current] == nil {
-		return nil, fmt.Errorf("%w: the name of the current sealing key must be one of the keys' names", Invalid)
+		return nil, fmt.Errorf("%w: the current sealing key is %q; it must be one of: %s", Invalid, current, strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 	}
 	return s, nil
 }

@@ -63,12 +63,12 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 		r.Fault(codeBody, "must be from 1 to 1000000", path{"timeframe", "past", "value"})
 	default:
 		if longPast(t.Past, limits.PastYears) {
-			r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
+			r.tooLong("must reach back", limits.PastYears, path{"timeframe", "past"})
 			break
 		}
 		w = t.bounds()
 		if w.yearsLong(limits.PastYears) {
-			r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", path{"timeframe", "past"})
+			r.tooLong("must reach back", limits.PastYears, path{"timeframe", "past"})
 		}
 	}
 	switch n := len(req.Queries); {
@@ -99,6 +99,10 @@ func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 func longPast(p Period, years int) bool {
 	shortest := map[Unit]int64{Minute: 366 * 24 * 60, Hour: 366 * 24, Day: 366, Week: 53, Month: 12, Year: 1}[p.Unit]
 	return p.count() > shortest*int64(years)
+}
+
+func (r *reader) tooLong(rule string, years int, p path) {
+	r.Fault("timeframe_too_long", fmt.Sprintf("%s at most %d years", rule, years), p)
 }
 
 func (r *reader) tooMany(limit int, p path) {

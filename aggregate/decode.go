@@ -266,6 +266,10 @@ func only(n *node, keys ...string) bool {
 	return known == len(n.Keys)
 }
 
+// expressionKeys lists the keys of each expression, for errors.
+const expressionKeys = "func and arg (also low, high, band); group_key; value_macro (also version); timeseries and field; index; source; " +
+	"select and from (also where); date_trunc and arg; date_part and arg; or the name of a table, with the name of a column as its value"
+
 // expr reads an expression. Its keys determine its type.
 func (r *reader) expr(n *node, p path) Expr {
 	if n.Kind != '{' {
@@ -321,7 +325,7 @@ func (r *reader) expr(n *node, p path) Expr {
 		column, ok := r.Text(&n.Items[0], p.At(strictjson.ShortName(n.Keys[0])))
 		return orBad(TableColumn{tableName(n.Keys[0]), column}, ok)
 	}
-	r.Fault("unknown_expression", "must have the keys of an expression", p)
+	r.Fault("unknown_expression", "must be an object with the keys of one expression: "+expressionKeys, p)
 	return badExpr{}
 }
 
@@ -383,7 +387,7 @@ func (r *reader) groupKey(n *node, p path) Expr {
 	}
 	i, err := strconv.ParseUint(n.Text, 10, 31)
 	if n.Kind != '0' || err != nil {
-		r.Fault(codeBody, `is neither a position, counted from 0, nor "*"`, p)
+		r.Fault(codeBody, `must be the position of a group key in group_by, counted from 0, or "*" for all`, p)
 		return badExpr{}
 	}
 	return GroupKey{Offset: int(i)}
@@ -418,7 +422,7 @@ func (r *reader) indexArg(n *node, p path) (Index, bool) {
 		return Index{}, true
 	}
 	if !only(n, "index") {
-		r.Fault("unknown_expression", "must be the index of a table", p)
+		r.Fault("unknown_expression", `must be {"index": "TABLE"} or {"placeholder": true}`, p)
 		return Index{}, false
 	}
 	s, ok := r.Text(n.Get("index"), p.At("index"))
@@ -429,11 +433,11 @@ func (r *reader) subquery(n *node, p path) Expr {
 	sel, from := n.Get("select"), n.Get("from")
 	ok := true
 	if sel.Kind != '{' || !only(sel, "func", "arg") {
-		r.Fault("unknown_expression", "must have the keys of an expression", p.At("select"))
+		r.Fault("unknown_expression", "must be an object with exactly the keys func and arg; arg is null only if func is count", p.At("select"))
 		ok = false
 	}
 	if from.Kind != '{' || !only(from, "unnest") {
-		r.Fault("unknown_expression", "must have the keys of an expression", p.At("from"))
+		r.Fault("unknown_expression", "must be an object with exactly the key unnest", p.At("from"))
 		ok = false
 	}
 	if !ok {
@@ -455,6 +459,8 @@ func (r *reader) subquery(n *node, p path) Expr {
 	}
 	return orBad(s, ok)
 }
+
+const badElement = `must be {"element": true}, or {"LIST": "FIELD"}, to which "field_for": "TABLE" may be added`
 
 // element reads the field that a subquery selects from the elements of its list. It returns false after adding a
 // problem.
@@ -478,12 +484,12 @@ func (r *reader) element(n *node, p path) (*Element, bool) {
 			out.List, out.Field = k, s
 		default:
 			out.List = ""
-			r.Fault("unknown_expression", "must have the keys of an expression", p)
+			r.Fault("unknown_expression", badElement, p)
 			return nil, false
 		}
 	}
 	if out.List == "" {
-		r.Fault("unknown_expression", "must have the keys of an expression", p)
+		r.Fault("unknown_expression", badElement, p)
 		return nil, false
 	}
 	return out, true

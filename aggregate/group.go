@@ -68,7 +68,7 @@ func (g *grouper) add(keys []int64, nulls []bool) *group {
 }
 
 var errRows = func(limit int) error {
-	return healthlab.Problems{{Code: "too_many_rows", Msg: fmt.Sprintf("must make at most %d rows", limit), Context: map[string]any{"limit": limit}}}.Err()
+	return healthlab.Problems{{Code: "too_many_rows", Msg: fmt.Sprintf("must return at most %d rows; use a shorter timeframe, a longer date_trunc, fewer group keys or a condition", limit), Context: map[string]any{"limit": limit}}}.Err()
 }
 
 // take puts the rows of a batch into their groups.

@@ -130,7 +130,7 @@ func (c *compiler) join(j *Join, limits *Limits, config *Config, at path) {
 				c.r.Fault(codeBody, "must have a unit and a value from 1 to 1000000", where)
 			}
 		case longPast(age, limits.PastYears):
-			c.r.Fault("timeframe_too_long", "reaches back further than may be asked for at once", where)
+			c.r.tooLong("must be", limits.PastYears, where)
 		}
 	}
 	if !fits {

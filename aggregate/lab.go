@@ -156,7 +156,7 @@ func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user he
 		return nil, nil
 	}
 	if s.opts.LabResults == nil {
-		return nil, fmt.Errorf("read table %s: %w", labTable, healthlab.Unimplemented)
+		return nil, fmt.Errorf("read table %s: %w: aggregate.Options.LabResults is not set", labTable, healthlab.Unimplemented)
 	}
 	return s.opts.LabResults(ctx, team, user)
 }

@@ -162,7 +162,7 @@ func (q *Prepared) Refresh(ctx context.Context, team healthlab.TeamID, user heal
 	defer cancel()
 	now, err := q.evaluate(ctx, team, user, w)
 	if err != nil {
-		return Refreshed{}, fmt.Errorf("refresh: %w", err)
+		return Refreshed{}, fmt.Errorf("refresh result: %w", err)
 	}
 	if before == nil {
 		before = new(q.Empty())

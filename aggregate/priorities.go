@@ -54,7 +54,7 @@ func NewPreferences(store PriorityStore, known func(slug string) bool) (*Prefere
 func (s *Preferences) Of(ctx context.Context, team healthlab.TeamID) ([]Priority, error) {
 	list, err := s.store.Priorities(ctx, team)
 	if err != nil {
-		return nil, fmt.Errorf("priorities: %w", err)
+		return nil, fmt.Errorf("read priorities: %w", err)
 	}
 	return list, nil
 }
@@ -65,7 +65,7 @@ func (s *Preferences) About(ctx context.Context, team healthlab.TeamID, data str
 	if data != "" && !slices.Contains(priorityData, data) {
 		var p healthlab.Problems
 		p.AddEnum(priorityData, "data_type")
-		return nil, fmt.Errorf("priorities: %w", p.Err())
+		return nil, fmt.Errorf("read priorities: %w", p.Err())
 	}
 	list, err := s.Of(ctx, team)
 	return slices.DeleteFunc(list, func(p Priority) bool { return data != "" && p.Data != data }), err

@@ -59,7 +59,7 @@ func (v *lockedView) load(ctx context.Context, key healthdata.SeriesKey, chunks 
 	defer v.mu.Unlock()
 	out, err := v.view.Load(ctx, key, starts)
 	if err == nil && len(out) != len(starts) {
-		err = fmt.Errorf("load chunks: the store returned %d of %d", len(out), len(starts))
+		err = fmt.Errorf("load samples: the store returned %d of %d requested chunks", len(out), len(starts))
 	}
 	return out, err
 }

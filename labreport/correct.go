@@ -139,7 +139,7 @@ func checkCorrections(draft *Data, list []Correction) error {
 		p.Add("too_long", fmt.Sprintf("must have at most %d corrections", MaxCorrections), "corrections")
 		return p.Err()
 	}
-	seen := map[int][]string{} // corrected fields by result; -1 is the metadata
+	seen := map[int][]int{} // earlier corrections by result; -1 is the metadata
 	for i, c := range list {
 		var own healthlab.Problems
 		c.check(draft, &own)
@@ -148,10 +148,13 @@ func checkCorrections(draft *Data, list []Correction) error {
 			if c.Result != nil {
 				at = *c.Result
 			}
-			if fields := seen[at]; len(fields) > 0 && (c.Action == DropResult || slices.Contains(fields, c.Field) || slices.Contains(fields, "")) {
-				own.Add("duplicate", "another correction is about the same field, or drops the result", "field")
+			for _, k := range seen[at] {
+				if c.Action == DropResult || list[k].Action == DropResult || list[k].Field == c.Field {
+					own.Add("duplicate", fmt.Sprintf("conflicts with corrections[%d]: a field may be changed once, and a dropped result may have no other correction", k), "field")
+					break
+				}
 			}
-			seen[at] = append(seen[at], c.Field)
+			seen[at] = append(seen[at], i)
 		}
 		p.Under(own, "corrections", i)
 	}
@@ -165,7 +168,11 @@ func (c *Correction) check(draft *Data, p *healthlab.Problems) {
 		most++
 	}
 	if c.Result != nil && (*c.Result < 0 || *c.Result > most) {
-		p.Add("out_of_range", fmt.Sprintf("must be the position of a result of the draft, which has %d, from 0", len(draft.Results)), "result")
+		msg := fmt.Sprintf("must be from 0 to %d: a position among the %d results of the draft", most, len(draft.Results))
+		if most < 0 {
+			msg = "must be left out: the draft has no results"
+		}
+		p.Add("out_of_range", msg, "result")
 	}
 	if c.Action != ChangeField && (c.Field != "" || c.Value != nil) {
 		p.Add("not_allowed", "must be left out unless action is change", "field")
@@ -204,7 +211,7 @@ func (c *Correction) checkChange(p *healthlab.Problems) {
 		p.Add("enum", "must be a field of the metadata if result is left out: patient_first_name, patient_last_name, dob, gender, "+
 			"lab_name, date_reported, date_collected or specimen_number", "field")
 	case c.Value == nil && slices.Contains(setFields, c.Field):
-		p.Add("missing", "required for this field", "value")
+		p.Add("missing", "required: the field "+c.Field+" cannot be cleared", "value")
 	case c.Value != nil:
 		checkText(p, c.Field, *c.Value, "value")
 	}
@@ -220,7 +227,7 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 	case !plainText(v):
 		p.Add("text", "must be UTF-8 without control characters", path...)
 	case field == fieldValue && reCommaDecimals.MatchString(v):
-		p.Add("number", "must be written with a decimal point and without group marks", path...)
+		p.Add("number", "must be a number with a decimal point and without commas, such as 1234.5", path...)
 	case field == fieldSpecimen && !slices.Contains(specimenValues, loinc.Specimen(v)):
 		p.Add("enum", nearest.Allowed(loinc.Specimen(v), specimenValues, nearest.Contract), path...)
 	case field == fieldMeans && !slices.Contains(interpretations, Interpretation(v)):
@@ -228,7 +235,7 @@ func checkText(p *healthlab.Problems, field, v string, path ...any) {
 	case field == "gender" && !slices.Contains(genders, v):
 		p.Add("enum", nearest.Allowed(v, genders, nearest.Contract), path...)
 	case field == fieldCode && !loinc.ValidCode(v):
-		p.Add("loinc_code", "must be a LOINC code with its check digit, as 2345-7", path...)
+		p.Add("loinc_code", "must be a LOINC code with its check digit, such as 2345-7", path...)
 	}
 }
 

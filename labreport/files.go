@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -32,7 +35,7 @@ type Extractors map[string]TextExtractor
 func (x Extractors) Check(ctx context.Context, file File) (int, error) {
 	e := x[file.Type]
 	if e == nil {
-		return 0, fmt.Errorf("%w: no extractor for this type of file", healthlab.Unimplemented)
+		return 0, unknownType(file.Type, x)
 	}
 	return e.Check(ctx, file)
 }
@@ -41,9 +44,13 @@ func (x Extractors) Check(ctx context.Context, file File) (int, error) {
 func (x Extractors) Extract(ctx context.Context, file File, page func(Page) error) error {
 	e := x[file.Type]
 	if e == nil {
-		return fmt.Errorf("%w: no extractor for this type of file", healthlab.Unimplemented)
+		return unknownType(file.Type, x)
 	}
 	return e.Extract(ctx, file, page)
+}
+
+func unknownType[T any](is string, known map[string]T) error {
+	return fmt.Errorf("%w: the file type is %q; it must be one of: %s", healthlab.Unimplemented, is, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }
 
 // Renderers is a [Renderer] that uses, for each file, the renderer under the file's media type. Do not change the map
@@ -54,7 +61,7 @@ type Renderers map[string]Renderer
 func (x Renderers) RenderPage(ctx context.Context, file File, page, pixels int) (image.Image, error) {
 	r := x[file.Type]
 	if r == nil {
-		return nil, fmt.Errorf("%w: no renderer for this type of file", healthlab.Unimplemented)
+		return nil, unknownType(file.Type, x)
 	}
 	return r.RenderPage(ctx, file, page, pixels)
 }

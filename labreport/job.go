@@ -263,7 +263,7 @@ func (j *Job) event(name string, id uuid.UUID, at time.Time) (healthlab.Event, e
 		data, err = json.Marshal(p)
 	}
 	if err != nil {
-		return healthlab.Event{}, fmt.Errorf("job event: %w", err)
+		return healthlab.Event{}, fmt.Errorf("encode event of parsing job: %w", err)
 	}
 	return healthlab.Event{ID: id, Type: name, Team: j.Team, User: j.User, Key: j.ID.String(), At: at, Data: data}, nil
 }

@@ -82,7 +82,7 @@ func jobKey(team healthlab.TeamID, id JobID) store.Key {
 
 func (r rowStore) Insert(ctx context.Context, j Job, quota int, events []healthlab.Event) error {
 	if j.Team.IsZero() || j.ID == (JobID{}) || j.User.IsZero() {
-		return fmt.Errorf("%w: a parsing job needs a team, a user and an id", healthlab.Invalid)
+		return fmt.Errorf("%w: parsing job: Team, User and ID must be set", healthlab.Invalid)
 	}
 	err := r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		u, err := store.LockUser(tx, j.Team, j.User)
@@ -103,7 +103,7 @@ func (r rowStore) Insert(ctx context.Context, j Job, quota int, events []healthl
 	})
 	var taken *store.TakenError
 	if errors.As(err, &taken) && taken.Table == jobTable.Name {
-		return fmt.Errorf("%w: the parsing job's id is taken", healthlab.Conflict)
+		return fmt.Errorf("%w: a parsing job with this id exists", healthlab.Conflict)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func (r rowStore) checkQuota(tx store.Tx, team healthlab.TeamID, quota int) erro
 		return err
 	}
 	if len(got[1]) >= quota {
-		return fmt.Errorf("%w: the team has the maximum number of parsing jobs", healthlab.Exhausted)
+		return fmt.Errorf("%w: the team has reached its quota of %d parsing jobs that have not failed", healthlab.Exhausted, quota)
 	}
 	locked, err := quotaTable.DecodedOne(got[0])
 	if err != nil || locked != nil {

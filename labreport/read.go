@@ -335,8 +335,7 @@ func (d *document) accept(p *parsed, cols []column) bool {
 	if !unit && d.g.image {
 		_, _, unit = ucum.Repair(p.text(rUnit))
 	}
-	bounds, isRange := parseBounds(toPointAll(p.text(rRange), d.g.decimals))
-	_ = bounds
+	_, isRange := parseBounds(toPointAll(p.text(rRange), d.g.decimals))
 	limits := p.has(rLow) || p.has(rHigh)
 	words := p.has(rRange) && !isRange
 	inTable := hasRole(cols, rName) && hasRole(cols, rValue) || hasRole(cols, rValue) && hasRole(cols, rRange)

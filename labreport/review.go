@@ -184,7 +184,7 @@ func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, 
 		return nil, rule(healthlab.NotFound, RulePageNotFound, "the files of the parsing job were deleted when their retention ended")
 	}
 	if s.opts.Renderer == nil {
-		return nil, errNotDrawn()
+		return nil, errNotDrawn("the server has no renderer for the pages of lab reports")
 	}
 	// Each of several files is a picture of one page.
 	file, inFile := 0, page
@@ -204,7 +204,7 @@ func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, 
 	case errors.Is(err, healthlab.NotFound):
 		return nil, missing
 	case errors.Is(err, healthlab.Unimplemented), errors.Is(err, healthlab.Invalid), errors.Is(err, healthlab.Exhausted):
-		return nil, errNotDrawn()
+		return nil, errNotDrawn("the server cannot draw this page of a file of type " + j.Files[file].Type)
 	case err != nil:
 		return nil, fmt.Errorf("draw page: %w", err)
 	}
@@ -216,9 +216,7 @@ func (s *Service) PagePNG(ctx context.Context, team healthlab.TeamID, id JobID, 
 	return out.Bytes(), nil
 }
 
-func errNotDrawn() error {
-	return rule(healthlab.Unimplemented, RulePageNotDrawn, "this installation cannot draw the page")
-}
+func errNotDrawn(msg string) error { return rule(healthlab.Unimplemented, RulePageNotDrawn, msg) }
 
 // Approve completes a job with the corrected draft; see [Reader.Correct]. The draft itself stays unchanged. by
 // is the name of the reviewer. Invalid if a correction does not fit the draft or no result is left, Precondition

@@ -136,7 +136,7 @@ type Service struct {
 // Invalid if an argument is missing.
 func New(store Store, blobs BlobStore, users Users, extract TextExtractor, opts *Options) (*Service, error) {
 	if store == nil || blobs == nil || users == nil || extract == nil {
-		return nil, fmt.Errorf("%w: lab reports need a store, blobs, users and an extractor", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: labreport.New: store, blobs, users and extract must not be nil", healthlab.Invalid)
 	}
 	s := &Service{store: store, blobs: blobs, users: users, extract: extract, creating: map[healthlab.TeamID]int{}}
 	if opts != nil {
@@ -247,7 +247,8 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 	}
 	if err := s.store.Insert(ctx, j, quota, nil); err != nil {
 		if quota > 0 && errors.Is(err, healthlab.Exhausted) {
-			return PublishedJob{}, rule(healthlab.Forbidden, RuleSandboxQuotaReached, "the sandbox has as many parsing jobs as it may")
+			return PublishedJob{}, rule(healthlab.Forbidden, RuleSandboxQuotaReached,
+				fmt.Sprintf("the team has reached the sandbox quota of %d parsing jobs that have not failed", quota))
 		}
 		return PublishedJob{}, fmt.Errorf("create parsing job: %w", err)
 	}
@@ -261,7 +262,7 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 	after, stop := work.Grace(ctx, afterTimeout)
 	defer stop()
 	if kept != nil {
-		return PublishedJob{}, errors.Join(fmt.Errorf("create parsing job: keep file: %w", kept), s.fail(after, j, s.now(), ProcessingError))
+		return PublishedJob{}, errors.Join(fmt.Errorf("create parsing job: store file: %w", kept), s.fail(after, j, s.now(), ProcessingError))
 	}
 	_, err := s.store.Update(after, team, j.ID, func(j *Job) ([]healthlab.Event, error) {
 		j.DueAt = at
@@ -296,7 +297,8 @@ func (s *Service) enter(team healthlab.TeamID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.creating[team] >= s.opts.CreatesPerTeam {
-		return rule(healthlab.Exhausted, RuleTooManyRequests, "too many uploads of the team are in progress")
+		return rule(healthlab.Exhausted, RuleTooManyRequests,
+			fmt.Sprintf("the team has %d uploads in progress, the highest allowed number; try again when one has ended", s.creating[team]))
 	}
 	s.creating[team]++
 	return nil
@@ -324,33 +326,38 @@ func CheckFiles(files []File) ([]File, error) {
 		return nil, p.Err()
 	}
 	if len(files) > MaxFiles {
-		return nil, rule(healthlab.Precondition, RuleTooManyFiles, "a job has at most 8 files")
+		return nil, rule(healthlab.Precondition, RuleTooManyFiles, fmt.Sprintf("a job must have at most %d files; the upload has %d", MaxFiles, len(files)))
 	}
 	total := 0
-	for _, f := range files {
+	for i, f := range files {
 		if len(f.Data) == 0 {
-			return nil, rule(healthlab.Precondition, RuleEmptyFile, "a file is empty")
+			return nil, rule(healthlab.Precondition, RuleEmptyFile, fmt.Sprintf("file %d is empty; it must be a PDF, a JPEG or a PNG", i+1))
 		}
 		total += len(f.Data)
 	}
 	if total > MaxFileBytes {
-		return nil, rule(healthlab.Precondition, RuleUploadTooLarge, "all files together have at most 10 MiB")
+		return nil, rule(healthlab.Precondition, RuleUploadTooLarge, fmt.Sprintf("all files together must have at most %d MiB; the upload has %d bytes", MaxFileBytes>>20, total))
 	}
 	out := make([]File, len(files))
 	for i, f := range files {
 		out[i] = File{Type: sniff(f.Data), Data: f.Data}
-		if out[i].Type == "" || f.Type != "" && !slices.Contains(declarable, f.Type) {
-			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType, "a file is a PDF, a JPEG or a PNG")
+		if out[i].Type == "" {
+			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType, fmt.Sprintf("file %d must be a PDF, a JPEG or a PNG", i+1))
+		}
+		if f.Type != "" && !slices.Contains(declarable, f.Type) {
+			return nil, rule(healthlab.Precondition, RuleUnsupportedFileType,
+				fmt.Sprintf("file %d: the Content-Type must be left out or be one of: %s", i+1, strings.Join(declarable, ", ")))
 		}
 	}
 	for i, f := range files {
 		if kind := strings.Replace(f.Type, "image/jpg", "image/jpeg", 1); kind != "" && kind != undeclared && kind != out[i].Type {
-			return nil, rule(healthlab.Precondition, RuleContentTypeMismatch, "a file is not of the type that it is said to be")
+			return nil, rule(healthlab.Precondition, RuleContentTypeMismatch, fmt.Sprintf("file %d: the Content-Type is %s, but the content is %s", i+1, kind, out[i].Type))
 		}
 	}
-	for _, f := range out {
+	for i, f := range out {
 		if len(out) > 1 && f.Type == "application/pdf" {
-			return nil, rule(healthlab.Precondition, RulePDFInMultiFile, "several files must all be pictures")
+			return nil, rule(healthlab.Precondition, RulePDFInMultiFile,
+				fmt.Sprintf("file %d is a PDF; a job must have one PDF, or 1 to %d pictures (JPEG or PNG)", i+1, MaxFiles))
 		}
 	}
 	return out, nil
@@ -359,7 +366,7 @@ func CheckFiles(files []File) ([]File, error) {
 // CheckContent opens the files of [CheckFiles] and refuses those that x cannot read: a damaged PDF or picture, a
 // PDF with a password or with more than [MaxPages] pages. Pictures pass if x has no OCR.
 func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
-	for _, f := range files {
+	for i, f := range files {
 		pdf := f.Type == "application/pdf"
 		pages, err := x.Check(ctx, f)
 		switch {
@@ -373,14 +380,14 @@ func CheckContent(ctx context.Context, x TextExtractor, files []File) error {
 			case pdf:
 				return rule(healthlab.Precondition, RuleUnreadablePDF, "the PDF is damaged or has no pages")
 			case errors.Is(err, healthlab.Exhausted):
-				return rule(healthlab.Precondition, RuleUndecodableImage, "a picture has too many pixels; upload it with a lower resolution")
+				return rule(healthlab.Precondition, RuleUndecodableImage, fmt.Sprintf("file %d has too many pixels; upload the picture with a lower resolution", i+1))
 			}
-			return rule(healthlab.Precondition, RuleUndecodableImage, "a picture is damaged or cut off")
+			return rule(healthlab.Precondition, RuleUndecodableImage, fmt.Sprintf("file %d is damaged or truncated; upload the whole picture as JPEG or PNG", i+1))
 		default:
 			return fmt.Errorf("create parsing job: %w", err)
 		}
 		if pages > MaxPages {
-			return rule(healthlab.Precondition, RuleTooManyPages, "a PDF has at most 30 pages")
+			return rule(healthlab.Precondition, RuleTooManyPages, fmt.Sprintf("a PDF must have at most %d pages; the file has %d", MaxPages, pages))
 		}
 	}
 	return nil
@@ -417,7 +424,7 @@ func (s *Service) OpenFile(ctx context.Context, team healthlab.TeamID, id JobID,
 		return nil, fmt.Errorf("open file of parsing job: %w", err)
 	}
 	if n < 0 || n >= len(j.Files) {
-		return nil, fmt.Errorf("open file of parsing job: %w: file", healthlab.NotFound)
+		return nil, fmt.Errorf("open file of parsing job: %w: file %d; the job has %d files, counted from 0", healthlab.NotFound, n, len(j.Files))
 	}
 	return s.blobs.Get(ctx, j.Team, j.User, j.Files[n].Key)
 }
@@ -493,7 +500,7 @@ func (s *Service) read(ctx context.Context, j Job) error {
 				p.Number = len(pages) + 1
 				pages = append(pages, p)
 				if len(pages) > MaxPages {
-					return rule(healthlab.Invalid, RuleTooManyPages, "the report has too many pages")
+					return rule(healthlab.Invalid, RuleTooManyPages, fmt.Sprintf("the report must have at most %d pages", MaxPages))
 				}
 				return nil
 			})

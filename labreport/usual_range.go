@@ -49,7 +49,7 @@ func readUsual(r io.Reader) (map[string][]usualRange, error) {
 		term, err := loinc.Embedded().Term(code)
 		unit, unitErr := ucum.FromCode(column("unit"))
 		if err != nil || unitErr != nil || column("source") == "" {
-			wrong = fmt.Errorf("row of %s: expected a code of the catalogue, a unit and a source", code)
+			wrong = fmt.Errorf("row of %s: loinc_num must be in the embedded catalogue, unit must be a UCUM code, and source must not be empty", code)
 			return
 		}
 		end := func(text string) *float64 {

@@ -107,7 +107,7 @@ var backfillTable = store.Table[backfill]{
 
 func taken(err error) error {
 	if t := (*store.TakenError)(nil); errors.As(err, &t) {
-		return fmt.Errorf("%w: a continuous query with this id or slug exists", healthlab.Conflict)
+		return fmt.Errorf("%w: a continuous query with this id, or an active one with this slug, exists", healthlab.Conflict)
 	}
 	return err
 }
@@ -209,7 +209,7 @@ const defaultPage = 50
 
 func badCursor() error {
 	return &healthlab.InvalidError{Problems: []healthlab.Problem{{
-		Path: []any{"cursor"}, Code: "bad_cursor", Msg: "the cursor is not one of this list",
+		Path: []any{"cursor"}, Code: "bad_cursor", Msg: "must be the next_cursor of an earlier page of the same list",
 	}}}
 }
 

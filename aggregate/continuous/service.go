@@ -149,7 +149,7 @@ func (s *Service) Preview(ctx context.Context, team healthlab.TeamID, n *Definit
 func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n *Definition) (Query, error) {
 	preview, err := s.Preview(ctx, team, n)
 	if err != nil {
-		return Query{}, fmt.Errorf("create: %w", err)
+		return Query{}, fmt.Errorf("create continuous query: %w", err)
 	}
 	q := Query{
 		ID: QueryID{s.opts.NewID()}, Status: Active, Slug: n.Slug, Title: n.Title, Team: team,
@@ -249,15 +249,15 @@ func (s *Service) find(ctx context.Context, team healthlab.TeamID, user healthla
 func (s *Service) Result(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, name string) (aggregate.Frame, error) {
 	q, err := s.find(ctx, team, user, name)
 	if err != nil {
-		return aggregate.Frame{}, fmt.Errorf("continuous result: %w", err)
+		return aggregate.Frame{}, fmt.Errorf("read result of continuous query: %w", err)
 	}
 	p, err := s.questions.Prepare(&q.Query, &q.Config)
 	if err != nil {
-		return aggregate.Frame{}, fmt.Errorf("continuous result: %w", err)
+		return aggregate.Frame{}, fmt.Errorf("read result of continuous query: %w", err)
 	}
 	f, _, err := s.stored(ctx, team, user, q.ID, p)
 	if err != nil {
-		return aggregate.Frame{}, fmt.Errorf("continuous result: %w", err)
+		return aggregate.Frame{}, fmt.Errorf("read result of continuous query: %w", err)
 	}
 	return f, nil
 }
@@ -288,12 +288,12 @@ func (s *Service) stored(ctx context.Context, team healthlab.TeamID, user health
 func (s *Service) History(ctx context.Context, name string, q HistoryQuery) (HistoryPage, error) {
 	found, err := s.find(ctx, q.Team, q.User, name)
 	if err != nil {
-		return HistoryPage{}, fmt.Errorf("continuous history: %w", err)
+		return HistoryPage{}, fmt.Errorf("read history of continuous query: %w", err)
 	}
 	q.Query = found.ID
 	page, err := s.store.History(ctx, q)
 	if err != nil {
-		return HistoryPage{}, fmt.Errorf("continuous history: %w", err)
+		return HistoryPage{}, fmt.Errorf("read history of continuous query: %w", err)
 	}
 	return page, nil
 }

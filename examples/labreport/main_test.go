@@ -138,7 +138,7 @@ func TestRun_refusedFileIsReportedAndOthersAreRead(t *testing.T) {
 	require.EqualError(t, err, "4 of 4 reports were refused")
 	require.Contains(t, out.String(), "empty.pdf: ")
 	require.Contains(t, out.String(), "missing.pdf: ")
-	require.Contains(t, out.String(), "a file is a PDF, a JPEG or a PNG")
+	require.Contains(t, out.String(), "file 1 must be a PDF, a JPEG or a PNG")
 	require.Contains(t, out.String(), "the PDF is damaged or has no pages")
 }
 

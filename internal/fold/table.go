@@ -19,7 +19,7 @@ func ReadCSV(r io.Reader, need []string, row func(column func(name string) strin
 	c.ReuseRecord = true
 	head, err := c.Read()
 	if err != nil {
-		return fmt.Errorf("%w: the table must have a header line", healthlab.Invalid)
+		return fmt.Errorf("%w: the table must have a header line: %v", healthlab.Invalid, err)
 	}
 	at := map[string]int{}
 	for i, name := range head {
@@ -30,7 +30,7 @@ func ReadCSV(r io.Reader, need []string, row func(column func(name string) strin
 	}
 	for _, name := range need {
 		if _, ok := at[name]; !ok {
-			return fmt.Errorf("%w: no column %s", healthlab.Invalid, name)
+			return fmt.Errorf("%w: the header line must have the column %s", healthlab.Invalid, name)
 		}
 	}
 	for n := 1; ; n++ {
@@ -39,7 +39,7 @@ func ReadCSV(r io.Reader, need []string, row func(column func(name string) strin
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w: row %d must be valid CSV", healthlab.Invalid, n)
+			return fmt.Errorf("%w: row %d must be valid CSV: %v", healthlab.Invalid, n, err)
 		}
 		row(func(name string) string {
 			if i, ok := at[name]; ok && i < len(fields) {

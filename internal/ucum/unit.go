@@ -154,7 +154,7 @@ func loadUnits(r io.Reader) (*printedUnits, error) {
 	c.Comment = '#'
 	rows, err := c.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("%w: units: must be a valid table of units", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: units: the table of units must be valid CSV: %v", healthlab.Invalid, err)
 	}
 	t := &printedUnits{exact: map[string]string{}, folded: map[string]string{}, byLength: map[int][]form{}, forms: map[string][]string{}, cased: map[string]string{}}
 	add := func(printed, ucum string) {

@@ -116,16 +116,16 @@ type entry struct {
 // wrong or a code occurs twice.
 func NewTable(terms []Term) (*Table, error) {
 	t := &Table{terms: slices.Clone(terms), byKey: make(map[string][]entry, len(terms)*4), grams: map[string][]int32{}, squeezed: map[string][]entry{}}
-	seen := make(map[string]bool, len(terms))
+	seen := make(map[string]int, len(terms))
 	for i := range t.terms {
 		term := &t.terms[i]
 		if !ValidCode(term.Code) {
-			return nil, fmt.Errorf("%w: catalogue: entry %d: not a LOINC code", healthlab.Invalid, i)
+			return nil, fmt.Errorf("%w: terms[%d].Code: must be a LOINC code with its check digit, such as 2345-7", healthlab.Invalid, i)
 		}
-		if seen[term.Code] {
-			return nil, fmt.Errorf("%w: catalogue: entry %d: code appears twice", healthlab.Invalid, i)
+		if first, ok := seen[term.Code]; ok {
+			return nil, fmt.Errorf("%w: terms[%d].Code: must be unique; terms[%d] has the same code", healthlab.Invalid, i, first)
 		}
-		seen[term.Code] = true
+		seen[term.Code] = i
 		for n, name := range term.Names {
 			// Names are listed best first.
 			t.add(i, name, 1-min(0.03, 0.003*float64(n)))
@@ -186,7 +186,7 @@ func (t *Table) All() []Term { return slices.Clone(t.terms) }
 func (t *Table) Term(code string) (*Term, error) {
 	i := slices.IndexFunc(t.terms, func(t Term) bool { return t.Code == code })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: term %s", healthlab.NotFound, code)
+		return nil, fmt.Errorf("%w: the catalogue has no term with this LOINC code", healthlab.NotFound)
 	}
 	return &t.terms[i], nil
 }
@@ -269,7 +269,7 @@ func (t *Table) near(found map[int]float64, name string) {
 	}
 	for _, n := range seen {
 		have, both := t.keys[n], int(hits[n])
-		all := len(want) + max(1, len(have)+2-2) - both
+		all := len(want) + max(1, len(have)) - both
 		if d := float64(2*both) / float64(len(want)+len(have)); d < 0.6 && float64(both)/float64(all) < 0.5 {
 			continue
 		}
@@ -383,7 +383,7 @@ func readCommon(names io.Reader, tables ...io.Reader) ([]Term, error) {
 		less[code] = append(less[code], fold.Split(column("not"))...)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("names: %w", err)
+		return nil, fmt.Errorf("read names: %w", err)
 	}
 	var out []Term
 	read := func(column func(string) string) {
@@ -411,7 +411,7 @@ func readCommon(names io.Reader, tables ...io.Reader) ([]Term, error) {
 	}
 	for _, table := range tables {
 		if err := fold.ReadCSV(table, []string{"loinc_num", "long_common_name", "component"}, read); err != nil {
-			return nil, fmt.Errorf("terms: %w", err)
+			return nil, fmt.Errorf("read terms: %w", err)
 		}
 	}
 	shareNames(out, less)
@@ -497,7 +497,7 @@ func Load(r io.Reader) ([]Term, error) {
 		return nil, fmt.Errorf("load LOINC: %w", err)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("load LOINC: %w: no laboratory term", healthlab.Invalid)
+		return nil, fmt.Errorf("load LOINC: %w: the table must have a laboratory term (CLASSTYPE 1) whose STATUS is not DEPRECATED or DISCOURAGED", healthlab.Invalid)
 	}
 	return out, nil
 }

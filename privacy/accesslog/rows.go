@@ -333,7 +333,7 @@ func (r rowStore) AddAnchor(ctx context.Context, a Anchor) error {
 		case err != nil:
 			return err
 		case h == nil:
-			return fmt.Errorf("%w: the team has no access log", healthlab.NotFound)
+			return fmt.Errorf("%w: the access log of the team has no sealed line", healthlab.NotFound)
 		case len(got[1]) > 0:
 			return nil
 		}

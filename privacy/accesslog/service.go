@@ -266,7 +266,7 @@ func (s *Service) verifyLines(ctx context.Context, team healthlab.TeamID, marks 
 		}
 	}
 	if len(marks) > 0 {
-		return Verification{}, fmt.Errorf("%w: access log: the log ends at line %d, and the signature is of line %d", healthlab.Conflict, v.Head.Seq, marks[0].Seq)
+		return Verification{}, fmt.Errorf("%w: access log: the log ends at line %d, but line %d was signed: lines were removed", healthlab.Conflict, v.Head.Seq, marks[0].Seq)
 	}
 	out.Head = v.Head
 	return out, nil

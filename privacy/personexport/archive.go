@@ -26,7 +26,7 @@ func (s *Service) Open(ctx context.Context, team healthlab.TeamID, user healthla
 	}
 	if j.Status != Completed {
 		return nil, &healthlab.RuleError{Kind: healthlab.Conflict, Type: RuleNotCompleted,
-			Msg: fmt.Sprintf("the export is %s; its ZIP file is there once it is %s", j.Status, Completed)}
+			Msg: fmt.Sprintf("the status of the export is %s; only an export with the status %s has a ZIP file", j.Status, Completed)}
 	}
 	return &Archive{s, j}, nil
 }

@@ -55,7 +55,7 @@ func (r rowStore) Insert(ctx context.Context, j Job, most int) error {
 		}
 		jobs = slices.DeleteFunc(jobs, func(e *store.Entry[Job]) bool { return e.Value.Status == Failed })
 		if len(jobs) >= most {
-			return fmt.Errorf("%w: the user has the maximum number of exports", healthlab.Exhausted)
+			return fmt.Errorf("%w: the user already has %d exports that have not failed, the highest allowed number", healthlab.Exhausted, len(jobs))
 		}
 		return jobTable.Insert(tx, &j)
 	})

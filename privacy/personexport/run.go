@@ -187,7 +187,7 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	return f, nil
 }
 
-var errStopped = errors.New("the export has no stored file")
+var errStopped = errors.New("the blob store stopped reading the file")
 
 // pack compresses what write writes, to the writer to, and sets the sizes and the checksum of f. A panic of write
 // becomes an error.

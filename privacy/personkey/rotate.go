@@ -21,12 +21,12 @@ const rotatePage = 500
 func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 	probe, err := k.sealer.Seal(ctx, nil, []byte(ofKey))
 	if err != nil {
-		return fmt.Errorf("rotate: %w", err)
+		return fmt.Errorf("rotate keys: %w", err)
 	}
 	current := probe.KeyID
 	counts, err := k.store.Count(ctx)
 	if err != nil {
-		return fmt.Errorf("rotate: %w", err)
+		return fmt.Errorf("rotate keys: %w", err)
 	}
 	var p Progress
 	for id, n := range counts {
@@ -40,14 +40,14 @@ func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 			err = k.store.Replace(ctx, e, next)
 		}
 		if err != nil {
-			return fmt.Errorf("rotate: %w", err)
+			return fmt.Errorf("rotate keys: %w", err)
 		}
 		p.Done++
 		return nil
 	}
 	zero, err := k.store.Find(ctx, []Ref{{}}) // the zero Ref, which the pages below do not include
 	if err != nil {
-		return fmt.Errorf("rotate: %w", err)
+		return fmt.Errorf("rotate keys: %w", err)
 	}
 	for _, e := range zero {
 		if e.Key.KeyID != "" && e.Key.KeyID != current {
@@ -59,7 +59,7 @@ func (k *Keys) Rotate(ctx context.Context, progress func(Progress)) error {
 	for after := (Ref{}); ; {
 		page, err := k.store.Others(ctx, current, after, rotatePage)
 		if err != nil {
-			return fmt.Errorf("rotate: %w", err)
+			return fmt.Errorf("rotate keys: %w", err)
 		}
 		for _, e := range page {
 			if err := replace(e); err != nil {

@@ -3,6 +3,9 @@ package hl7
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
@@ -96,7 +99,7 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problems
 type unsupportedError struct{}
 
 func (*unsupportedError) Error() string {
-	return "HL7 message: a message of this type is not read here"
+	return "HL7 message: segment 1 (MSH-9): the message type must be one of " + strings.Join(messageTypes, ", ")
 }
 
 func (*unsupportedError) Unwrap() error { return healthlab.Invalid }
@@ -145,22 +148,40 @@ func (v acknowledgement) has(codes ...string) bool {
 	return false
 }
 
+// codes lists the codes of the acknowledgement for an error: MSA-1, ORC-1 if it is a refusal, and ERR-3. It leaves out
+// an ERR-3 that is not a number of three digits, because it may be any text.
+func (v acknowledgement) codes() string {
+	out := "MSA-1 is " + v.code
+	for _, c := range slices.Compact(slices.Sorted(slices.Values(v.errors))) {
+		switch {
+		case c == "UA" || c == "UC":
+			out += ", ORC-1 is " + c
+		case errorNumber.MatchString(c):
+			out += ", ERR-3 is " + c
+		}
+	}
+	return out
+}
+
+// errorNumber matches the codes of HL7 table 0357.
+var errorNumber = regexp.MustCompile(`^[0-9]{3}$`)
+
 // err returns the error that the acknowledgement means; nil if the laboratory accepts the message.
 func (v acknowledgement) err() error {
 	switch v.code {
 	case "AA", "CA":
 		if v.has("UA", "UC") {
-			return fmt.Errorf("%w: the laboratory answered that it cannot accept the order (ORC-1 is UA)", healthlab.Invalid)
+			return fmt.Errorf("%w: the laboratory answered that it cannot accept the order (%s)", healthlab.Invalid, v.codes())
 		}
 		return nil
 	case "AE", "CE":
 		if v.has(codeLocked, codeInternal) {
-			return fmt.Errorf("%w: the laboratory has an internal error", healthlab.Unavailable)
+			return fmt.Errorf("%w: the laboratory reports an internal error or a locked record (%s)", healthlab.Unavailable, v.codes())
 		}
-		return fmt.Errorf("%w: the laboratory refuses the message", healthlab.Invalid)
+		return fmt.Errorf("%w: the laboratory refuses the message (%s)", healthlab.Invalid, v.codes())
 	case "AR", "CR":
 		// The laboratory is busy, or not set up for the type, the version or the receiver, so the order stays open.
-		return fmt.Errorf("%w: the laboratory rejects messages of this kind at the moment (MSA-1 is AR)", healthlab.Unavailable)
+		return fmt.Errorf("%w: the laboratory rejects messages of this kind at the moment (%s)", healthlab.Unavailable, v.codes())
 	}
-	return fmt.Errorf("%w: the answer of the laboratory neither accepts nor refuses the message", healthlab.Unavailable)
+	return fmt.Errorf("%w: MSA-1 in the answer of the laboratory must be AA, AE, AR, CA, CE or CR", healthlab.Unavailable)
 }

@@ -44,16 +44,16 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 		return exchange.Accepted{}, err
 	}
 	if s.Stage != exchange.SubmitRequisition {
-		return exchange.Accepted{}, fmt.Errorf("%w: a laboratory that speaks HL7 takes requisitions, and sends no kits", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: Submission.Stage: must be %s; a laboratory with an HL7 connection sends no kits", healthlab.Invalid, exchange.SubmitRequisition)
 	}
 	d, err := b.open(ctx, s)
 	switch {
 	case err != nil:
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	case d.Order != s.Order.ID || d.Team != s.Order.TeamID:
-		return exchange.Accepted{}, fmt.Errorf("submit order: %w: another order has its number", healthlab.Conflict)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: another order has the same order number; Options.Number must return a unique one", healthlab.Conflict)
 	case d.Refused || d.Cancelled:
-		return exchange.Accepted{}, fmt.Errorf("%w: the laboratory does not take the order", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("submit order: %w: the laboratory has refused the order, or the order was cancelled", healthlab.Invalid)
 	case d.Answered:
 		return exchange.Accepted{SampleID: d.SampleID}, nil
 	}
@@ -106,7 +106,7 @@ func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, err
 	if id := s.Order.HealthInsuranceID; id != nil && b.opts.Insurance != nil {
 		in, err := b.opts.Insurance(ctx, s.Order.TeamID, *id)
 		if err != nil {
-			return dossier{}, fmt.Errorf("insurance: %w", err)
+			return dossier{}, fmt.Errorf("read insurance record: %w", err)
 		}
 		r.insurance = &in
 	}
@@ -167,7 +167,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	switch refusal := v.err(); {
 	case refusal == nil, v.has(codeUnknownKey): // the order is unknown there
 	case errors.Is(refusal, healthlab.Invalid):
-		return fmt.Errorf("cancel order: %w: the laboratory refuses the cancellation", healthlab.Precondition)
+		return fmt.Errorf("cancel order: %w: the laboratory refuses to cancel the order (%s)", healthlab.Precondition, v.codes())
 	default:
 		return fmt.Errorf("cancel order: %w", refusal)
 	}

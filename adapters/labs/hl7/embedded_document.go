@@ -14,7 +14,7 @@ func (r *reader) document(t *TestReport, s er7.Segment) {
 		e, err := p.Embedded()
 		if err != nil {
 			r.in.Refused = append(r.in.Refused, &er7.SyntaxError{
-				Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "an embedded document must be encoded as OBX-5.4 says",
+				Segment: s.Name(), Number: s.Number(), Field: 5, Problem: "an embedded document must be encoded as OBX-5.4 says: A, Base64 or Hex",
 			})
 			continue
 		}

@@ -123,7 +123,7 @@ func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error
 	}
 	of, err := b.orderNumbers(ctx, in)
 	if err != nil {
-		return nil, fmt.Errorf("take in HL7 message: %w", err)
+		return nil, fmt.Errorf("receive HL7 message: %w", err)
 	}
 	numbers := in.numbers()
 	for _, t := range in.Tests {
@@ -168,7 +168,7 @@ func (in Incoming) numbers() []string {
 // no effect.
 func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[string]string, d delivery) error {
 	if err := b.putDocuments(ctx, in, of, d); err != nil {
-		return fmt.Errorf("take in HL7 message: %w", err)
+		return fmt.Errorf("receive HL7 message: %w", err)
 	}
 	code, _ := m.Type()
 	results := code == "ORU" || code == "OUL"
@@ -196,7 +196,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 		return out
 	})
 	if err != nil {
-		return fmt.Errorf("take in HL7 message: %w", err)
+		return fmt.Errorf("receive HL7 message: %w", err)
 	}
 	if !fresh {
 		b.opts.Log.Info("HL7 message came again", "key", d.Key)
@@ -236,7 +236,7 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, of map[string]s
 			for _, doc := range t.Documents {
 				doc.ID, doc.Team, doc.Order = documentID(g.held.Number, doc), g.held.Team, g.held.Order
 				if err := b.opts.Documents.Put(ctx, doc); err != nil {
-					return fmt.Errorf("put document: %w", err)
+					return fmt.Errorf("store document: %w", err)
 				}
 			}
 		}

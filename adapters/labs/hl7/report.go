@@ -3,6 +3,7 @@ package hl7
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,15 +108,16 @@ type Observation struct {
 	Result labresult.Result
 }
 
+// messageTypes lists the message types (MSH-9.1) that [Read] accepts.
+var messageTypes = []string{"ORU", "OUL", "ORM", "OML", "OSU", "ORL", "ORR"}
+
 // Read converts a message of the laboratory to plain values: results (ORU, OUL), order messages and their answers
 // (ORM, OML, ORL, ORR), statuses (OSU). Options may be nil. It returns Invalid for other message types. Results that
 // it cannot read are in Incoming.Refused.
 func Read(m *er7.Message, o *Options) (Incoming, error) {
 	opts := o.withDefaults()
 	code, _ := m.Type()
-	switch code {
-	case "ORU", "OUL", "ORM", "OML", "OSU", "ORL", "ORR":
-	default:
+	if !slices.Contains(messageTypes, code) {
 		return Incoming{}, fmt.Errorf("read HL7 results: %w", &unsupportedError{})
 	}
 	r := &reader{opts: &opts, in: Incoming{ControlID: m.ControlID()}, byKey: map[string]int{}}

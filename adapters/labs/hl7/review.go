@@ -39,7 +39,7 @@ func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order o
 		err = healthlab.NotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("messages of an order: %w", err)
+		return nil, fmt.Errorf("list messages of an order: %w", err)
 	}
 	return b.journal.Store.Deliveries(ctx, b.journal.Lab, number)
 }

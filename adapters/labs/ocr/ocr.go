@@ -51,6 +51,9 @@ type Options struct {
 // pixel may have fewer.
 const maxPixels = 40_000_000
 
+// maxSide is the largest width and height of a picture, in pixels.
+const maxSide = 12_000
+
 // Engine reads pictures. It is safe for concurrent use.
 type Engine struct {
 	o       Options
@@ -79,7 +82,7 @@ func New(opts *Options) (*Engine, error) {
 	o.Command = cmp.Or(o.Command, "tesseract")
 	path, err := exec.LookPath(o.Command)
 	if err != nil {
-		return nil, fmt.Errorf("%w: tesseract is not installed", healthlab.Unimplemented)
+		return nil, fmt.Errorf("%w: tesseract is not installed: Options.Command: %v", healthlab.Unimplemented, err)
 	}
 	if o.Workers <= 0 {
 		o.Workers = min(2, runtime.NumCPU())
@@ -124,7 +127,7 @@ func (e *Engine) decode(ctx context.Context, file labreport.File) (g *image.Gray
 // RenderPage implements [labreport.Renderer]. It returns the picture upright on white, scaled down to at most pixels.
 func (e *Engine) RenderPage(ctx context.Context, file labreport.File, page, pixels int) (image.Image, error) {
 	if page != 1 {
-		return nil, fmt.Errorf("render picture: %w: page %d", healthlab.NotFound, page)
+		return nil, fmt.Errorf("render picture: %w: page %d; a picture has only page 1", healthlab.NotFound, page)
 	}
 	if err := e.header(file); err != nil {
 		return nil, fmt.Errorf("render picture: %w", err)
@@ -147,9 +150,10 @@ func (e *Engine) header(file labreport.File) error {
 	if err != nil || "image/"+format != file.Type {
 		return fmt.Errorf("%w: the file must be a readable PNG or JPEG picture", healthlab.Invalid)
 	}
-	if c.Width <= 0 || c.Height <= 0 || c.Width > 12000 || c.Height > 12000 || c.Width > maxPixels/c.Height ||
+	if c.Width <= 0 || c.Height <= 0 || c.Width > maxSide || c.Height > maxSide || c.Width > maxPixels/c.Height ||
 		c.Width*c.Height*depth(c.ColorModel) > 3*maxPixels {
-		return fmt.Errorf("%w: the picture has too many pixels", healthlab.Exhausted)
+		return fmt.Errorf("%w: the picture has %d x %d pixels; it must have at most %d, fewer if a pixel has more than 3 bytes, and at most %d on a side",
+			healthlab.Exhausted, c.Width, c.Height, maxPixels, maxSide)
 	}
 	return nil
 }

@@ -41,9 +41,10 @@ func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm, langs stri
 		case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return nil, ctx.Err()
 		case run.Err() != nil:
-			return nil, fmt.Errorf("%w: OCR of the picture exceeded its time limit", healthlab.Exhausted)
+			return nil, fmt.Errorf("%w: OCR of the picture took longer than %s (Options.Timeout) or, with other runs, than %s (Options.PageTimeout)",
+				healthlab.Exhausted, e.o.Timeout, e.o.PageTimeout)
 		}
-		return nil, fmt.Errorf("%w: tesseract cannot read the picture", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: tesseract cannot read the picture: %v", healthlab.Invalid, err)
 	}
 	return parseTSV(&out, float64(w), float64(h)), nil
 }

@@ -581,7 +581,7 @@ func (l *layout) labels() error {
 		size, need := l.fitLabel(label, s)
 		height := s.height * math.Ceil(need/s.height)
 		if height > s.page.Ht && s.columns > 1 {
-			return fmt.Errorf("%w: a label must not be taller than a sheet", healthlab.Invalid)
+			return fmt.Errorf("%w: Labels[%d]: must fit on a sheet of %g mm height; use fewer or shorter lines", healthlab.Invalid, i, s.page.Ht)
 		}
 		if i%s.columns == 0 {
 			x, y, tallest = 0, y+tallest, 0

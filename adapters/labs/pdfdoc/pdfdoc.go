@@ -135,7 +135,7 @@ func (p *Printer) Print(ctx context.Context, d documents.Document) ([]byte, erro
 		}
 	}
 	if _, ok := stocks[d.Stock]; len(d.Labels) > 0 && !ok {
-		return nil, fmt.Errorf("print document: %w: Stock: must be roll or sheet for labels", healthlab.Invalid)
+		return nil, fmt.Errorf("print document: %w: Stock: must be roll or sheet if Labels is not empty", healthlab.Invalid)
 	}
 	size := fpdf.SizeType{Wd: 215.9, Ht: 279.4}
 	if d.Paper == orders.A4 {

@@ -41,6 +41,7 @@ type request struct {
 
 // reply is the answer of the child process, which reads PDFs, to one request of the parent.
 type reply struct {
+	// Err is "password" or "file"; in the first reply it is the error that prevented the start of the engine.
 	Err string
 	// Broken means that the PDF engine may be damaged, so that the child process must not be used again.
 	Broken        bool
@@ -63,7 +64,7 @@ func serve(in io.Reader, out io.Writer, cache, memoryBytes string) {
 	e, err := newEngine(cache)
 	first := reply{}
 	if err != nil {
-		first.Err = "engine"
+		first.Err = err.Error()
 	}
 	limitMemory(memory)
 	if enc.Encode(first) != nil || w.Flush() != nil || err != nil {

@@ -70,7 +70,7 @@ func (e *engine) open(pdf []byte) (number, pages int, err error) {
 		if slices.ContainsFunc(ownFaults, func(f error) bool { return errors.Is(err, f) }) {
 			return 0, 0, errFile
 		}
-		return 0, 0, errors.New("the PDF engine failed")
+		return 0, 0, fmt.Errorf("the PDF engine failed to open the file: %w", err)
 	}
 	n, err := e.inst.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc.Document})
 	if err != nil || n.PageCount <= 0 {

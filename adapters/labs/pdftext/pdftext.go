@@ -292,7 +292,7 @@ func (x *Extractor) draw(ctx context.Context, file labreport.File, page, dpi, pi
 	}
 	defer s.close(ctx)
 	if page < 1 || page > s.pages {
-		return nil, fmt.Errorf("render pdf: %w: page %d", healthlab.NotFound, page)
+		return nil, fmt.Errorf("render pdf: %w: page %d; the file has %d pages", healthlab.NotFound, page, s.pages)
 	}
 	img, err := s.render(ctx, page-1, dpi, pixels)
 	if err != nil {

@@ -77,7 +77,7 @@ func prescan(ctx context.Context, pdf []byte, limit int64) error {
 	return nil
 }
 
-var errGrows = fmt.Errorf("%w: the PDF file is too large after decompression", healthlab.Exhausted)
+var errGrows = fmt.Errorf("%w: the PDF file is too large after decompression: at most %d MiB, and as many for each picture", healthlab.Exhausted, inflateBytes>>20)
 
 // inflate decompresses data, discards the bytes and subtracts their number from the budget. It returns an error if
 // the budget is exceeded. Of damaged data it counts the readable part, because the engine reports the damage.

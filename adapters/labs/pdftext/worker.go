@@ -70,7 +70,7 @@ func (w *worker) unneeded() []int {
 func start(ctx context.Context) (*worker, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("%w: the path of the running program is unknown", healthlab.Unavailable)
+		return nil, fmt.Errorf("%w: start pdf reader: the path of the running program is unknown: %v", healthlab.Unavailable, err)
 	}
 	c := exec.CommandContext(context.WithoutCancel(ctx), exe) //nolint:gosec // this program itself; it outlives the call
 	c.Args = []string{childName, cacheDir(), strconv.FormatInt(memoryBytes, 10)}
@@ -80,10 +80,10 @@ func start(ctx context.Context) (*worker, error) {
 	in, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
+		return nil, fmt.Errorf("%w: start pdf reader: %v", healthlab.Unavailable, err)
 	}
 	if err := c.Start(); err != nil {
-		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
+		return nil, fmt.Errorf("%w: start pdf reader: %v", healthlab.Unavailable, err)
 	}
 	w := &worker{cmd: c, in: in, out: bufio.NewWriterSize(in, 1<<16), done: make(chan struct{})}
 	w.enc, w.dec = gob.NewEncoder(w.out), gob.NewDecoder(bufio.NewReaderSize(out, 1<<16))
@@ -92,7 +92,14 @@ func start(ctx context.Context) (*worker, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: start pdf reader", healthlab.Unavailable)
+		cause := a.Err
+		switch {
+		case errors.Is(err, healthlab.Exhausted):
+			cause = fmt.Sprintf("the child process sent no reply within %s", startTimeout)
+		case err != nil:
+			cause = "the child process ended before its first reply"
+		}
+		return nil, fmt.Errorf("%w: start pdf reader: %s", healthlab.Unavailable, cause)
 	}
 	go w.watch(memoryBytes)
 	return w, nil
@@ -177,13 +184,13 @@ func (w *worker) receive(ctx context.Context, timeout time.Duration) (reply, err
 		case r.err == nil:
 			return r.a, nil
 		case w.fat.Load():
-			return reply{}, fmt.Errorf("%w: reading the PDF file needs more memory than the limit", healthlab.Exhausted)
+			return reply{}, fmt.Errorf("%w: reading the PDF file needs more than %d MiB of memory", healthlab.Exhausted, memoryBytes>>20)
 		}
 		return reply{}, fmt.Errorf("%w: the PDF reader crashed on the file", healthlab.Invalid)
 	case <-t.C:
 		w.kill()
 		<-got
-		return reply{}, fmt.Errorf("%w: reading the PDF file exceeded its time limit", healthlab.Exhausted)
+		return reply{}, fmt.Errorf("%w: opening, reading or drawing a page of the PDF file took longer than %s (Options.PageTimeout)", healthlab.Exhausted, timeout)
 	case <-ctx.Done():
 		w.kill()
 		<-got

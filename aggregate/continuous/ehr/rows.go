@@ -105,7 +105,7 @@ func (r *Rows) insert(ctx context.Context, p *Pipeline, most int) error {
 			return err
 		}
 		if len(list) >= most {
-			return &healthlab.RuleError{Type: RulePipelineLimit, Msg: fmt.Sprintf("a team has at most %d EHR pipelines", most)}
+			return &healthlab.RuleError{Type: RulePipelineLimit, Msg: fmt.Sprintf("a team has at most %d EHR pipelines; delete one first", most)}
 		}
 		if err := pipelineTable.Insert(tx, &pipelineRow{*p, p.secret}); err != nil {
 			return err

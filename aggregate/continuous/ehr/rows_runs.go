@@ -135,5 +135,5 @@ func (r *Rows) runs(ctx context.Context, q RunQuery) (RunPage, error) {
 }
 
 func badCursor() error {
-	return &healthlab.InvalidError{Problems: []healthlab.Problem{{Path: []any{"cursor"}, Code: "bad_cursor", Msg: "must be a cursor of this list"}}}
+	return &healthlab.InvalidError{Problems: []healthlab.Problem{{Path: []any{"cursor"}, Code: "bad_cursor", Msg: "must be the next_cursor of an earlier page of the same list"}}}
 }

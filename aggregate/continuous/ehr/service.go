@@ -141,7 +141,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeli
 
 func checkToken(p *healthlab.Problems, token string) {
 	if len(token) > maxSecret || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		p.Add("invalid", "must be visible ASCII characters", "token")
+		p.Add("invalid", fmt.Sprintf("must have at most %d characters, all of them visible ASCII", maxSecret), "token")
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *Service) check(p *healthlab.Problems, v *Pipeline) {
 	}
 	s.checkURL(p, v.BaseURL, "base_url")
 	if strings.ContainsAny(v.BaseURL, "?#") {
-		p.Add("invalid", "must be an address without a query", "base_url")
+		p.Add("invalid", "must be a URL without a query or fragment", "base_url")
 	}
 	for i, r := range v.Resources {
 		if !slices.Contains(s.opts.Resources, r) {
@@ -308,8 +308,11 @@ func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id Pipeline
 		}
 		if c.Token != nil {
 			checkToken(&wrong, *c.Token)
-			if v.Auth != StaticToken || *c.Token == "" {
-				wrong.Add("invalid", "must not be empty, and must be given only for a pipeline with a static token", "token")
+			switch {
+			case v.Auth != StaticToken:
+				wrong.Add("invalid", "must be left out: the pipeline does not use a static token", "token")
+			case *c.Token == "":
+				wrong.Add("invalid", "must not be empty", "token")
 			}
 			v.secret = fresh.secret
 		}

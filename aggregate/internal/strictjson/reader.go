@@ -53,7 +53,7 @@ func (r *Reader) twice(n *Node, p Path) {
 	seen := make(map[string]bool, len(n.Keys))
 	for _, k := range n.Keys {
 		if seen[k] {
-			r.Fault(CodeBody, "must not stand twice in the object", p.At(ShortName(k)))
+			r.Fault(CodeBody, "must occur only once in the object", p.At(ShortName(k)))
 		}
 		seen[k] = true
 	}

@@ -58,7 +58,7 @@ func (g *generator) add(arg string) error {
 	name, of, ok := strings.Cut(arg, "=")
 	dot := strings.LastIndex(of, ".")
 	if !ok || dot < 0 {
-		return fmt.Errorf("must be type=package.Interface")
+		return fmt.Errorf("argument %q: must have the form type=package.Interface", arg)
 	}
 	pkg, err := g.load.Import(path.Join(module, of[:dot]))
 	if err != nil {
@@ -66,7 +66,7 @@ func (g *generator) add(arg string) error {
 	}
 	object := pkg.Scope().Lookup(of[dot+1:])
 	if object == nil || !types.IsInterface(object.Type()) {
-		return fmt.Errorf("package %s has no interface of this name", of[:dot])
+		return fmt.Errorf("package %s has no interface %s", of[:dot], of[dot+1:])
 	}
 	full := object.Type().Underlying().(*types.Interface)
 	embedded := types.TypeString(object.Type(), g.qualify)

@@ -78,7 +78,7 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 			for n < len(lines) && !starts(lines[n].name()) {
 				n++
 			}
-			bad(&SyntaxError{Number: number, Segment: name, Problem: "must be inside a message"}, n)
+			bad(&SyntaxError{Number: number, Segment: name, Problem: "must be a segment of a message, which begins with MSH"}, n)
 			continue
 		}
 		s := Segment{raw: l.text, end: l.end, number: number, syn: envelope}

@@ -146,7 +146,7 @@ func (s *SegmentBuilder) encodeOne(field int, subcomponents []string) []byte {
 		}
 		encoded, ok := s.b.syn.charset.encode(text)
 		if !ok && s.b.err == nil {
-			s.b.err = &SyntaxError{Segment: s.name, Number: len(s.b.segs), Field: field, Problem: "the text has letters that the character set of the message does not have"}
+			s.b.err = &SyntaxError{Segment: s.name, Number: len(s.b.segs), Field: field, Problem: "must have only letters of the character set of the message (" + string(s.b.syn.charset) + "); UNICODE UTF-8 has all letters"}
 		}
 		out = s.b.syn.escape(out, encoded)
 	}

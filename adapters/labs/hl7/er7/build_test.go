@@ -117,5 +117,5 @@ func Example() {
 	// MSH|^~\&|||||||OML^O21^OML_O21|M1||2.5.1
 	// PID|1||||Roe \T\ Doe^Ana
 	// Ferritin <5 ug/L
-	// HL7 message: segment 2 (OBX): the name is not followed by the field separator of the message
+	// HL7 message: segment 2 (OBX): the segment name must be followed by the field separator of the message (MSH-1)
 }

@@ -32,6 +32,9 @@ var charmaps = map[Charset]*charmap.Charmap{
 
 var re8859 = regexp.MustCompile(`^(?:ISO)?[ /_-]*8859[ /_-]*(\d{1,2})$`)
 
+// charsetNames lists the character sets that charsetOf knows, for errors.
+const charsetNames = "ASCII, 8859/1 to 8859/9, 8859/15, UNICODE UTF-8, UNICODE UTF-16, WINDOWS-1252"
+
 // charsetOf returns the character set for a name in a header, in the standard's spelling or another common one.
 // UTF-16 is returned as UTF-8, because [Parse] has already decoded it.
 func charsetOf(name string) (Charset, bool) {

@@ -70,7 +70,7 @@ func (p Part) Embedded() (Embedded, error) {
 		err = healthlab.Invalid
 	}
 	if err != nil {
-		return Embedded{}, fmt.Errorf("%w: HL7 message: an embedded document must be encoded as its fourth component says", healthlab.Invalid)
+		return Embedded{}, fmt.Errorf("%w: HL7 message: an embedded document must be encoded as its fourth component says: A, Base64 or Hex", healthlab.Invalid)
 	}
 	return e, nil
 }

@@ -22,10 +22,10 @@ func named(s string) bool {
 // check returns the syntax error of a line that is not a segment.
 func (l line) check(separator byte, number int) error {
 	if !named(l.text) {
-		return &SyntaxError{Number: number, Problem: "a segment begins with its name: a capital and two capitals or digits"}
+		return &SyntaxError{Number: number, Problem: "must begin with a segment name: a capital letter, then two capital letters or digits"}
 	}
 	if len(l.text) > 3 && l.text[3] != separator {
-		return &SyntaxError{Segment: l.text[:3], Number: number, Problem: "the name is not followed by the field separator of the message"}
+		return &SyntaxError{Segment: l.text[:3], Number: number, Problem: "the segment name must be followed by the field separator of the message (MSH-1)"}
 	}
 	return nil
 }
@@ -47,12 +47,12 @@ func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 		start++
 	}
 	if start == len(text) {
-		return "", nil, &SyntaxError{Problem: "there is none"}
+		return "", nil, &SyntaxError{Problem: "must not be empty"}
 	}
 	lead, text = text[:start], text[start:]
 	body := strings.TrimRight(text, trailing)
 	if body == "" {
-		return "", nil, &SyntaxError{Problem: "there is none"}
+		return "", nil, &SyntaxError{Problem: "must not be empty"}
 	}
 	tail := text[len(body):]
 	newlines := !carriageReturns(text)
@@ -63,7 +63,7 @@ func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
 			end++
 		}
 		if len(lines) == opts.MaxSegments {
-			return "", nil, &SyntaxError{Number: len(lines) + 1, Problem: "more segments than are allowed"}
+			return "", nil, &SyntaxError{Number: len(lines) + 1, Problem: fmt.Sprintf("exceeds the limit of %d segments", opts.MaxSegments)}
 		}
 		lines = append(lines, line{body[:n], body[n:end]})
 		body = body[end:]

@@ -74,7 +74,7 @@ func Parse(raw []byte, o *Options) (*Message, error) {
 		return nil, err
 	}
 	if len(rest) > 0 {
-		return nil, &SyntaxError{Number: len(m.segs) + 1, Segment: rest[0].name(), Problem: "a second message, or the end of a batch, follows"}
+		return nil, &SyntaxError{Number: len(m.segs) + 1, Segment: rest[0].name(), Problem: "must not follow a message: Parse reads one message, ParseBatch a file with several"}
 	}
 	if m.lead = lead; wide {
 		m.wide = slices.Clone(raw)
@@ -86,7 +86,7 @@ func Parse(raw []byte, o *Options) (*Message, error) {
 // number of its first line.
 func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	if lines[0].name() != "MSH" {
-		return nil, nil, &SyntaxError{Number: first, Problem: "a message begins with the segment MSH"}
+		return nil, nil, &SyntaxError{Number: first, Problem: "must be MSH, the first segment of a message"}
 	}
 	n := 1
 	for n < len(lines) && !starts(lines[n].name()) {
@@ -106,7 +106,7 @@ func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	if declared := m.segs[0].Field(18).Repetition(1).Component(1); !declared.Empty() {
 		cs, ok := charsetOf(declared.raw)
 		if !ok {
-			return nil, lines[n:], &SyntaxError{Segment: "MSH", Number: first, Field: 18, Problem: "the character set is not one of those that can be read"}
+			return nil, lines[n:], &SyntaxError{Segment: "MSH", Number: first, Field: 18, Problem: "must be one of these character sets: " + charsetNames}
 		}
 		m.syn.charset = cs
 	} else if opts.Charset == UTF8 && slices.ContainsFunc(m.segs, func(s Segment) bool { return !utf8.ValidString(s.raw) }) {
@@ -270,5 +270,5 @@ func (s Segment) checkText(number int) error {
 	if s.header() {
 		n++
 	}
-	return &SyntaxError{Segment: s.Name(), Number: number, Field: n, Problem: "the text is not in the character set of the message"}
+	return &SyntaxError{Segment: s.Name(), Number: number, Field: n, Problem: "must be text in the character set of the message (" + string(s.syn.charset) + "), without NUL"}
 }

@@ -236,7 +236,7 @@ func TestParse_malformedMessageNamesSegmentAndField(t *testing.T) {
 		})
 	}
 	_, err := er7.Parse([]byte("MSH|^~\\&||||||||||||||||UNICODE UTF-8\rPID|1||\xff"), nil)
-	require.EqualError(t, err, "HL7 message: segment 2 (PID-3): the text is not in the character set of the message")
+	require.EqualError(t, err, "HL7 message: segment 2 (PID-3): must be text in the character set of the message (UNICODE UTF-8), without NUL")
 }
 
 func TestParse_beyondItsLimitsIsRefused(t *testing.T) {
@@ -293,6 +293,6 @@ func TestParseBatch_splitsFilesIntoMessages(t *testing.T) {
 	require.Len(t, b.Messages(), 1)
 	require.Equal(t, bad, string(b.Items()[1].Raw))
 	require.Len(t, b.Errors(), 2)
-	require.EqualError(t, b.Errors()[0], "HL7 message: segment 3 (PID-3): the text is not in the character set of the message")
+	require.EqualError(t, b.Errors()[0], "HL7 message: segment 3 (PID-3): must be text in the character set of the message (UNICODE UTF-8), without NUL")
 	require.ErrorIs(t, b.Errors()[1], healthlab.Invalid)
 }
