@@ -21,6 +21,10 @@ var typeName = regexp.MustCompile(
 // letter first. A name may be valid and not be in any catalogue.
 func ValidType(name string) bool { return typeName.MatchString(name) }
 
+const badTypeName = "must be three words of lower-case letters, digits and _, each with a letter first, joined by full stops, " +
+	"such as labtest.order.created; or daily.data.<resource>.<created, updated or deleted>, historical.data.<resource>.created, " +
+	"labtest.result.critical.<change> or endpoint.<change>"
+
 // Catalogue has the event types of a service. It is immutable and safe for concurrent use.
 type Catalogue struct {
 	types  []healthlab.EventType
@@ -36,7 +40,7 @@ func NewCatalogue(lists ...[]healthlab.EventType) (*Catalogue, error) {
 		for j, t := range list {
 			switch _, taken := c.byName[t.Name]; {
 			case !ValidType(t.Name):
-				problems.Add("bad_name", "must be three words of lower-case letters, digits and _, joined by full stops, or one of the longer forms of ValidType", i, j)
+				problems.Add("bad_name", badTypeName, i, j)
 			case taken:
 				problems.Add("duplicate", "must not come twice", i, j)
 			default:

@@ -32,7 +32,7 @@ type Envelope struct {
 func (v Envelope) Render(e healthlab.Event, clientUserID *string) ([]byte, error) {
 	switch data := bytes.TrimLeft(e.Data, " \t\r\n"); {
 	case !ValidType(e.Type):
-		return nil, fmt.Errorf("%w: event type: must be three words of lower-case letters, digits and _, joined by full stops", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: event: type: %s", healthlab.Invalid, badTypeName)
 	case e.Team.IsZero():
 		return nil, fmt.Errorf("%w: event: team: must be set", healthlab.Invalid)
 	case len(data) == 0, data[0] != '{', !json.Valid(data):
@@ -60,7 +60,7 @@ func (v Envelope) Render(e healthlab.Event, clientUserID *string) ([]byte, error
 	}
 	b = append(b, '}')
 	if len(b) > MaxBody {
-		return nil, fmt.Errorf("%w: the body of a message must be at most %d bytes", healthlab.Invalid, MaxBody)
+		return nil, fmt.Errorf("%w: event: data: must be smaller: the body of the message must have at most %d bytes, and has %d", healthlab.Invalid, MaxBody, len(b))
 	}
 	return b, nil
 }

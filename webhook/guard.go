@@ -133,7 +133,7 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || !u.IsAbs() || u.Host == "" || u.Opaque != "" || strings.ContainsAny(raw, " \t\r\n\\") {
-		p.Add("bad_url", "must be an absolute URL")
+		p.Add("bad_url", "must be an absolute URL without spaces and backslashes")
 		return nil, p
 	}
 	if slices.Contains(g.Brokers, u.Scheme) {
@@ -143,7 +143,7 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 		return u, p
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !g.Plain) {
-		p.Add("bad_scheme", "must have the scheme https")
+		p.Add("bad_scheme", "the scheme must be one of: "+strings.Join(g.schemes(), ", "))
 	}
 	if u.User != nil {
 		p.Add("user_info", "must not contain a user or a password")
@@ -152,7 +152,7 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 		p.Add("fragment", "must not have a fragment")
 	}
 	if !g.portAllowed(u.Port()) || strings.HasSuffix(u.Host, ":") {
-		p.Add("bad_port", "must have the port 443, 8443 or one of 1024 to 65535")
+		p.Add("bad_port", "the port must be "+g.ports())
 	}
 	if msg := g.badHost(u.Hostname()); msg != "" {
 		p.Add("bad_host", msg)
@@ -174,6 +174,20 @@ func brokerName(name string) bool {
 	return len(name) <= maxHostName
 }
 
+func (g *Guard) schemes() []string {
+	if g.Plain {
+		return append([]string{"https", "http"}, g.Brokers...)
+	}
+	return append([]string{"https"}, g.Brokers...)
+}
+
+func (g *Guard) ports() string {
+	if g.Plain {
+		return "80, 443 or 1024 to 65535"
+	}
+	return "443 or 1024 to 65535"
+}
+
 func (g *Guard) portAllowed(port string) bool {
 	if port == "" || port == "443" || g.Plain && port == "80" {
 		return true
@@ -186,7 +200,7 @@ func (g *Guard) portAllowed(port string) bool {
 func (g *Guard) badHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !g.Allowed(a) {
-			return "an address must be a public one"
+			return "the host must be a public address, not a private, local, reserved or refused one"
 		}
 		return ""
 	}
@@ -199,9 +213,9 @@ func (g *Guard) badHost(host string) string {
 	case len(host) > maxHostName, slices.ContainsFunc(labels, badLabel):
 		return "the host must be a DNS name in ASCII, or an address"
 	case len(labels) < 2, slices.Contains(hiddenSuffixes, last):
-		return "the host must be a public name"
+		return "the host must be a public name: one with a dot that does not end with ." + strings.Join(hiddenSuffixes, ", .")
 	case strings.Trim(last, "0123456789") == "", strings.HasPrefix(last, "0x"):
-		return "an address must be in the usual form"
+		return "the host must be a DNS name, or an IPv4 address of four decimal numbers, such as 203.0.113.7"
 	default:
 		return ""
 	}

@@ -25,6 +25,9 @@ var refusedHeaders = []string{
 
 var refusedPrefixes = []string{"webhook-", "proxy-", "x-forwarded-"}
 
+var refusedNames = "the header's name must not be one of " + strings.Join(refusedHeaders, ", ") +
+	", and must not begin with one of " + strings.Join(refusedPrefixes, ", ")
+
 func refusedHeader(name string) bool {
 	name = strings.ToLower(name)
 	return slices.Contains(refusedHeaders, name) ||
@@ -51,9 +54,9 @@ func checkHeaders(headers map[string]string, names []string) healthlab.Problems 
 		case !token(name) || len(name) > maxHeaderName:
 			p.Add("bad_name", fmt.Sprintf("the header's name must be an HTTP token of at most %d characters", maxHeaderName), "headers", i)
 		case refusedHeader(name):
-			p.Add("refused_name", "the header's name must not be one that the service sets or HTTP reserves", "headers", i)
+			p.Add("refused_name", refusedNames, "headers", i)
 		case seen[folded]:
-			p.Add("duplicate", "the header's name must not come twice, in upper or lower case", "headers", i)
+			p.Add("duplicate", "the header's name must not come twice; upper and lower case count as equal", "headers", i)
 		}
 		seen[folded] = true
 		if v := headers[name]; len(v) > maxHeaderValue || strings.ContainsFunc(v, notPrintable) {

@@ -33,7 +33,7 @@ func (s *Store) Insert(ctx context.Context, e Endpoint, most int) error {
 		}
 		switch {
 		case taken != nil:
-			return fmt.Errorf("insert endpoint: %w", healthlab.Conflict)
+			return fmt.Errorf("insert endpoint: %w: id: an endpoint with this id exists", healthlab.Conflict)
 		case team.Value.Endpoints >= most:
 			return fmt.Errorf("insert endpoint: %w: a team must have at most %d endpoints", healthlab.Exhausted, most)
 		}
@@ -246,7 +246,7 @@ func cutCursor(cursor string, size int) (string, error) {
 	place, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(place) != size {
 		return "", &healthlab.InvalidError{Problems: []healthlab.Problem{{
-			Path: []any{"cursor"}, Code: "bad_cursor", Msg: "the cursor is not one of this list",
+			Path: []any{"cursor"}, Code: "bad_cursor", Msg: "must be the next_cursor of an earlier page of the same list",
 		}}}
 	}
 	return string(place), nil

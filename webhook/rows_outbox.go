@@ -53,9 +53,9 @@ func (o *events) Append(ctx context.Context, tx store.Tx, list []healthlab.Event
 	for i, e := range list {
 		switch {
 		case e.ID == uuid.Nil:
-			return fmt.Errorf("%w: event: id: must be set", healthlab.Invalid)
+			return fmt.Errorf("event %d: %w: id: must be set", i, healthlab.Invalid)
 		case seen[e.ID]:
-			return fmt.Errorf("%w: event: id: an event with this id exists", healthlab.Conflict)
+			return fmt.Errorf("event %d: %w: id: must differ from the ids of the other events", i, healthlab.Conflict)
 		}
 		seen[e.ID] = true
 		kept, err := o.append(ctx, tx, &e)

@@ -43,7 +43,8 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 	leases := make([]Lease, len(outcomes))
 	for i, o := range outcomes {
 		if o.State != Retrying && !o.State.Final() {
-			return RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: outcome: must be final or have a time of the next attempt", healthlab.Invalid)
+			return RecordedOutcomes{}, fmt.Errorf("record outcomes: %w: outcome %d: State must be one of %s, %s, %s, %s",
+				healthlab.Invalid, i, Succeeded, Retrying, Failed, Cancelled)
 		}
 		leases[i] = o.Delivery.Lease
 	}

@@ -34,7 +34,7 @@ func (s *Store) Replay(ctx context.Context, r Replay) (Replayed, error) {
 		case len(found) == 0:
 			return noEndpoint()
 		case found[0].Value.Disabled:
-			return fmt.Errorf("replay: %w: the endpoint is disabled", healthlab.Precondition)
+			return fmt.Errorf("replay: %w: the endpoint is disabled; enable it first", healthlab.Precondition)
 		}
 		to := &found[0].Value
 		if r.Event != uuid.Nil {
@@ -60,18 +60,18 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 		return 0, err
 	}
 	if len(found) == 0 {
-		return 0, fmt.Errorf("replay message: %w", healthlab.NotFound)
+		return 0, fmt.Errorf("replay: message: %w", healthlab.NotFound)
 	}
 	e := &found[0].Value
 	if !to.Matches(e.Event) {
-		return 0, fmt.Errorf("replay: %w: the endpoint does not subscribe to the message's event type", healthlab.Precondition)
+		return 0, fmt.Errorf("replay: %w: the endpoint does not subscribe to the message's event type, or the message is about the endpoint itself", healthlab.Precondition)
 	}
 	routed, err := q.routed([]*eventRow{e})
 	if err != nil {
 		return 0, err
 	}
 	if !routed[e] {
-		return 0, fmt.Errorf("replay: %w: the message was never sent", healthlab.Precondition)
+		return 0, fmt.Errorf("replay: %w: the message is not routed yet; it is sent without a replay", healthlab.Precondition)
 	}
 	mode := modeOf(r.Modes, e.Type)
 	again, err := q.againWith(to, e, mode)
@@ -93,7 +93,7 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 			return 0, err
 		}
 		if slices.ContainsFunc(list, func(u unfinished) bool { return u.sending(q.now) }) {
-			return 0, fmt.Errorf("replay: %w: a delivery of the message is being sent", healthlab.Precondition)
+			return 0, fmt.Errorf("replay: %w: the message, or a later one of its key, is being sent; try again after that attempt", healthlab.Precondition)
 		}
 	}
 	return len(again), q.requeue(to, again, mode, TriggerRetry)

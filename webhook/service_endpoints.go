@@ -66,7 +66,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewEndpoi
 	e.Secrets = []SealedSecret{fresh}
 	err = s.endpoints.Insert(ctx, e, maxEndpoints)
 	if errors.Is(err, healthlab.Exhausted) {
-		err = &healthlab.RuleError{Type: RuleEndpointLimit, Msg: fmt.Sprintf("a team has at most %d webhooks", maxEndpoints)}
+		err = &healthlab.RuleError{Type: RuleEndpointLimit, Msg: fmt.Sprintf("a team has at most %d webhooks; delete one first", maxEndpoints)}
 	}
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("create endpoint: %w", err)

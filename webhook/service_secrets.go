@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-const badSecret = "a secret is whsec_ and the base64 of 24 to 64 bytes"
+const badSecret = "must be whsec_ and the base64 of 24 to 64 bytes"
 
 // newSecret parses or generates a secret and seals it for the endpoint.
 func (s *Service) newSecret(ctx context.Context, e *Endpoint, text string) (SealedSecret, error) {
@@ -40,7 +40,7 @@ func (s *Service) Secret(ctx context.Context, team healthlab.TeamID, id Endpoint
 		return Secret{}, fmt.Errorf("read secret: %w", err)
 	}
 	if len(e.Secrets) == 0 {
-		return Secret{}, fmt.Errorf("read secret: %w", healthlab.NotFound)
+		return Secret{}, fmt.Errorf("read secret: %w: the endpoint has no secret", healthlab.NotFound)
 	}
 	s.opts.Audit(ctx, AuditedAccess{Team: team, Endpoint: id, What: "secret", At: s.clock()})
 	newest := e.Secrets[0]

@@ -68,7 +68,7 @@ func (s *Service) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, er
 // [*RateLimitError].
 func (s *Service) Retry(ctx context.Context, team healthlab.TeamID, id EndpointID, event uuid.UUID) (int, error) {
 	if event == uuid.Nil {
-		return 0, fmt.Errorf("retry message: %w", healthlab.NotFound)
+		return 0, fmt.Errorf("retry message: %w: event: must be set", healthlab.NotFound)
 	}
 	if err := s.allow(team); err != nil {
 		return 0, err

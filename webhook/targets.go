@@ -188,7 +188,7 @@ func (ts *targets) accepted(id EndpointID) time.Time {
 }
 
 // errSealed reports that secrets or headers could not be decrypted.
-var errSealed = errors.New("sealed")
+var errSealed = errors.New("cannot decrypt the secrets or headers of the endpoint")
 
 // read returns the endpoint of a delivery: the cached one, or from the store if that is too old. It returns errSealed
 // if the secrets or headers cannot be decrypted. Concurrent callers share one read.

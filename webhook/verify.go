@@ -86,9 +86,9 @@ func (v Verifier) VerifyArchived(body []byte, h http.Header, secrets ...Secret) 
 }
 
 func (v Verifier) verify(body []byte, h http.Header, secrets []Secret, age func(int64) VerifyReason) error {
-	for _, s := range secrets {
+	for i, s := range secrets {
 		if s.IsZero() {
-			return fmt.Errorf("%w: secret: must not be empty", healthlab.Invalid)
+			return fmt.Errorf("%w: secrets[%d]: must not be the zero Secret; ParseSecret returns one from its text", healthlab.Invalid, i)
 		}
 	}
 	id, timestamp, signatures := v.header(h, "id"), v.header(h, "timestamp"), v.header(h, "signature")

@@ -68,7 +68,7 @@ func (s *Console) call(r *http.Request, method, path string, q url.Values, heade
 		return err
 	}
 	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
-		return fmt.Errorf("the answer of %s does not decode into %T", method, out) // err may have a value of a person
+		return fmt.Errorf("the answer of the API to a %s must be JSON that fits the contract", method) // err may have a value of a person
 	}
 	return nil
 }

@@ -442,7 +442,7 @@ func TestSession_endsWhenItsKeyIsRevoked(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, get("/query"))
 	require.Equal(t, http.StatusInternalServerError, get("/users/"+person))
-	require.Contains(t, logged.String(), "does not decode")
+	require.Contains(t, logged.String(), "the answer of the API to a GET must be JSON that fits the contract")
 	require.NotContains(t, logged.String(), "planted")
 	revoked.Store(true)
 	require.Equal(t, http.StatusSeeOther, get("/query"))

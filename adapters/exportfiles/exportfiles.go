@@ -98,7 +98,9 @@ func (f files) Write(ctx context.Context, team healthlab.TeamID, user healthlab.
 	return f.list[i].write(ctx, team, user, w)
 }
 
-func noFile() error { return fmt.Errorf("%w: file", healthlab.NotFound) }
+func noFile() error {
+	return fmt.Errorf("%w: the export has no file of this name, or no data for it", healthlab.NotFound)
+}
 
 // object returns the writer of a file with one JSON value, which read returns.
 func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID) (T, error)) write {

@@ -25,13 +25,15 @@ func newBlobs(keys *personkey.Keys) *blobs { return &blobs{keys: keys, kept: map
 // reBlobKey matches the keys of files.
 var reBlobKey = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*$`)
 
+const longestKey = 512 // bytes
+
 // check returns the error of an ended context, or of an invalid key.
 func (b *blobs) check(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(key) > 512 || !reBlobKey.MatchString(key) {
-		return fmt.Errorf("%w: key: must consist of letters, digits, hyphens and single slashes between them", healthlab.Invalid)
+	if len(key) > longestKey || !reBlobKey.MatchString(key) {
+		return fmt.Errorf("%w: key: must consist of letters, digits, hyphens, underscores and single slashes between them, in at most %d bytes", healthlab.Invalid, longestKey)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func distribute(ctx context.Context, tx pgx.Tx, schema string, tables map[string
 	}
 	missing, err := missingRelations(ctx, tx, schema, tables)
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("%w: the database lacks %s; call Migrate", healthlab.Precondition, missing[0].name)
+		err = missingError(missing)
 	}
 	if err != nil {
 		return err

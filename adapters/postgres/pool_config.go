@@ -36,7 +36,7 @@ const statementCapacity = 1024
 func PoolConfig(address string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return nil, fmt.Errorf("%w: url: must be a postgres:// URL", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: address: must be a postgres:// URL, or keywords and values such as host=localhost dbname=healthlab", healthlab.Invalid)
 	}
 	dialer := &net.Dialer{
 		Timeout: dialTime, Control: limitUnreceived,

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/store"
 )
 
@@ -78,7 +77,7 @@ func (e *Store) Ping(ctx context.Context) error {
 	return classify(ctx, pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		missing, err := missingRelations(ctx, tx, e.opts.Schema, e.tables)
 		if err == nil && len(missing) > 0 {
-			err = fmt.Errorf("%w: the database lacks %s and %d more; call Migrate", healthlab.Precondition, missing[0].name, len(missing)-1)
+			err = missingError(missing)
 		}
 		return err
 	}))

@@ -207,6 +207,11 @@ func createVersion(ctx context.Context, tx pgx.Tx, schema string) error {
 // errNoVersion is the error of a database in which Migrate has not run.
 var errNoVersion = fmt.Errorf("%w: the database has no tables of the store; call Migrate", healthlab.Precondition)
 
+func missingError(missing []relation) error {
+	return fmt.Errorf("%w: the database lacks %d of the store's tables and indexes, such as %s; call Migrate",
+		healthlab.Precondition, len(missing), missing[0].name)
+}
+
 // missingRelations returns the tables and indexes that do not exist, each table before its indexes. With errNoVersion
 // it returns all of them. It returns Precondition if a newer program has made the tables.
 func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[string]*table) ([]relation, error) {
@@ -239,7 +244,7 @@ func missingRelations(ctx context.Context, tx pgx.Tx, schema string, tables map[
 	version := 0
 	err = tx.QueryRow(ctx, "select version from "+pgx.Identifier{schema, versionTable}.Sanitize()).Scan(&version)
 	if err == nil && version > schemaVersion {
-		err = fmt.Errorf("%w: the tables have version %d, and this program knows %d; use a newer program",
+		err = fmt.Errorf("%w: the tables have schema version %d, and this program knows versions up to %d; use a newer program",
 			healthlab.Precondition, version, schemaVersion)
 	}
 	return missing, err

@@ -145,7 +145,7 @@ func fetch(ctx context.Context, api http.Handler) ([]byte, error) {
 	w := &answer{header: http.Header{}, status: http.StatusOK}
 	api.ServeHTTP(w, r)
 	if w.status != http.StatusOK {
-		return nil, fmt.Errorf("contract: status %d", w.status)
+		return nil, fmt.Errorf("contract: GET /openapi.json: status must be 200, not %d", w.status)
 	}
 	return w.body.Bytes(), nil
 }

@@ -46,7 +46,7 @@ func openTicket(secret []byte) (t ticket, ok bool) {
 // Encode returns what is stored, encrypted, of a connection's tokens: in the sandbox only the refresh token.
 func (c *Connector) Encode(t linking.Tokens) ([]byte, error) {
 	if _, ok := openTicket([]byte(t.Refresh)); !ok {
-		return nil, fmt.Errorf("%w: access token: must be one that the sandbox issued", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: refresh token: must be one that the sandbox issued", healthlab.Invalid)
 	}
 	return []byte(t.Refresh), nil
 }

@@ -129,10 +129,10 @@ func (l *Lab) Submit(ctx context.Context, s exchange.Submission) (exchange.Accep
 	o.tries++
 	switch {
 	case o.outcome.Refused:
-		return exchange.Accepted{}, fmt.Errorf("%w: the lab refuses the order, because its test case says so", healthlab.Invalid)
+		return exchange.Accepted{}, fmt.Errorf("%w: the lab refuses the order, because LabOptions.Outcome says so", healthlab.Invalid)
 	case o.tries <= o.outcome.Down:
 		l.orders[s.Order.ID] = o
-		return exchange.Accepted{}, fmt.Errorf("%w: the lab is away", healthlab.Unavailable)
+		return exchange.Accepted{}, fmt.Errorf("%w: the lab does not answer, because LabOptions.Outcome says so", healthlab.Unavailable)
 	case o.cancelled:
 		return exchange.Accepted{}, fmt.Errorf("%w: the order was cancelled", healthlab.Invalid)
 	}
@@ -180,7 +180,7 @@ func (l *Lab) Cancel(ctx context.Context, _ healthlab.TeamID, id orders.OrderID)
 	case o == nil:
 		return nil
 	case o.outcome.TooLateToCancel && !o.cancelled:
-		return fmt.Errorf("%w: the laboratory has already started on the order", healthlab.Precondition)
+		return fmt.Errorf("%w: it is too late to cancel the order, because LabOptions.Outcome says so", healthlab.Precondition)
 	default:
 		o.cancelled = true
 		l.schedule(o)

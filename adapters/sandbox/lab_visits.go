@@ -145,7 +145,7 @@ func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appoint
 		for _, site := range q.Sites {
 			loc, err := time.LoadLocation(site.IANATimezone)
 			if err != nil {
-				return nil, fmt.Errorf("%w: IANATimezone of the center: must be set", healthlab.Invalid)
+				return nil, fmt.Errorf("%w: IANATimezone of the center: must be an IANA time zone, such as America/Phoenix", healthlab.Invalid)
 			}
 			place := slotPlace{provider: q.Lab, site: site.SiteCode, zone: site.IANATimezone, loc: loc}
 			out = append(out, l.free(place, q.From, q.To)...)
@@ -158,7 +158,7 @@ func (l *Lab) FreeSlots(ctx context.Context, q appointment.SlotQuery) ([]appoint
 		}
 		loc, err := time.LoadLocation(a.Zone)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the time zone of the address is unknown", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: Zone of the area: must be an IANA time zone", healthlab.Invalid)
 		}
 		for _, slot := range l.free(slotPlace{provider: a.Provider, zone: a.Zone, loc: loc}, q.From, q.To) {
 			slot.Location = a.Location
@@ -224,7 +224,7 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 // slot is not free.
 func (l *Lab) offered(b visits.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
-	bad := fmt.Errorf("%w: slot not found", healthlab.Invalid)
+	bad := fmt.Errorf("%w: slot: must be one that FreeSlots returned for this provider and site", healthlab.Invalid)
 	if len(parts) != 4 || parts[0] != b.Provider || parts[1] != b.Slot.SiteCode {
 		return appointment.Slot{}, bad
 	}
@@ -263,11 +263,11 @@ func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 	case v.cancelled:
 		return visits.Booked{}, fmt.Errorf("%w: the appointment was cancelled", healthlab.Invalid)
 	case v.outcome.Refused:
-		return visits.Booked{}, fmt.Errorf("%w: the visit provider refused the booking", healthlab.Invalid)
+		return visits.Booked{}, fmt.Errorf("%w: the visit provider refuses the booking, because LabOptions.VisitOutcome says so", healthlab.Invalid)
 	case v.outcome.Gone && v.made.IsZero():
-		return visits.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+		return visits.Booked{}, fmt.Errorf("%w: the slot is no longer free, because LabOptions.VisitOutcome says so", healthlab.NotFound)
 	case v.tries <= v.outcome.Down:
-		return visits.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
+		return visits.Booked{}, fmt.Errorf("%w: the visit provider does not answer, because LabOptions.VisitOutcome says so", healthlab.Unavailable)
 	}
 	if v.made.IsZero() {
 		if b.Slot.Key != "" {
@@ -336,14 +336,14 @@ func (l *Lab) MoveVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 	outcome := l.opts.VisitOutcome(b)
 	switch {
 	case v == nil || v.made.IsZero() || v.cancelled:
-		return visits.Booked{}, fmt.Errorf("%w: there is no such appointment", healthlab.Invalid)
+		return visits.Booked{}, fmt.Errorf("%w: appointment: must be booked and not cancelled", healthlab.Invalid)
 	case v.outcome.TooLate || !v.start.IsZero() && !l.opts.Now().Before(v.start):
-		return visits.Booked{}, fmt.Errorf("%w: it is too late", healthlab.Precondition)
+		return visits.Booked{}, fmt.Errorf("%w: it is too late to move the appointment: it has started, or LabOptions.VisitOutcome says so", healthlab.Precondition)
 	case outcome.Gone:
-		return visits.Booked{}, fmt.Errorf("%w: the slot is gone", healthlab.NotFound)
+		return visits.Booked{}, fmt.Errorf("%w: the slot is no longer free, because LabOptions.VisitOutcome says so", healthlab.NotFound)
 	}
 	if v.moves++; v.moves <= outcome.Down {
-		return visits.Booked{}, fmt.Errorf("%w: the provider is away", healthlab.Unavailable)
+		return visits.Booked{}, fmt.Errorf("%w: the visit provider does not answer, because LabOptions.VisitOutcome says so", healthlab.Unavailable)
 	}
 	if v.slot != b.Slot.Key {
 		slot, err := l.offered(b)
@@ -375,7 +375,7 @@ func (l *Lab) CancelVisit(ctx context.Context, c visits.Cancellation) error {
 		return nil
 	}
 	if v.outcome.TooLate && !v.cancelled {
-		return fmt.Errorf("%w: it is too late to change the appointment", healthlab.Precondition)
+		return fmt.Errorf("%w: it is too late to cancel the appointment, because LabOptions.VisitOutcome says so", healthlab.Precondition)
 	}
 	v.cancelled = true
 	v.leave(l)

@@ -415,7 +415,7 @@ func (s *Service) factsOfProfile(ctx context.Context, team healthlab.TeamID, use
 
 func (s *Service) labResults(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) ([]aggregate.LabResult, error) {
 	if s.LabHistory == nil {
-		return nil, fmt.Errorf("laboratory results: %w", healthlab.Unimplemented)
+		return nil, fmt.Errorf("laboratory results: %w: Config.Laboratory or Config.Extractors must be set", healthlab.Unimplemented)
 	}
 	return s.LabHistory.Rows(ctx, team, user)
 }
@@ -531,7 +531,7 @@ type request struct {
 
 // errHoldUser ends a run that would upgrade a shared lock of the user to an exclusive one, because two such runs would
 // deadlock. The next run takes the exclusive lock first.
-var errHoldUser = errors.New("service: the user is held")
+var errHoldUser = errors.New("service: the user must be locked exclusively; the request runs again")
 
 // transact runs a request in one transaction of the store. If run returns errHoldUser, it runs once more
 // with an exclusive lock on the user.

@@ -79,7 +79,7 @@ func (c *conn) query(sql string, args []any, each func(*sqlite3.Stmt)) error {
 		case int64:
 			err = s.BindInt64(i+1, a)
 		default:
-			err = fmt.Errorf("sqlite: bind %T", a)
+			err = fmt.Errorf("sqlite: argument %d must be []byte, string, int64 or nil, not %T", i+1, a)
 		}
 		if err != nil {
 			return kindOf(err)

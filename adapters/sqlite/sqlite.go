@@ -156,7 +156,7 @@ func (c *conn) migrate() error {
 	}
 	switch {
 	case found > version:
-		return fmt.Errorf("%w: the file has schema version %d, and this program knows %d: use a newer program",
+		return fmt.Errorf("%w: the file has schema version %d, and this program knows versions up to %d; use a newer program",
 			healthlab.Precondition, found, version)
 	case found == version:
 		return nil
@@ -195,7 +195,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 // returns healthlab.NotFound if from does not exist, and healthlab.Conflict if to exists.
 func Backup(ctx context.Context, from, to string) error {
 	if _, err := os.Stat(from); err != nil {
-		return fmt.Errorf("%w: back up %s", healthlab.NotFound, filepath.Base(from))
+		return fmt.Errorf("back up %s: %w: the file does not exist, or its folder cannot be read", filepath.Base(from), healthlab.NotFound)
 	}
 	c, err := dial(ctx, from, 5*time.Second)
 	if err != nil {
@@ -206,7 +206,7 @@ func Backup(ctx context.Context, from, to string) error {
 
 func (c *conn) backup(path string) error {
 	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("%w: path: must be a file that does not exist yet", healthlab.Conflict)
+		return fmt.Errorf("back up: %w: the file %s exists; the copy must be a new file", healthlab.Conflict, filepath.Base(path))
 	}
 	if err := c.exec("vacuum into ?", path); err != nil {
 		return fmt.Errorf("back up: %w", err)

@@ -59,7 +59,7 @@ func Read(r io.Reader) (*Table, error) {
 	in.Comma, in.ReuseRecord, in.LazyQuotes = '\t', true, true
 	header, err := in.Read()
 	if err != nil {
-		return nil, fmt.Errorf("%w: gazetteer: the first line must have the column names", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: gazetteer: the first line must have the names of the columns, separated by tabs, among them GEOID, INTPTLAT and INTPTLONG", healthlab.Invalid)
 	}
 	at := map[string]int{}
 	for i, name := range header {
@@ -92,7 +92,7 @@ func Read(r io.Reader) (*Table, error) {
 		lat, noLat := strconv.ParseFloat(strings.TrimSpace(cells[columns[1]]), 64)
 		lng, noLng := strconv.ParseFloat(strings.TrimSpace(cells[columns[2]]), 64)
 		if !isCode(code) || noLat != nil || noLng != nil || math.Abs(lat) > 90 || math.Abs(lng) > 180 || math.IsNaN(lat+lng) {
-			return nil, fmt.Errorf("%w: gazetteer: line %d must have a code, a latitude and a longitude", healthlab.Invalid, line)
+			return nil, fmt.Errorf("%w: gazetteer: line %d: GEOID must have five digits, INTPTLAT must be -90 to 90, and INTPTLONG -180 to 180", healthlab.Invalid, line)
 		}
 		t.places[strings.Clone(code)] = appointment.LngLat{Lng: lng, Lat: lat}
 	}

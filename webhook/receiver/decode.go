@@ -119,7 +119,7 @@ func (t types) decode(e *Event) error {
 	v := reflect.New(g)
 	if err := json.Unmarshal(e.Data, v.Interface()); err != nil {
 		// The decoder's error text could contain a part of the payload.
-		return fmt.Errorf("%w: data: must have the form of its event type", healthlab.Invalid)
+		return fmt.Errorf("%w: data: must be JSON that fits %s, the Go type of %s", healthlab.Invalid, g, e.Type)
 	}
 	e.Value = v.Interface()
 	tidy(e.Value)

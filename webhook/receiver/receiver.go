@@ -109,7 +109,7 @@ func New(secrets []webhook.Secret, seen Seen, opts *Options) (*Receiver, error) 
 		return nil, fmt.Errorf("%w: receiver.New: the store of seen messages is required", healthlab.Invalid)
 	}
 	if len(secrets) == 0 || slices.ContainsFunc(secrets, webhook.Secret.IsZero) {
-		return nil, fmt.Errorf("%w: receiver.New: at least one secret of the endpoint is required, and none may be empty", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: receiver.New: at least one secret of the endpoint is required, and none may be the zero Secret", healthlab.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -228,7 +228,7 @@ func (r *Receiver) Apply(ctx context.Context, e Event) (Outcome, error) {
 
 func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 	if e.ID == "" || len(e.ID) > maxIDLen || strings.ContainsRune(e.ID, 0) {
-		return "", fmt.Errorf("%w: webhook-id header: must have 1 to %d bytes", healthlab.Invalid, maxIDLen)
+		return "", fmt.Errorf("%w: webhook-id header: must have 1 to %d bytes, and no NUL", healthlab.Invalid, maxIDLen)
 	}
 	do, none := r.function(e)
 	if do == nil {
@@ -270,7 +270,7 @@ func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, e
 	case v == Outdated:
 		return Stale, nil
 	case v != Fresh:
-		return "", fmt.Errorf("claim message: %w: another call handles this message, or one with the same key", healthlab.Conflict)
+		return "", fmt.Errorf("claim message: %w: another call handles this message, or one about the same object; send it again later", healthlab.Conflict)
 	}
 	applied := false
 	defer func() { // also after a panic

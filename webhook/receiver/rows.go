@@ -78,7 +78,7 @@ type sight struct {
 // update calls run with the rows of a claim, and writes them if run returns true. what names the operation in errors.
 func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*sight) (change bool)) error {
 	if c.ID == "" || strings.ContainsRune(c.ID, 0) || strings.ContainsRune(c.Key, 0) {
-		return fmt.Errorf("%s: %w: message id: must not be empty, and must not contain NUL", what, healthlab.Invalid)
+		return fmt.Errorf("%s: %w: claim: ID must not be empty, and ID and Key must not contain NUL", what, healthlab.Invalid)
 	}
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		s, old, err := readSightings(tx, c)

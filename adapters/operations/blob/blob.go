@@ -190,7 +190,7 @@ func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	case h.personal:
 		key, err = e.keys.Open(e.ctx, e.owner, e.bound(), h.body)
 	case e.keys != nil:
-		err = fmt.Errorf("%w: the file is not encrypted with the key of a person", healthlab.Invalid)
+		err = fmt.Errorf("%w: the sealer encrypted the file; open it with a Store without Options.Keys", healthlab.Invalid)
 	default:
 		key, err = e.seal.Open(e.ctx, healthlab.Sealed{KeyID: h.keyID, Box: h.body}, []byte(e.bound()))
 	}

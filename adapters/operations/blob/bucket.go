@@ -128,7 +128,7 @@ func service(ctx context.Context, verb string, err error) error {
 	case "":
 		return fmt.Errorf("%s: %w: the object storage does not answer", verb, healthlab.Unavailable)
 	case minio.AccessDenied, minio.NoSuchBucket:
-		return fmt.Errorf("%s: %s", verb, code)
+		return fmt.Errorf("%s: the object storage refused the request: %s; check the credentials and the name of the bucket", verb, code)
 	default:
 		return fmt.Errorf("%s: %w: %s", verb, healthlab.Unavailable, code)
 	}

@@ -150,11 +150,13 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type httpCaller struct{}
 
+const noKey = "missing or unknown API key; send it in the header that the operator of this server names, such as Authorization: Bearer"
+
 func (v *Server) refuse(w http.ResponseWriter, err error) {
-	status, text := http.StatusUnauthorized, "the key is missing or wrong"
+	status, text := http.StatusUnauthorized, noKey
 	switch {
 	case errors.Is(err, healthlab.Forbidden):
-		status, text = http.StatusForbidden, "the key may not do that"
+		status, text = http.StatusForbidden, "the API key lacks the permission to use this server"
 	case errors.Is(err, healthlab.Unavailable):
 		w.Header().Set("Retry-After", "1")
 		status, text = http.StatusServiceUnavailable, "try again later"
@@ -169,7 +171,7 @@ func (v *Server) refuse(w http.ResponseWriter, err error) {
 // disconnects or ctx ends.
 func (v *Server) Run(ctx context.Context, caller Caller, t sdk.Transport) error {
 	if caller.Team.IsZero() {
-		return fmt.Errorf("%w: Authenticate must return a Caller with a team", healthlab.Invalid)
+		return fmt.Errorf("%w: caller: Team must be set", healthlab.Invalid)
 	}
 	return v.mcp.Run(context.WithValue(ctx, httpCaller{}, caller), t)
 }
@@ -225,7 +227,7 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 	var none Out
 	caller, address, ok := callerOf(ctx, r)
 	if !ok {
-		return none, errors.New("the API key is missing or unknown")
+		return none, errors.New(noKey)
 	}
 	ctx, stop := context.WithTimeout(ctx, v.opts.Timeout)
 	defer stop()

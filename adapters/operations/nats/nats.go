@@ -148,7 +148,7 @@ func Read(msg jetstream.Msg, max int) (body []byte, h http.Header, err error) {
 	case "":
 	case "gzip":
 		if r, err = gzip.NewReader(r); err != nil {
-			return nil, nil, fmt.Errorf("read message: %w: the body must be gzip, as Content-Encoding says", healthlab.Invalid)
+			return nil, nil, fmt.Errorf("read message: %w: the body must be gzip, because the header Content-Encoding is gzip", healthlab.Invalid)
 		}
 	default:
 		return nil, nil, fmt.Errorf("read message: %w: Content-Encoding: must be gzip or absent", healthlab.Invalid)
@@ -156,7 +156,7 @@ func Read(msg jetstream.Msg, max int) (body []byte, h http.Header, err error) {
 	body, err = io.ReadAll(io.LimitReader(r, int64(max)+1))
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("read message: %w: the body must be gzip, as Content-Encoding says", healthlab.Invalid)
+		return nil, nil, fmt.Errorf("read message: %w: the body must be gzip, because the header Content-Encoding is gzip", healthlab.Invalid)
 	case len(body) > max:
 		return nil, nil, fmt.Errorf("read message: %w: the body must have at most %d bytes", healthlab.Invalid, max)
 	}

@@ -99,7 +99,7 @@ func Start(ctx context.Context, dir string, opts *Options) (*Server, error) {
 // prepare finds the server's programs and creates the folder.
 func (s *Server) prepare(ctx context.Context) error {
 	if len(s.dir) > maxPath {
-		return fmt.Errorf("%w: the name of the folder is longer than %d bytes", healthlab.Invalid, maxPath)
+		return fmt.Errorf("%w: folder: the absolute path must have at most %d bytes, and has %d", healthlab.Invalid, maxPath, len(s.dir))
 	}
 	made, err := os.ReadFile(filepath.Join(s.data(), "PG_VERSION"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -192,9 +192,9 @@ func TestStart_refusesForeignAndOldFolders(t *testing.T) {
 		says                string
 	}{
 		{"foreign folder", full, "", healthlab.Invalid, "must be empty or contain the data of a PostgreSQL server"},
-		{"a long name", "/" + strings.Repeat("x", 100), "", healthlab.Invalid, "longer than"},
+		{"a long name", "/" + strings.Repeat("x", 100), "", healthlab.Invalid, "folder: the absolute path must have at most 90 bytes, and has 101"},
 		{"no programs", folder(t), t.TempDir(), healthlab.Unimplemented, "install the server package"},
-		{"data of another version", old, "", healthlab.Precondition, "the folder has data of version 9"},
+		{"data of another version", old, "", healthlab.Precondition, "the folder has data of PostgreSQL version 9"},
 	} {
 		_, err := embedded.Start(t.Context(), c.dir, &embedded.Options{Programs: c.programs})
 		require.ErrorIs(t, err, c.want, c.name)

@@ -44,9 +44,9 @@ func find(ctx context.Context, named string, version int) (string, error) {
 		return "", fmt.Errorf("%w: the server's programs are missing: install the server package (on Debian: apt-get install postgresql)",
 			healthlab.Unimplemented)
 	case version == 0:
-		return "", fmt.Errorf("%w: the server must be version %d or later, and there is %s", healthlab.Unimplemented, oldest, strings.Join(have, ", "))
+		return "", fmt.Errorf("%w: PostgreSQL must have version %d or later; installed: %s", healthlab.Unimplemented, oldest, strings.Join(have, ", "))
 	default:
-		return "", fmt.Errorf("%w: the folder has data of version %d, and the installed server is %s: install that version, or upgrade the data with pg_upgrade",
+		return "", fmt.Errorf("%w: the folder has data of PostgreSQL version %d; installed: %s; install that version, or upgrade the data with pg_upgrade",
 			healthlab.Precondition, version, strings.Join(have, ", "))
 	}
 }
