@@ -246,7 +246,7 @@ func cutCursor(cursor string, size int) (string, error) {
 	place, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(place) != size {
 		return "", &healthlab.InvalidError{Problems: []healthlab.Problem{{
-			Path: []any{"cursor"}, Code: "bad_cursor", Msg: "the cursor is not one of this list",
+			Path: []any{"cursor"}, Code: "bad_cursor", Msg: "must be the cursor of an earlier page of the same list",
 		}}}
 	}
 	return string(place), nil

@@ -13,7 +13,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-const badSecret = "a secret is whsec_ and the base64 of 24 to 64 bytes"
+const badSecret = "must be whsec_ and the base64 of 24 to 64 bytes"
 
 // newSecret parses or generates a secret and seals it for the endpoint.
 func (s *Service) newSecret(ctx context.Context, e *Endpoint, text string) (SealedSecret, error) {

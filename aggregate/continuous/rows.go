@@ -209,7 +209,7 @@ const defaultPage = 50
 
 func badCursor() error {
 	return &healthlab.InvalidError{Problems: []healthlab.Problem{{
-		Path: []any{"cursor"}, Code: "bad_cursor", Msg: "the cursor is not one of this list",
+		Path: []any{"cursor"}, Code: "bad_cursor", Msg: "must be the cursor of an earlier page of the same list",
 	}}}
 }
 
