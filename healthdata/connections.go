@@ -122,7 +122,7 @@ func (s *Service) Connections() *Connections { return &Connections{s.users, s.pr
 func (s *Connections) Connect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, n NewConnection) (User, error) {
 	p, err := s.connectable(n)
 	if err == nil && p.Class == classCloud {
-		err = providerProblem("not_pushed", "this provider is linked, not connected")
+		err = providerProblem("not_pushed", "must not be a cloud provider: a person links it with a link token")
 	}
 	if err != nil {
 		return User{}, fmt.Errorf("connect: %w", err)
@@ -173,7 +173,7 @@ func (s *Connections) ConnectingLinked(n NewConnection) (func(*User) ([]healthla
 	e := s.connectionEvent(EventConnectionCreated)
 	return func(u *User) ([]healthlab.Event, error) {
 		if !u.Live() {
-			return nil, healthlab.NotFound
+			return nil, noUser()
 		}
 		return u.establish(p, n, e)
 	}, nil
@@ -210,7 +210,7 @@ func (s *Connections) Disconnecting(provider string) (func(*User) ([]healthlab.E
 	return func(u *User) ([]healthlab.Event, error) {
 		c := u.Connection(provider)
 		if !u.Live() || c == nil || c.Status == Deregistered {
-			return nil, healthlab.NotFound
+			return nil, notConnected(provider)
 		}
 		c.deregister()
 		data, err := json.Marshal(ConnectionDeleted{UserID: u.ID, Provider: p.display(), Source: p.display()})
@@ -220,6 +220,10 @@ func (s *Connections) Disconnecting(provider string) (func(*User) ([]healthlab.E
 		e.Team, e.User, e.Key, e.Data = u.Team, u.ID, ConnectionKey(u.ID, provider), data
 		return []healthlab.Event{e}, nil
 	}, nil
+}
+
+func notConnected(provider string) error {
+	return fmt.Errorf("%w: the user is deleted, or has not connected %s", healthlab.NotFound, provider)
 }
 
 // Pause sets a [Connected] connection to the status [Paused], until the person links the provider again. Pause keeps
@@ -246,7 +250,7 @@ func (s *Connections) Pausing(provider string) (func(*User) ([]healthlab.Event, 
 	return func(u *User) ([]healthlab.Event, error) {
 		c := u.Connection(provider)
 		if !u.Live() || c == nil || c.Status == Deregistered {
-			return nil, healthlab.NotFound
+			return nil, notConnected(provider)
 		}
 		if c.Status == Connected {
 			c.Status = Paused
@@ -264,7 +268,7 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 		if c.Status != Deregistered && c.Demo != n.Demo {
 			return nil, &healthlab.RuleError{
 				Type: RuleInvalidRequest,
-				Msg:  "a user has either demo connections or real ones",
+				Msg:  "a user cannot have demo connections and real ones; remove the user's connections first, or use another user",
 			}
 		}
 	}
@@ -309,7 +313,7 @@ func (s *Connections) connectable(n NewConnection) (*Provider, error) {
 	if err == nil && n.Demo && (s.opts.Environment != healthlab.Sandbox || !p.Demo) {
 		err = &healthlab.RuleError{
 			Type: RuleInvalidRequest,
-			Msg:  "demo connections are for sandboxes, and for providers that allow them",
+			Msg:  "demo connections are only for the sandbox, and for the providers that GET /v2/providers?demo=true lists",
 		}
 	}
 	return p, err
@@ -431,7 +435,7 @@ func (s *Connections) Failing(provider string, f ConnectionFailure) (func(*User)
 		c := u.Connection(provider)
 		switch {
 		case !u.Live() || c == nil || c.Status == Deregistered:
-			return nil, healthlab.NotFound
+			return nil, notConnected(provider)
 		case c.Status != Connected:
 			return nil, nil
 		}

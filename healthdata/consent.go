@@ -46,7 +46,7 @@ const maxConsentVersion = 64
 
 func checkConsentVersion(p *healthlab.Problems, version string, path ...any) {
 	if version != "" && !check.Line(version, maxConsentVersion) {
-		p.Add("consent_version", "1 to 64 characters, and not only space or control characters", path...)
+		p.Add("consent_version", check.LineText(maxConsentVersion), path...)
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *Connections) WithdrawingConsent(provider string) (func(*User) ([]health
 	at := healthlab.At(e.At)
 	return func(u *User) ([]healthlab.Event, error) {
 		if !u.Live() {
-			return nil, healthlab.NotFound
+			return nil, noUser()
 		}
 		gone, err := disconnect(u)
 		if err != nil && !errors.Is(err, healthlab.NotFound) {

@@ -97,7 +97,7 @@ func (s *Deletions) Undo(ctx context.Context, team healthlab.TeamID, who Deleted
 	if errors.As(err, &taken) {
 		err = &healthlab.RuleError{
 			Type: RuleInvalidRequest,
-			Msg:  "another user has the client_user_id of the deleted one by now",
+			Msg:  "another live user has taken the client_user_id of the deleted user; change it there first",
 		}
 	}
 	if err != nil {
@@ -111,14 +111,14 @@ func (s *Deletions) Undo(ctx context.Context, team healthlab.TeamID, who Deleted
 func (s *Deletions) deleted(ctx context.Context, team healthlab.TeamID, who DeletedUser) (healthlab.UserID, error) {
 	if who.User.IsZero() == (who.ClientUserID == "") {
 		var p healthlab.Problems
-		p.Add("exactly_one", "exactly one of user_id and client_user_id", "user_id")
+		p.Add("exactly_one", "must have exactly one of user_id and client_user_id", "user_id")
 		return healthlab.UserID{}, p.Err()
 	}
 	if !who.User.IsZero() {
 		return who.User, nil
 	}
 	if !storable(who.ClientUserID) {
-		return healthlab.UserID{}, healthlab.NotFound
+		return healthlab.UserID{}, noDeletedUser()
 	}
 	page, err := s.users.List(ctx, UserQuery{
 		Team: team, Deleted: true, ClientUserID: who.ClientUserID, Limit: 1,
@@ -127,9 +127,13 @@ func (s *Deletions) deleted(ctx context.Context, team healthlab.TeamID, who Dele
 		return healthlab.UserID{}, err
 	}
 	if len(page.Users) == 0 {
-		return healthlab.UserID{}, healthlab.NotFound
+		return healthlab.UserID{}, noDeletedUser()
 	}
 	return page.Users[0].ID, nil
+}
+
+func noDeletedUser() error {
+	return fmt.Errorf("%w: the team has no deleted user with this client_user_id", healthlab.NotFound)
 }
 
 // Since returns the users of a team that were deleted at or after an instant and are not erased yet,
@@ -165,7 +169,7 @@ func (u *User) delete(at time.Time) {
 // restore removes the mark of a deletion. It returns an error after the grace period.
 func (u *User) restore(at time.Time, grace time.Duration) error {
 	if u.Live() || !at.Before(u.DeletedAt.Add(grace)) {
-		return healthlab.NotFound
+		return fmt.Errorf("%w: the user is not deleted, or the grace period is over", healthlab.NotFound)
 	}
 	u.DeletedAt = time.Time{}
 	return nil

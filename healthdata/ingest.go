@@ -113,10 +113,10 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 func (s *Service) autoConnect(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, p *Provider, settings TeamSettings) (User, error) {
 	switch {
 	case p.Class != classStore:
-		return User{}, &healthlab.RuleError{Type: RuleNoConnection, Msg: "the user has not connected this provider"}
+		return User{}, &healthlab.RuleError{Type: RuleNoConnection, Msg: "the user has not connected " + p.Slug + "; connect or link it first"}
 	case settings.ExplicitConnect:
 		return User{}, &healthlab.RuleError{
-			Type: RuleNoConnection, Msg: "the user has not connected this store, and the team's setting explicit_connect is on: connect it first",
+			Type: RuleNoConnection, Msg: "the user has not connected " + p.Slug + ", and the team's setting explicit_connect is on: connect it first",
 		}
 	}
 	if _, err := s.Connections().Connect(ctx, team, id, NewConnection{Provider: p.Slug}); err != nil {
@@ -131,10 +131,10 @@ func checkSource(p *healthlab.Problems, src *Source, r *Resource) {
 	check.Optional(p, src.Sport, "source", "sport")
 	if r.Key == KeyWorkout {
 		if src.WorkoutID == nil {
-			p.Add("missing", "samples of a workout need its id", "source", "workout_id")
+			p.Add("missing", "must be set: the id of the workout that the samples belong to", "source", "workout_id")
 		}
 		if src.Sport == nil || *src.Sport == "" {
-			p.Add("missing", "samples of a workout need its sport", "source", "sport")
+			p.Add("missing", "must be set: the slug of the workout's sport, such as running", "source", "sport")
 		}
 	}
 }

@@ -222,14 +222,14 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 		at = *v.Start
 	}
 	if at.IsZero() {
-		p.Add("missing", "a sample needs its timestamp, of 1900-01-01 or later", "timestamp")
+		p.Add("missing", "must be set, and be 1900-01-01 or later", "timestamp")
 		return
 	}
 	if v.Start != nil && !v.Start.Equal(at.Time) {
-		p.Add("order", "must be the timestamp, if it is given", "start")
+		p.Add("order", "must equal timestamp, or be left out", "start")
 	}
 	if v.End == nil && in.resource.Shape == Interval {
-		p.Add("missing", "an interval needs its end", "end")
+		p.Add("missing", "must be set: samples of "+in.resource.Slug+" are intervals", "end")
 	}
 	own := v.ownOffset()
 	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") || !check.Offset(p, own, "timezone_offset") {
@@ -279,7 +279,7 @@ func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) 
 func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	row.Type = deref(v.Type)
 	if row.Type == "" && in.resource.TypeRequired {
-		p.Add("missing", "a sample of this resource needs its type", "type")
+		p.Add("missing", in.needsType(), "type")
 	}
 	for _, f := range [...]struct {
 		name string
@@ -298,26 +298,38 @@ func (in *intake) sampleFields(p *healthlab.Problems, v *Sample, row *series.Sam
 		}
 		check.Text(p, *f.from, check.MaxName, f.name)
 		if f.name != "type" && !slices.Contains(in.resource.Fields, f.name) {
-			p.Add("not_allowed", "not a field of this resource", f.name)
+			p.Add("not_allowed", in.notField(), f.name)
 		}
 		*f.to = *f.from
 	}
 	for i, tag := range v.Tags {
 		check.Text(p, tag, check.MaxName, "tags", i)
 		if strings.Contains(tag, tagSeparator) {
-			p.Add("not_allowed", "must be a word", "tags", i)
+			p.Add("not_allowed", "must not contain a comma", "tags", i)
 		}
 	}
 	if v.Tags != nil && !slices.Contains(in.resource.Fields, "tags") {
-		p.Add("not_allowed", "not a field of this resource", "tags")
+		p.Add("not_allowed", in.notField(), "tags")
 	}
 	row.Tags = strings.Join(v.Tags, tagSeparator)
+}
+
+func (in *intake) needsType() string {
+	text := "must be set: samples of " + in.resource.Slug + " have a type"
+	if known := in.resource.Types; len(known) > 0 {
+		text += ", such as " + strings.Join(known, ", ")
+	}
+	return text
+}
+
+func (in *intake) notField() string {
+	return "must be left out: samples of " + in.resource.Slug + " have no such field"
 }
 
 // sampleValue reads the value of a sample in the resource's unit.
 func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Sample) {
 	if v.Unit == "" {
-		p.Add("missing", "a sample needs its unit", "unit")
+		p.Add("missing", "must be set, such as "+in.resource.Unit, "unit")
 		return
 	}
 	convert := func(n float64, name string) float64 {
@@ -343,7 +355,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	case ValueText:
 		switch {
 		case v.Value == nil:
-			p.Add("missing", "a sample needs its value", "value")
+			p.Add("missing", "must be set: a text", "value")
 		case !v.Value.IsText:
 			p.Add("type", "must be a text for this resource", "value")
 		default:
@@ -356,7 +368,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 	case ValueNumber:
 		switch {
 		case v.Value == nil:
-			p.Add("missing", "a sample needs its value", "value")
+			p.Add("missing", "must be set: a number", "value")
 		case v.Value.IsText:
 			p.Add("type", "must be a number for this resource", "value")
 		default:
@@ -368,7 +380,7 @@ func (in *intake) sampleValue(p *healthlab.Problems, v *Sample, row *series.Samp
 		}
 	}
 	if v.Systolic != nil || v.Diastolic != nil {
-		p.Add("not_allowed", "only blood pressure has these numbers", "systolic")
+		p.Add("not_allowed", "must be left out, and so must diastolic: only samples of blood_pressure have them", "systolic")
 	}
 }
 
@@ -387,13 +399,13 @@ func (in *intake) sampleSource(v *Sample, row *series.Sample) {
 // field name in mmHg, and reports a number that cannot be converted.
 func samplePressure(p *healthlab.Problems, v *Sample, row *series.Sample, convert func(n float64, name string) float64) {
 	if v.Systolic == nil {
-		p.Add("missing", "blood pressure needs both numbers", "systolic")
+		p.Add("missing", "must be set: blood pressure has systolic and diastolic", "systolic")
 	}
 	if v.Diastolic == nil {
-		p.Add("missing", "blood pressure needs both numbers", "diastolic")
+		p.Add("missing", "must be set: blood pressure has systolic and diastolic", "diastolic")
 	}
 	if v.Value != nil {
-		p.Add("not_allowed", "blood pressure has no value", "value")
+		p.Add("not_allowed", "must be left out: blood pressure has systolic and diastolic instead", "value")
 	}
 	if v.Systolic != nil && v.Diastolic != nil {
 		before := len(*p)

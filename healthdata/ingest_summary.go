@@ -207,7 +207,7 @@ func dropAmbiguous(parts []checkedPart, got []Received) error {
 				continue
 			}
 			var q healthlab.Problems
-			q.Add("duplicate", "must not come twice in one answer with other contents", "external_id")
+			q.Add("duplicate", "must not be the id of two summaries with different contents; both are refused", "external_id")
 			got[i].Refusals = append(got[i].Refusals, Refusal{p.at[k], q})
 		}
 		p.good = kept
@@ -325,7 +325,7 @@ func (in *intake) sessionEvent(item Summary, res PutResult) ([]healthlab.Event, 
 // invalid fields.
 func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	if newSummary := in.resource.New(); !sameType(item, newSummary) {
-		p.Add("type", "not a summary of this resource")
+		p.Add("type", "must be a summary of "+in.resource.Slug)
 		return
 	}
 	h := item.head()

@@ -140,7 +140,7 @@ func (m *Micros) complete() {
 
 func (m *Meal) check(p *healthlab.Problems) {
 	if m.Timestamp.IsZero() {
-		p.Add("missing", "a meal needs its instant, of 1900-01-01 or later", "timestamp")
+		p.Add("missing", "must be set, and be 1900-01-01 or later", "timestamp")
 	}
 	m.energies(func(e *Energy, path ...any) {
 		v, ok := kilocalories(e)

@@ -35,7 +35,7 @@ func (f *Profile) complete() { f.WheelchairUse = trueOrNull(f.WheelchairUse) }
 
 func (f *Profile) check(p *healthlab.Problems) {
 	if f.Height != nil && *f.Height < 0 {
-		p.Add("negative", "must be zero or more", "height")
+		p.Add(check.CodeNegative, "must be zero or more", "height")
 	}
 	if f.BirthDate != nil && f.BirthDate.Year < check.FirstYear {
 		p.Add(check.CodeEarly, "must be 1900-01-01 or later", "birth_date")
@@ -85,7 +85,7 @@ func (e *Electrocardiogram) check(p *healthlab.Problems) {
 	check.Session(p, e.SessionStart, e.SessionEnd, 0, "session_start", "session_end")
 	check.Zone(p, e.TimeZone)
 	if e.VoltageSampleCount < 0 {
-		p.Add("negative", "must be zero or more", "voltage_sample_count")
+		p.Add(check.CodeNegative, "must be zero or more", "voltage_sample_count")
 	}
 	if e.InconclusiveCause != nil && (e.Classification == nil || *e.Classification != "inconclusive") {
 		p.Add("not_allowed", "must be left out unless the classification is inconclusive", "inconclusive_cause")
@@ -191,13 +191,13 @@ func (c *MenstrualCycle) complete() {
 
 func (c *MenstrualCycle) check(p *healthlab.Problems) {
 	if c.PeriodStart.IsZero() {
-		p.Add("missing", "a cycle needs its first day", "period_start")
+		p.Add("missing", "must be set: the first day of the period", "period_start")
 	}
 	if c.PeriodEnd != nil && c.PeriodEnd.Before(c.PeriodStart) {
-		p.Add("order", "a period does not end before it starts", "period_end")
+		p.Add("order", "must not be before period_start", "period_end")
 	}
 	if c.CycleEnd != nil && c.CycleEnd.Before(c.PeriodStart) {
-		p.Add("order", "a cycle does not end before it starts", "cycle_end")
+		p.Add("order", "must not be before period_start", "cycle_end")
 	}
 	for i, t := range c.BasalBodyTemperatures {
 		if !check.Finite(t.Value) {
@@ -259,7 +259,7 @@ func (b *Body) complete() {
 
 func (b *Body) check(p *healthlab.Problems) {
 	if b.MeasuredAt.IsZero() {
-		p.Add("missing", "a measurement needs its instant, of 1900-01-01 or later", "measured_at")
+		p.Add("missing", "must be set, and be 1900-01-01 or later", "measured_at")
 	}
 	check.Numbers(p, b)
 }

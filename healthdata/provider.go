@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/internal/nearest"
@@ -307,10 +308,10 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 		p.Add("pattern", "must be lower-case snake_case", "slug")
 	}
 	if slices.Contains(reservedSlugs, v.Slug) {
-		p.Add("reserved", "this slug is reserved", "slug")
+		p.Add("reserved", "must not be one of the reserved slugs "+strings.Join(reservedSlugs, ", "), "slug")
 	}
 	if v.Name == "" {
-		p.Add("missing", "a provider needs a name", "name")
+		p.Add("missing", "must be set", "name")
 	}
 	oneOf(p, v.AuthType, authTypes, "auth_type")
 	oneOf(p, v.Category, providerCategories, "source_type")
@@ -318,11 +319,11 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	oneOf(p, v.UpdateModel, providerUpdate, "update_model")
 	oneOf(p, v.Backfill.Mode, backfillModes, "backfill", "mode")
 	if v.Backfill.DefaultDays < 0 || v.Backfill.MaxDays < 0 {
-		p.Add("range", "days of history are 0 or more", "backfill")
+		p.Add("range", "must have default_days and max_days of 0 or more", "backfill")
 	}
 	for r, days := range v.Backfill.Days {
 		if days < 0 || !v.Supports(r) {
-			p.Add("range", "days of history are 0 or more, of a resource that it delivers", "backfill", "days")
+			p.Add("range", "must name only resources of the provider, each with 0 or more days; "+r+" is wrong", "backfill", "days")
 		}
 	}
 	for name, list := range map[string][]RateLimit{"app": v.RateLimits.App, "user": v.RateLimits.User} {
@@ -340,7 +341,7 @@ func checkProvider(p *healthlab.Problems, v *Provider) {
 	}
 	for r := range v.Scopes {
 		if !v.Supports(r) {
-			p.Add("unknown_resource", "scopes of a resource that it does not deliver", "scopes")
+			p.Add("unknown_resource", "must name only resources of the provider; "+r+" is not one", "scopes")
 		}
 	}
 }

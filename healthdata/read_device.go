@@ -31,7 +31,7 @@ func (s *Service) Devices(ctx context.Context, team healthlab.TeamID, user healt
 func (s *Service) Device(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, id uuid.UUID) (Device, error) {
 	list, err := readDevices(ctx, s.data, team, user, id)
 	if err == nil && (len(list) == 0 || id == uuid.Nil) {
-		err = healthlab.NotFound
+		err = fmt.Errorf("%w: the user has no such device", healthlab.NotFound)
 	}
 	if err != nil {
 		return Device{}, fmt.Errorf("read device: %w", err)

@@ -427,7 +427,7 @@ func openCursor(text string, user healthlab.UserID, q *SampleQuery) (cursor, err
 	// The text must be the one that seal writes for this position and query.
 	if err != nil || c.Provider == "" || text != c.seal(user, q) {
 		var p healthlab.Problems
-		p.Add("cursor", "damaged, or of another query", "next_cursor")
+		p.Add("cursor", "must be the next_cursor of an earlier page of the same query, unchanged", "next_cursor")
 		return cursor{}, p.Err()
 	}
 	return c, nil

@@ -162,7 +162,7 @@ func TestSamplePages_cursorOfAnotherQueryIsRefused(t *testing.T) {
 		t.Helper()
 		_, err := s.Samples(t.Context(), s.team, user, q)
 		require.Equal(t, []string{"next_cursor: cursor"}, problems(t, err))
-		require.EqualError(t, err, "read samples: invalid: next_cursor: damaged, or of another query")
+		require.EqualError(t, err, "read samples: invalid: next_cursor: must be the next_cursor of an earlier page of the same query, unchanged")
 	}
 	for name, other := range map[string]healthdata.SampleQuery{
 		"resource":      with(func(q *healthdata.SampleQuery) { q.Resource = "hrv" }),

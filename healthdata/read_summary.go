@@ -177,7 +177,7 @@ func (s *Service) RawProfile(ctx context.Context, team healthlab.TeamID, user he
 // provider of a profile and the time of its last change. The error is healthlab.NotFound if all is empty.
 func preferred[T any](ctx context.Context, s *Service, team healthlab.TeamID, all []T, of func(T) (string, healthlab.Time)) (best T, err error) {
 	if len(all) == 0 {
-		return best, fmt.Errorf("read profile: %w", healthlab.NotFound)
+		return best, fmt.Errorf("read profile: %w: the user has no profile", healthlab.NotFound)
 	}
 	numbers, err := s.opts.Preference(ctx, team)
 	if err != nil {

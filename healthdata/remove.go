@@ -35,9 +35,9 @@ func (s *Service) RemoveSamples(ctx context.Context, team healthlab.TeamID, user
 	key := SeriesKey{Resource: r.Slug, Provider: in.Provider, SourceType: in.Source.Type}
 	switch {
 	case r.Key == KeyType && kind == "":
-		p.Add("missing", "the samples of this resource are known by their type, too", "type")
+		p.Add("missing", "must be set: samples of "+r.Slug+" are identified by timestamp and type", "type")
 	case r.Key != KeyType && kind != "":
-		p.Add("not_allowed", "not part of the identity of these samples", "type")
+		p.Add("not_allowed", "must be left out: samples of "+r.Slug+" are identified without a type", "type")
 	case r.Key == KeyType:
 		check.Text(&p, kind, check.MaxName, "type")
 		key.Part = kind
@@ -103,7 +103,7 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 	}
 	var p healthlab.Problems
 	if !slices.Contains([]string{"sleep", "workouts", "body", "meal", "electrocardiogram"}, r.Slug) {
-		p.Add("not_allowed", "summaries of this resource are not known by ids of the source", "external_ids")
+		p.Add("not_allowed", "must be left out: only summaries of sleep, workouts, body, meal and electrocardiogram have ids of the source", "external_ids")
 	}
 	out := Removal{Resource: r.Slug, IDs: make([]uuid.UUID, 0, len(external))}
 	out.Events = func(gone Removed) ([]healthlab.Event, error) { return in.summariesDeleted(out.Parts, &gone) }

@@ -75,7 +75,7 @@ func (d *dataRows) admitted(u store.UserState) error {
 	if u.Live || !u.Known && d.opts.UsersElsewhere {
 		return nil
 	}
-	return healthlab.NotFound
+	return noUser()
 }
 
 // begin reads the row of the user, the rows that Changes needs, and those of more, the queries of the write, in one

@@ -101,7 +101,7 @@ func (w *recordWrite) put(tx store.Tx, records []Record) error {
 	for i := range records {
 		r, was := normalRecord(&records[i]), stored.records[i]
 		if want := records[i].Replaces; want != nil && !bytes.Equal(want, was.Value.Doc) {
-			return fmt.Errorf("%w: the record has changed", healthlab.Precondition)
+			return fmt.Errorf("%w: a record of %s has changed since it was read", healthlab.Precondition, w.resource)
 		}
 		result := PutResult{Outcome: PutNew, CreatedAt: r.CreatedAt}
 		if was.Revision > 0 {
@@ -281,11 +281,13 @@ func sameRecord(a, b *Record) bool {
 	return bytes.Equal(a.Doc, b.Doc) && bytes.Equal(a.Raw, b.Raw) && a.Index.Equal(b.Index) && a.Offset == b.Offset && a.Origin == b.Origin
 }
 
+func noRecord() error { return fmt.Errorf("%w: the team has no such record", healthlab.NotFound) }
+
 // Find implements [Data].
 func (d *dataRows) Find(ctx context.Context, team healthlab.TeamID, resource string, id uuid.UUID) (healthlab.UserID, Record, error) {
 	none := func(err error) (healthlab.UserID, Record, error) { return healthlab.UserID{}, Record{}, err }
 	if healthlab.CheckText(resource) != nil {
-		return none(healthlab.NotFound)
+		return none(noRecord())
 	}
 	found := store.Query{Key: store.Key{Team: team}, By: store.BySecond}.Equal(foundBy(resource, id))
 	list, err := recordTable.Look(ctx, d.s, found)
@@ -311,5 +313,5 @@ func (d *dataRows) Find(ctx context.Context, team healthlab.TeamID, resource str
 		}
 		return at.user, r.Value.Record, nil
 	}
-	return none(healthlab.NotFound)
+	return none(noRecord())
 }

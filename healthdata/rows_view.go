@@ -364,7 +364,7 @@ func (v *rowView) Load(ctx context.Context, key SeriesKey, starts []int64) ([]se
 	for _, t := range starts {
 		c, ok := v.loaded[key][t]
 		if !ok {
-			return nil, fmt.Errorf("%w: no such chunk of a series", healthlab.NotFound)
+			return nil, fmt.Errorf("%w: the series of %s has no chunk with this start", healthlab.NotFound, key.Resource)
 		}
 		if c.Data == nil {
 			find = append(find, chunkTable.One(v.key(chunkID(c.head, t)), store.Plain))

@@ -95,7 +95,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	n, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || !isNumber(b) {
 		var p healthlab.Problems
-		p.Add("wrong_type", "must be a number, as 64-bit floats have, or a text for resources of texts")
+		p.Add("wrong_type", "must be a number in the range of a 64-bit float, or a string for a resource whose values are texts")
 		return p.Err()
 	}
 	*v = Value{Number: n}

@@ -112,7 +112,7 @@ const (
 // three is nil. It starts no goroutine.
 func New(users Users, data Data, providers *Providers, opts *Options) (*Service, error) {
 	if users == nil || data == nil || providers == nil {
-		return nil, fmt.Errorf("%w: a service needs users, data and providers", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: users, data and providers must not be nil", healthlab.Invalid)
 	}
 	s := &Service{users: liveUsers{users}, data: data, providers: providers}
 	if opts != nil {
@@ -183,7 +183,7 @@ func (s liveUsers) live(ctx context.Context, team healthlab.TeamID, id healthlab
 		return User{}, err
 	}
 	if !u.Live() {
-		return User{}, healthlab.NotFound
+		return User{}, noUser()
 	}
 	return u, nil
 }
@@ -194,7 +194,7 @@ func (s liveUsers) updateLive(ctx context.Context, team healthlab.TeamID, id hea
 ) (User, error) {
 	return s.Update(ctx, team, id, func(u *User) ([]healthlab.Event, error) {
 		if !u.Live() {
-			return nil, healthlab.NotFound
+			return nil, noUser()
 		}
 		return change(u)
 	})

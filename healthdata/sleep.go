@@ -178,7 +178,7 @@ func (s *Sleep) check(p *healthlab.Problems) {
 		value *int64
 	}{{"total", s.Total}, {"awake", s.Awake}, {"light", s.Light}, {"rem", s.REM}, {"deep", s.Deep}} {
 		if d.value != nil && *d.value < 0 {
-			p.Add("negative", "must be zero or more", d.name)
+			p.Add(check.CodeNegative, "must be zero or more", d.name)
 		}
 	}
 	check.Numbers(p, s)

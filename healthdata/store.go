@@ -432,7 +432,7 @@ func CheckRecords(records []Record) error {
 	for i := range records {
 		r := &records[i]
 		if r.Resource == "" || r.Resource != records[0].Resource {
-			p.Add("resource", "one resource for all", i, "resource")
+			p.Add("resource", "must be set, and be the same for all records", i, "resource")
 		}
 		if r.ID == uuid.Nil || seen[r.ID] {
 			p.Add("id", "must not come twice", i, "id")
@@ -443,7 +443,7 @@ func CheckRecords(records []Record) error {
 		}
 		if healthlab.CheckText(r.Resource, r.Provider, string(r.SourceType), r.Origin.App) != nil ||
 			bytes.IndexByte(r.Doc, 0) >= 0 || bytes.IndexByte(r.Raw, 0) >= 0 {
-			p.Add("text", "text is UTF-8 without NUL", i)
+			p.Add("text", "must have only texts that are UTF-8 without NUL", i)
 		}
 	}
 	return p.Err()
@@ -464,15 +464,15 @@ func CheckBatches(batches []SampleBatch) error {
 			seen[b.Key] = true
 		}
 		if !b.Key.storable() {
-			p.Add("text", "text is UTF-8 without NUL", i, "key")
+			p.Add("text", "must have only texts that are UTF-8 without NUL", i, "key")
 		}
 		switch {
 		case b.Samples == nil || b.Samples.Len() == 0:
 			p.Add("missing", "must have at least one sample", i, "samples")
 		case b.Samples.Validate() != nil:
-			p.Add("samples", "samples ascend by time and are whole", i, "samples")
+			p.Add("samples", "must have columns of one length, strictly ascending times in the years 1 to 9999, finite values, and runs that cover all samples", i, "samples")
 		case slices.ContainsFunc(b.Samples.Runs, unstorable):
-			p.Add("text", "text is UTF-8 without NUL", i, "samples")
+			p.Add("text", "must have only texts that are UTF-8 without NUL", i, "samples")
 		}
 	}
 	return p.Err()
@@ -500,11 +500,11 @@ func checkRemoval(r *Removal) error {
 		}
 		seen[s.Key] = true
 		if !s.Key.storable() {
-			p.Add("text", "text is UTF-8 without NUL", "samples", i, "key")
+			p.Add("text", "must have only texts that are UTF-8 without NUL", "samples", i, "key")
 		}
 		for k := 1; k < len(s.Times); k++ {
 			if s.Times[k] <= s.Times[k-1] {
-				p.Add("order", "times ascend", "samples", i, "times", k)
+				p.Add("order", "must be later than the time before it", "samples", i, "times", k)
 				break
 			}
 		}

@@ -309,15 +309,15 @@ func checkClientUserID(p *healthlab.Problems, s string) {
 	}
 	switch {
 	case !utf8.ValidString(s):
-		p.Add("encoding", "text is UTF-8", name)
+		p.Add("encoding", "must be UTF-8", name)
 	case s == "":
-		p.Add("too_short", "at least 1 character", name)
+		p.Add("too_short", "must have at least 1 character", name)
 	case utf8.RuneCountInString(s) > maxClientUserID:
-		p.Add("too_long", "at most 256 characters", name)
+		p.Add("too_long", "must have at most 256 characters", name)
 	case strings.TrimSpace(s) != s:
-		p.Add("white_space", "no white space at the ends", name)
+		p.Add("white_space", "must not begin or end with white space", name)
 	case strings.ContainsFunc(s, unicode.IsControl):
-		p.Add("control_character", "no control characters", name)
+		p.Add("control_character", "must not contain control characters", name)
 	case emailLike.MatchString(plain):
 		p.Add("personal_data", "must not contain an e-mail address; send an id of your own", name)
 	case isPhone(plain):
@@ -366,7 +366,7 @@ func (u User) Normal() (User, error) {
 	for i := range u.Connections {
 		c := &u.Connections[i]
 		if seen[c.Provider] {
-			return User{}, fmt.Errorf("%w: two connections of one provider", healthlab.Invalid)
+			return User{}, fmt.Errorf("%w: connections: must not have two of one provider", healthlab.Invalid)
 		}
 		seen[c.Provider] = true
 		c.CreatedOn, c.LinkedAt, c.Due = healthlab.At(c.CreatedOn).Time, healthlab.At(c.LinkedAt).Time, healthlab.At(c.Due).Time
@@ -468,7 +468,7 @@ func (u *User) Consent(provider string) *Consent {
 
 func (u *User) consents(provider string) error {
 	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
-		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for this provider; record a new consent first"}
+		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for " + provider + "; record a new consent first"}
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (u *User) patch(p UserPatch, at healthlab.Time) error {
 		}
 	}
 	if u.IngestionStart != nil && u.IngestionEnd != nil && u.IngestionStart.After(*u.IngestionEnd) {
-		problems.Add("order", "ingestion does not end before it starts", "ingestion_end")
+		problems.Add("order", "must not be before ingestion_start", "ingestion_end")
 	}
 	return problems.Err()
 }
@@ -135,7 +135,7 @@ func (u *User) patchBirthDate(problems *healthlab.Problems, e Edit[healthlab.Dat
 	case e.value == nil:
 		u.FallbackBirthDate = nil
 	case !validDay(*e.value):
-		problems.Add("no_such_day", "no such day in the calendar", "fallback_birth_date")
+		problems.Add("no_such_day", "must be a day of the calendar from 0001-01-01 to 9999-12-31", "fallback_birth_date")
 	case e.value.After(healthlab.DateOf(at.In(u.Location()))):
 		problems.Add("future", "must not be in the future", "fallback_birth_date")
 	case e.value.Year < check.FirstYear:
@@ -147,7 +147,7 @@ func (u *User) patchBirthDate(problems *healthlab.Problems, e Edit[healthlab.Dat
 
 func checkDate(problems *healthlab.Problems, e Edit[healthlab.Date], name string) {
 	if e.value != nil && !validDay(*e.value) {
-		problems.Add("no_such_day", "no such day in the calendar", name)
+		problems.Add("no_such_day", "must be a day of the calendar from 0001-01-01 to 9999-12-31", name)
 	}
 }
 

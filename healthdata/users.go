@@ -66,7 +66,7 @@ func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewU
 			return u, false, err
 		}
 	}
-	return User{}, false, fmt.Errorf("create or get user: %w: it comes and goes", healthlab.Unavailable)
+	return User{}, false, fmt.Errorf("create or get user: %w: a user with this client_user_id was created and deleted several times meanwhile; try again", healthlab.Unavailable)
 }
 
 // User returns a live user of a team. It returns [healthlab.NotFound] if the team has no live user with this id.
@@ -82,11 +82,11 @@ func (s *Service) User(ctx context.Context, team healthlab.TeamID, id healthlab.
 // if there is none.
 func (s *Service) ResolveUser(ctx context.Context, team healthlab.TeamID, clientUserID string) (User, error) {
 	if clientUserID == "" || !storable(clientUserID) {
-		return User{}, fmt.Errorf("resolve user: %w", healthlab.NotFound)
+		return User{}, fmt.Errorf("resolve user: %w", noClientUserID())
 	}
 	page, err := s.users.List(ctx, UserQuery{Team: team, ClientUserID: clientUserID, Limit: 1})
 	if err == nil && len(page.Users) == 0 {
-		err = healthlab.NotFound
+		err = noClientUserID()
 	}
 	if err != nil {
 		return User{}, fmt.Errorf("resolve user: %w", err)
@@ -94,18 +94,22 @@ func (s *Service) ResolveUser(ctx context.Context, team healthlab.TeamID, client
 	return s.providers.present(page.Users[0]), nil
 }
 
+func noClientUserID() error {
+	return fmt.Errorf("%w: the team has no live user with this client_user_id", healthlab.NotFound)
+}
+
 // Users returns a page of a team's live users, the oldest first, and the total number. The limit is 1 to 500; 0
 // means 100. A page past the end is empty.
 func (s *Service) Users(ctx context.Context, team healthlab.TeamID, offset, limit int) (UserPage, error) {
 	var p healthlab.Problems
 	if offset < 0 {
-		p.Add("too_small", "at least 0", "offset")
+		p.Add("too_small", "must be 0 or more", "offset")
 	}
 	if limit < 0 {
-		p.Add("too_small", "at least 1", "limit")
+		p.Add("too_small", "must be from 1 to 500", "limit")
 	}
 	if limit > maxUsers {
-		p.Add("too_large", "at most 500", "limit")
+		p.Add("too_large", "must be from 1 to 500", "limit")
 	}
 	if err := p.Err(); err != nil {
 		return UserPage{}, fmt.Errorf("list users: %w", err)
@@ -149,7 +153,7 @@ func (s *Service) RemovedDays(ctx context.Context, team healthlab.TeamID, user h
 func (s *Service) SearchUsers(ctx context.Context, team healthlab.TeamID, query string) ([]User, error) {
 	if utf8.RuneCountInString(query) < minQuery {
 		var p healthlab.Problems
-		p.Add("too_short", "at least 2 characters", "query_id")
+		p.Add("too_short", "must have at least 2 characters", "query_id")
 		return nil, fmt.Errorf("search users: %w", p.Err())
 	}
 	if !storable(query) {

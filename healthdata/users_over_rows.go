@@ -39,7 +39,7 @@ func (v usersOverRows) Insert(ctx context.Context, u User, limit int) error {
 			return err
 		}
 		if ids != nil {
-			return fmt.Errorf("%w: a user has this id already", healthlab.Conflict)
+			return fmt.Errorf("%w: a user of this or another team has this id already", healthlab.Conflict)
 		}
 		if err := claimClientUserID(tx, &u); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (v usersOverRows) Insert(ctx context.Context, u User, limit int) error {
 	})
 	var taken *store.TakenError
 	if errors.As(err, &taken) && taken.Index < 0 {
-		return fmt.Errorf("%w: a user has this id already", healthlab.Conflict)
+		return fmt.Errorf("%w: a user of this or another team has this id already", healthlab.Conflict)
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func (v usersOverRows) walk(ctx context.Context, q store.Query, each func(store.
 
 func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) {
 	if q.Offset < 0 || q.Limit < 0 {
-		return UserPage{}, fmt.Errorf("%w: offset and limit are zero or more", healthlab.Invalid)
+		return UserPage{}, fmt.Errorf("%w: offset and limit must be 0 or more", healthlab.Invalid)
 	}
 	if err := healthlab.CheckText(q.ClientUserID, q.Prefix); err != nil {
 		return UserPage{}, err

@@ -24,7 +24,7 @@ import (
 func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Counts, error) {
 	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, stream)
 	if err == nil && w == nil {
-		err = healthlab.NotFound
+		err = noWorkout(up.Provider)
 	}
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
@@ -46,7 +46,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, part *WorkoutStream) (Counts, error) {
 	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, part)
 	if err == nil && w == nil {
-		err = healthlab.NotFound
+		err = noWorkout(up.Provider)
 	}
 	if err != nil {
 		return Counts{}, fmt.Errorf("append workout stream: %w", err)
@@ -127,6 +127,10 @@ func valueAt[T any](column []*T, i int) *T {
 	return nil
 }
 
+func noWorkout(provider string) error {
+	return fmt.Errorf("%w: the user has no such workout of %s", healthlab.NotFound, provider)
+}
+
 // streamOf admits an upload, checks its stream and removes impossible points. w and rec are the stored workout of the
 // stream; w is nil if this user and provider have no workout with that id. refused lists what was removed.
 func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (in *intake, w *Workout, rec Record, refused leftOut, err error) {
@@ -136,7 +140,7 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 	}
 	var p healthlab.Problems
 	if stream == nil {
-		p.Add("missing", "a stream must be there", "stream")
+		p.Add("missing", "must be set", "stream")
 	} else {
 		stream.check(&p)
 	}
@@ -146,7 +150,7 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 	points := len(stream.Time)
 	refused = stream.leaveOutImpossible(in.now.Add(futureLimit), &up.Unparsed)
 	if !slices.IsSorted(stream.Time) {
-		p.Add("order", "time ascends", "time")
+		p.Add("order", "must be in ascending order", "time")
 	}
 	none := points > 0 && len(stream.Time) == 0
 	for _, r := range refused.first {
@@ -248,7 +252,7 @@ func (w *WorkoutStream) columns() map[string]*[]*float64 {
 
 // check reports invalid arrays of a stream.
 func (w *WorkoutStream) check(p *healthlab.Problems) {
-	const lengths = "empty, or as long as time"
+	const lengths = "must be empty, or as long as time"
 	if n := len(w.Heartrate); n != 0 && n != len(w.Time) {
 		p.Add("length", lengths, "heartrate")
 	}

@@ -273,7 +273,7 @@ func (r *ClientRegistry) connector(provider string) (ProviderConnector, error) {
 	return conn, nil
 }
 
-const badRedirect = "an https address, or http on this machine, without user, query and fragment, of at most 2,048 bytes"
+const badRedirect = "must be an https address, or http on this machine, without user, query and fragment, of at most 2,048 bytes"
 
 func goodRedirect(s string) bool {
 	if s == "" {

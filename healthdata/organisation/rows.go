@@ -103,7 +103,7 @@ func (r rowStore) InsertTeam(ctx context.Context, t Team) error {
 			return err
 		}
 		if e != nil {
-			return fmt.Errorf("%w: the id of the team is taken", healthlab.Conflict)
+			return fmt.Errorf("%w: a live or deleted team has this id already", healthlab.Conflict)
 		}
 		if err := checkIntegration(tx, &t); err != nil {
 			return err
@@ -235,7 +235,7 @@ func insertKey(tx store.Tx, k Key, most int) error {
 	case err != nil:
 		return err
 	case len(got[0])+len(got[1]) > 0:
-		return fmt.Errorf("%w: the API key exists", healthlab.Conflict)
+		return fmt.Errorf("%w: a stored API key has this id or secret already", healthlab.Conflict)
 	case len(got[2]) >= most:
 		return &TooManyKeysError{Most: most}
 	}
@@ -252,7 +252,7 @@ func (r rowStore) InsertKey(ctx context.Context, k Key, most int) error {
 
 func takenKey(err error) error {
 	if taken := (*store.TakenError)(nil); errors.As(err, &taken) {
-		return fmt.Errorf("%w: the API key exists", healthlab.Conflict)
+		return fmt.Errorf("%w: a stored API key has this id or secret already", healthlab.Conflict)
 	}
 	return err
 }

@@ -104,7 +104,7 @@ func (s *Service) CreateTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Tea
 	}
 	var taken *IntegrationTakenError
 	if errors.Is(err, healthlab.Conflict) && !errors.As(err, &taken) {
-		err = &healthlab.RuleError{Kind: healthlab.Conflict, Type: RuleTeamIDTaken, Msg: "the id is taken, or was"}
+		err = &healthlab.RuleError{Kind: healthlab.Conflict, Type: RuleTeamIDTaken, Msg: "another team has this id, or had it before it was deleted; leave the id out to get a new one"}
 	}
 	if err != nil {
 		return Team{}, fmt.Errorf("create team: %w", err)
@@ -116,7 +116,7 @@ func (s *Service) CreateTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Tea
 func (s *Service) Team(ctx context.Context, org uuid.UUID, id healthlab.TeamID) (Team, error) {
 	t, err := s.store.Team(ctx, id)
 	if err == nil && t.Org != org {
-		err = healthlab.NotFound
+		err = errNoTeam()
 	}
 	if err != nil {
 		return Team{}, fmt.Errorf("read team: %w", err)
@@ -130,7 +130,7 @@ func (s *Service) Team(ctx context.Context, org uuid.UUID, id healthlab.TeamID) 
 func (s *Service) EnsureTeam(ctx context.Context, org uuid.UUID, n NewTeam) (Team, error) {
 	if n.ID.IsZero() {
 		var p healthlab.Problems
-		p.Add("missing", "must be the id that the team has at every start", "id")
+		p.Add("missing", "must be set: the id that the team has at every start of the host", "id")
 		return Team{}, fmt.Errorf("ensure team: %w", p.Err())
 	}
 	t, err := s.Team(ctx, org, n.ID)
@@ -418,11 +418,11 @@ func (t *Team) check() error {
 		return !(unicode.Is(unicode.Latin, r) && unicode.IsLetter(r) || accent || r >= '0' && r <= '9' || r == ' ' || strings.ContainsRune(nameSigns, r))
 	}
 	if strings.TrimSpace(t.Name) == "" || !utf8.ValidString(t.Name) || utf8.RuneCountInString(t.Name) > maxName || strings.ContainsFunc(t.Name, bad) {
-		p.Add("name", "1 to 80 characters: Latin letters, digits, spaces and ( ) , / : ' | & _ -", "name")
+		p.Add("name", "must have 1 to 80 characters, not only spaces: Latin letters, digits, spaces and ( ) , / : ' | & _ -", "name")
 	}
 	id := t.IntegrationID
 	if id != "" && !check.Line(id, maxIntegration) {
-		p.Add("integration_team_id", "1 to 256 characters, and not only space or control characters", "integration_team_id")
+		p.Add("integration_team_id", check.LineText(maxIntegration), "integration_team_id")
 	}
 	return p.Err()
 }
@@ -431,7 +431,7 @@ func (t *Team) check() error {
 func (n *NewKey) check(now time.Time) error {
 	var p healthlab.Problems
 	if !check.Line(n.Label, maxLabel) {
-		p.Add("label", "1 to 80 characters, and not only space or control characters", "label")
+		p.Add("label", check.LineText(maxLabel), "label")
 	}
 	n.Scopes = n.Scopes.normalized(&p)
 	if !n.ExpiresAt.IsZero() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // PullDays is the number of days of history that are fetched, and the greatest number that a team can choose.
@@ -68,7 +69,7 @@ const backfillNone = "none"
 func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map[string]healthdata.HistoryChoice) error {
 	var p healthlab.Problems
 	for _, slug := range slices.Sorted(maps.Keys(want)) {
-		p.Under(historyProblems(want[slug], s.providers.Get(slug)), "providers", shortKey(slug))
+		p.Under(historyProblems(want[slug], slug, s.providers), "providers", shortKey(slug))
 	}
 	err := p.Err()
 	if err == nil {
@@ -125,31 +126,40 @@ func (s *Service) known(providers []string) error {
 	return p.Err()
 }
 
-// historyProblems returns the invalid fields of a team's choice about the history of a provider; of is nil if the
-// provider is not configured.
-func historyProblems(h healthdata.HistoryChoice, of *healthdata.Provider) healthlab.Problems {
+// historyProblems returns the invalid fields of a team's choice about the history of a provider.
+func historyProblems(h healthdata.HistoryChoice, slug string, providers *healthdata.Providers) healthlab.Problems {
 	const field = "historical_days_to_pull"
 	var p healthlab.Problems
+	of := providers.Get(slug)
 	if of == nil {
-		p.Add("unknown_provider", "is not the slug of a provider")
+		p.Add("unknown_provider", providers.Expected(slug))
 		return p
 	}
 	if !of.Backfill.Configurable {
-		p.Add("not_configurable", "the provider decides how far back its history is fetched")
+		p.Add("not_configurable", "must be left out: teams cannot choose how much history of "+of.Slug+" is fetched")
 	}
 	limit := of.Backfill.Limit()
 	days := func(n int, path ...any) {
 		if n < 1 || n > limit {
 			p = append(p, healthlab.Problem{
-				Path: append(path, field), Code: "range", Msg: "from 1 to what the provider allows", Context: map[string]any{"ge": 1, "le": limit},
+				Path: append(path, field), Code: "range", Msg: fmt.Sprintf("must be from 1 to %d", limit), Context: map[string]any{"ge": 1, "le": limit},
 			})
 		}
 	}
 	days(h.Default, "default")
+	var choosable []string
+	for _, r := range of.Resources {
+		if _, fixed := of.Backfill.Days[r.Resource]; !fixed {
+			choosable = append(choosable, r.Resource)
+		}
+	}
 	for _, resource := range slices.Sorted(maps.Keys(h.Resources)) {
 		key := shortKey(resource)
-		if _, fixed := of.Backfill.Days[resource]; fixed || !of.Supports(resource) {
-			p.Add("unknown_resource", "is not a resource of the provider whose history can be chosen", "resource_overrides", key)
+		switch {
+		case len(choosable) == 0:
+			p.Add("unknown_resource", "must be left out: the days of all resources of "+of.Slug+" are fixed", "resource_overrides", key)
+		case !slices.Contains(choosable, resource):
+			p.Add("unknown_resource", nearest.Allowed(resource, choosable, "GET /v2/providers"), "resource_overrides", key)
 		}
 		days(h.Resources[resource], "resource_overrides", key)
 	}

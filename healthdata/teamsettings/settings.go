@@ -251,10 +251,10 @@ func (s *Service) check(c, before *Choices) error {
 		p.Under(c.Brand.problems(), "brand_information")
 	}
 	if c.CriticalEmail != nil && !check.Address(*c.CriticalEmail) {
-		p.Add("email", "an e-mail address of at most 254 bytes", "critical_result_notification_email")
+		p.Add("email", "must be an e-mail address of at most 254 bytes", "critical_result_notification_email")
 	}
 	if c.Practice != nil && !check.Line(*c.Practice, mostPractice) {
-		p.Add("practice", "1 to 200 characters, and not only space or control characters", "practice_binding")
+		p.Add("practice", check.LineText(mostPractice), "practice_binding")
 	}
 	if c.Consent != nil {
 		p.Under(c.Consent.Problems(), "consent")
@@ -267,7 +267,7 @@ func (s *Service) check(c, before *Choices) error {
 		if old, ok := before.History[slug]; ok && old.Default == h.Default && maps.Equal(old.Resources, h.Resources) {
 			continue
 		}
-		p.Under(historyProblems(h, s.providers.Get(slug)), "data_pull_preferences", shortKey(slug))
+		p.Under(historyProblems(h, slug, s.providers), "data_pull_preferences", shortKey(slug))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
 		x := c.Scopes[slug]
@@ -287,7 +287,7 @@ func (x ScopeChoice) problems(slug string, providers *healthdata.Providers) heal
 		p.Add("unknown_provider", providers.Expected(slug))
 		return p
 	case of.AuthType != "oauth" && of.AuthType != "team_oauth", len(of.Scopes) == 0:
-		p.Add("no_scopes", "people grant no scopes at this provider")
+		p.Add("no_scopes", "must be left out: "+of.Slug+" has no OAuth scopes to choose")
 		return p
 	}
 	known := map[string]bool{}
@@ -343,7 +343,7 @@ func (c *Choices) checkLadder(p *healthlab.Problems) {
 		}
 		before = step.AfterMinutes
 		if !check.Line(step.To, mostTo) {
-			p.Add("to", "1 to 100 characters, and not only space or control characters", field, i, "to")
+			p.Add("to", check.LineText(mostTo), field, i, "to")
 		}
 	}
 }
@@ -354,7 +354,7 @@ const mostOrigins = 50
 // checkOrigins reports invalid origins of web pages.
 func (c *Choices) checkOrigins(p *healthlab.Problems) {
 	if len(c.LinkOrigins) > mostOrigins {
-		p.Add("too_long", "at most 50 origins", "link_allowed_origins")
+		p.Add("too_long", "must have at most 50 origins", "link_allowed_origins")
 	}
 	for i, origin := range c.LinkOrigins {
 		u, err := url.Parse(origin)
@@ -370,29 +370,29 @@ func (c *Choices) checkOrigins(p *healthlab.Problems) {
 func (c *Choices) checkEvents(p *healthlab.Problems) {
 	const most, mostBytes = 50, 128
 	if len(c.EventPrefixes) > most {
-		p.Add("too_long", "at most 50", "event_type_prefixes")
+		p.Add("too_long", "must have at most 50 entries", "event_type_prefixes")
 	}
 	for i, prefix := range c.EventPrefixes {
 		if len(prefix) > mostBytes || !eventPrefix.MatchString(prefix) {
-			p.Add("prefix", "the beginning of a type of event", "event_type_prefixes", i)
+			p.Add("prefix", "must be the beginning of an event type, such as daily.data., of at most 128 bytes", "event_type_prefixes", i)
 		}
 	}
 	if days := c.EventBodyDays; days != nil && (*days < 1 || *days > 30) {
-		p.Add("range", "from 1 to 30", "event_body_retention_days")
+		p.Add("range", "must be from 1 to 30", "event_body_retention_days")
 	}
 	d := c.Destinations
 	if d == nil {
 		return
 	}
 	if !slices.Contains(d.Enabled, d.Preferred) {
-		p.Add("not_enabled", "must be one of those that are enabled", "event_destination_preferences", "preferred")
+		p.Add("not_enabled", "must be one of the values in enabled", "event_destination_preferences", "preferred")
 	}
 	if len(d.Enabled) > most {
-		p.Add("too_long", "at most 50", "event_destination_preferences", "enabled")
+		p.Add("too_long", "must have at most 50 entries", "event_destination_preferences", "enabled")
 	}
 	for i, kind := range d.Enabled {
 		if len(kind) > mostBytes || !destinationKind.MatchString(kind) {
-			p.Add("kind", "a word of lower-case letters, digits and underscores", "event_destination_preferences", "enabled", i)
+			p.Add("kind", "must begin with a lower-case letter, and have only lower-case letters, digits and underscores, such as webhook; at most 128 bytes", "event_destination_preferences", "enabled", i)
 		}
 	}
 }
@@ -401,16 +401,16 @@ func (b *Brand) problems() healthlab.Problems {
 	const mostName, mostText, mostURL, mostImage = 80, 300, 2048, 64 << 10
 	var p healthlab.Problems
 	if !check.Line(b.CompanyName, mostName) {
-		p.Add("company_name", "1 to 80 characters, and not only space or control characters", "company_name")
+		p.Add("company_name", check.LineText(mostName), "company_name")
 	}
 	if w, err := url.Parse(b.Website); b.Website != "" &&
 		(err != nil || w.Scheme != "https" && w.Scheme != "http" || w.Host == "" || w.User != nil || len(b.Website) > mostURL) {
-		p.Add("company_website", "an https or http address of at most 2,048 bytes", "company_website")
+		p.Add("company_website", "must be an https or http address without a user, of at most 2,048 bytes", "company_website")
 	}
 	if b.SupportEmail != "" && !check.Address(b.SupportEmail) {
-		p.Add("email", "an e-mail address of at most 254 bytes", "support_email")
+		p.Add("email", "must be an e-mail address of at most 254 bytes", "support_email")
 	}
-	const line = "at most 300 characters, and not only space or control characters"
+	line := check.LineText(mostText)
 	if b.SupportContact != "" && !check.Line(b.SupportContact, mostText) {
 		p.Add("support_contact", line, "support_contact")
 	}
@@ -420,10 +420,10 @@ func (b *Brand) problems() healthlab.Problems {
 	u, err := url.Parse(b.LogoURL)
 	web := err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(b.LogoURL) <= mostURL
 	if !web && (len(b.LogoURL) > mostImage || !brandImage.MatchString(b.LogoURL)) {
-		p.Add("logo_url", "an https address of at most 2,048 bytes, or an image as a data URL of at most 64 KiB", "logo_url")
+		p.Add("logo_url", "must be an https address without a user, of at most 2,048 bytes, or a PNG, JPEG, WebP or SVG image as a base64 data URL of at most 64 KiB", "logo_url")
 	}
 	if b.Color != "" && !brandColor.MatchString(b.Color) {
-		p.Add("brand_color", "three or six hex digits", "brand_color")
+		p.Add("brand_color", "must be three or six hex digits, with or without #, such as 1a2b3c", "brand_color")
 	}
 	return p
 }

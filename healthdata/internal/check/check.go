@@ -33,10 +33,10 @@ func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // every length that is not negative is accepted.
 func Session(p *healthlab.Problems, start, end healthlab.Time, longest time.Duration, startName, endName string) {
 	if start.IsZero() {
-		p.Add("missing", "a session needs its start", startName)
+		p.Add("missing", "must be set: the start of the session", startName)
 	}
 	if end.IsZero() {
-		p.Add("missing", "a session needs its end", endName)
+		p.Add("missing", "must be set: the end of the session", endName)
 	}
 	length := end.Sub(start.Time)
 	switch {
@@ -70,11 +70,11 @@ func LoadZone(id string) (*time.Location, error) {
 func Text(p *healthlab.Problems, s string, limit int, path ...any) {
 	switch {
 	case !utf8.ValidString(s):
-		p.Add("encoding", "text is UTF-8", path...)
+		p.Add("encoding", "must be UTF-8", path...)
 	case strings.IndexByte(s, 0) >= 0:
-		p.Add("nul", "text has no NUL", path...)
+		p.Add("nul", "must not contain NUL", path...)
 	case len(s) > limit:
-		p.Add("too_long", "longer than is kept", path...)
+		p.Add("too_long", fmt.Sprintf("must have at most %d bytes", limit), path...)
 	}
 }
 
@@ -103,7 +103,7 @@ func Texts(p *healthlab.Problems, v any) {
 // Year reports an instant outside of the years 1 to 9999. It returns whether the instant is valid.
 func Year(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
 	if y := t.UTC().Year(); y < 1 || y > 9999 {
-		p.Add("year", "years are 0001 to 9999", path...)
+		p.Add("year", "must be in the years 0001 to 9999", path...)
 		return false
 	}
 	return true
@@ -112,7 +112,7 @@ func Year(p *healthlab.Problems, t healthlab.Time, path ...any) bool {
 // Offset reports an offset that no time zone has. It returns whether the offset is valid. Nil is valid.
 func Offset(p *healthlab.Problems, seconds *int, name string) bool {
 	if seconds != nil && (*seconds > MaxOffset || *seconds < -MaxOffset) {
-		p.Add("range", "must be at most 18 hours", name)
+		p.Add("range", fmt.Sprintf("must be from %d to %d seconds (18 hours)", -MaxOffset, MaxOffset), name)
 		return false
 	}
 	return true
@@ -177,6 +177,11 @@ func EachField(v reflect.Value, path []any, visit func(reflect.Value, []any)) {
 // is the greatest number of characters.
 func Line(s string, most int) bool {
 	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// LineText is the text of a problem about a value that [Line] refuses. most is the argument of Line.
+func LineText(most int) string {
+	return fmt.Sprintf("must have 1 to %d characters, no control characters, and not only white space", most)
 }
 
 // Address reports whether a text is exactly one e-mail address.
