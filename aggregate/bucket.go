@@ -352,7 +352,7 @@ func (s *slab) tasks(sr *sampleSeries) (list []task, samples int) {
 		for i := range p.chunks {
 			c := &p.chunks[i]
 			from, to := local(&c.Header)
-			if to >= first && from < last && !s.won(from, to) && s.b.hours.keeps(sr, from, to) {
+			if to >= first && from < last && !s.won(from, to) && s.b.hours.includes(sr, from, to) {
 				t.widen(s.edges, from, to)
 				samples += c.N
 				continue
@@ -408,7 +408,7 @@ const parallelFrom = 1 << 20
 // series, and samples is the number that the method tasks returned with them.
 func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, samples int) ([]series.Acc, error) {
 	sr := &s.b.set.list[i]
-	edges, buckets := s.keptEdges(i)
+	edges, buckets := s.contributingEdges(i)
 	r := series.Reduction{Local: true, Second: s.b.columns[column] == fieldSecond, Edges: edges}
 	if f := s.b.filters[i]; f.Slot >= 0 {
 		r.Filter, r.AtLeast, r.AtMost = true, f.Least, f.Most
@@ -423,7 +423,7 @@ func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, sam
 				return nil, err
 			}
 		}
-		return s.sumUp(reducer.Buckets(), buckets), nil
+		return s.sumByBucket(reducer.Buckets(), buckets), nil
 	}
 	total := make([]series.Acc, len(edges)-1)
 	err := inOrder(ctx, len(list), s.b.parallel, func(ctx context.Context, k int) ([]series.Acc, error) {
@@ -443,7 +443,7 @@ func (s *slab) reduceSeries(ctx context.Context, i, column int, list []task, sam
 			}
 		}
 	})
-	return s.sumUp(total, buckets), err
+	return s.sumByBucket(total, buckets), err
 }
 
 // reducePiece adds up the samples of one part of a series.

@@ -62,7 +62,7 @@ func (r *reader) checkFrame(req *Request, limits *Limits) (w window) {
 	case t.Past.Value < 0 || t.Past.Value > maxPeriod:
 		r.Fault(codeBody, "must be from 1 to 1000000", path{"timeframe", "past", "value"})
 	default:
-		if longPast(t.Past, limits.PastYears) {
+		if exceedsYears(t.Past, limits.PastYears) {
 			r.tooLong("must reach back", limits.PastYears, path{"timeframe", "past"})
 			break
 		}
@@ -96,7 +96,7 @@ func (r *reader) checkConfig(c *Config, known func(string) bool, at path) {
 	}
 }
 
-func longPast(p Period, years int) bool {
+func exceedsYears(p Period, years int) bool {
 	shortest := map[Unit]int64{Minute: 366 * 24 * 60, Hour: 366 * 24, Day: 366, Week: 53, Month: 12, Year: 1}[p.Unit]
 	return p.count() > shortest*int64(years)
 }
@@ -140,9 +140,9 @@ func (c *compiler) compile(limits *Limits, config *Config) {
 	}
 	c.selects()
 	if where != nil {
-		ch := checker{names: c.whereName}
+		ch := checker{names: c.resolveName}
 		c.plan.where = ch.filter(where)
-		c.whereFaults(ch.faults, c.at.At("where"))
+		c.addFaults(ch.faults, c.at.At("where"))
 	}
 	c.joins(limits, config)
 	if c.bad {
@@ -154,7 +154,7 @@ func (c *compiler) compile(limits *Limits, config *Config) {
 	c.joinNames()
 }
 
-func (c *compiler) whereFaults(faults []*condition.Fault, p path) {
+func (c *compiler) addFaults(faults []*condition.Fault, p path) {
 	for _, f := range faults {
 		c.r.Problems = append(c.r.Problems, f.Problem(p))
 	}

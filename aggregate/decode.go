@@ -248,8 +248,8 @@ func (r *reader) exprs(n *node, p path) []Expr {
 	return out
 }
 
-// only reports whether n has exactly these keys, each once. A key that ends in ? may be absent.
-func only(n *node, keys ...string) bool {
+// hasExactKeys reports whether n has exactly these keys, each once. A key that ends in ? may be absent.
+func hasExactKeys(n *node, keys ...string) bool {
 	known := 0
 	for _, k := range keys {
 		name, optional := k, false
@@ -278,45 +278,45 @@ func (r *reader) expr(n *node, p path) Expr {
 	}
 	switch {
 	case n.Has("func"):
-		if only(n, "func", "arg", "low?", "high?", "band?") {
+		if hasExactKeys(n, "func", "arg", "low?", "high?", "band?") {
 			return r.aggregate(n, p)
 		}
 	case n.Has("group_key"):
-		if only(n, "group_key") {
+		if hasExactKeys(n, "group_key") {
 			return r.groupKey(n.Get("group_key"), p.At("group_key"))
 		}
 	case n.Has("value_macro"):
-		if only(n, "value_macro", "version?") {
+		if hasExactKeys(n, "value_macro", "version?") {
 			return r.macro(n, p)
 		}
 	case n.Has("timeseries"):
-		if only(n, "timeseries", "field") {
+		if hasExactKeys(n, "timeseries", "field") {
 			resource, ok1 := r.Text(n.Get("timeseries"), p.At("timeseries"))
 			field, ok2 := r.Text(n.Get("field"), p.At("field"))
 			return orBad(Field{resource, field}, ok1 && ok2)
 		}
 	case n.Has("index"):
-		if only(n, "index") {
+		if hasExactKeys(n, "index") {
 			table, ok := r.Text(n.Get("index"), p.At("index"))
 			return orBad(Index{tableName(table)}, ok && r.named(table, p.At("index")))
 		}
 	case n.Has("source"):
-		if only(n, "source") {
+		if hasExactKeys(n, "source") {
 			name, ok := r.Text(n.Get("source"), p.At("source"))
 			return orBad(SourceColumn{name}, ok)
 		}
 	case n.Has("select"):
-		if only(n, "select", "from", "where?") {
+		if hasExactKeys(n, "select", "from", "where?") {
 			return r.subquery(n, p)
 		}
 	case n.Has("date_trunc"):
-		if only(n, "date_trunc", "arg") {
+		if hasExactKeys(n, "date_trunc", "arg") {
 			period := r.period(n.Get("date_trunc"), p.At("date_trunc"))
 			of, ok := r.indexArg(n.Get("arg"), p.At("arg"))
 			return orBad(DateTrunc{period, of}, ok && period.Unit != "")
 		}
 	case n.Has("date_part"):
-		if only(n, "date_part", "arg") {
+		if hasExactKeys(n, "date_part", "arg") {
 			part, ok1 := r.Choice(n.Get("date_part"), p.At("date_part"), codeBody, parts)
 			of, ok2 := r.indexArg(n.Get("arg"), p.At("arg"))
 			return orBad(DatePart{Part(part), of}, ok1 && ok2)
@@ -418,10 +418,10 @@ func (r *reader) indexArg(n *node, p path) (Index, bool) {
 		r.Fault(codeBody, "must be an object", p)
 		return Index{}, false
 	}
-	if only(n, "placeholder") && n.Get("placeholder").Kind == 't' && n.Get("placeholder").Yes {
+	if hasExactKeys(n, "placeholder") && n.Get("placeholder").Kind == 't' && n.Get("placeholder").Yes {
 		return Index{}, true
 	}
-	if !only(n, "index") {
+	if !hasExactKeys(n, "index") {
 		r.Fault("unknown_expression", `must be {"index": "TABLE"} or {"placeholder": true}`, p)
 		return Index{}, false
 	}
@@ -432,11 +432,11 @@ func (r *reader) indexArg(n *node, p path) (Index, bool) {
 func (r *reader) subquery(n *node, p path) Expr {
 	sel, from := n.Get("select"), n.Get("from")
 	ok := true
-	if sel.Kind != '{' || !only(sel, "func", "arg") {
+	if sel.Kind != '{' || !hasExactKeys(sel, "func", "arg") {
 		r.Fault("unknown_expression", "must be an object with exactly the keys func and arg; arg is null only if func is count", p.At("select"))
 		ok = false
 	}
-	if from.Kind != '{' || !only(from, "unnest") {
+	if from.Kind != '{' || !hasExactKeys(from, "unnest") {
 		r.Fault("unknown_expression", "must be an object with exactly the key unnest", p.At("from"))
 		ok = false
 	}
@@ -469,7 +469,7 @@ func (r *reader) element(n *node, p path) (*Element, bool) {
 		r.Fault(codeBody, "must be an object", p)
 		return nil, false
 	}
-	if only(n, "element") && n.Items[0].Kind == 't' && n.Items[0].Yes {
+	if hasExactKeys(n, "element") && n.Items[0].Kind == 't' && n.Items[0].Yes {
 		return &Element{}, true
 	}
 	out := &Element{}

@@ -71,8 +71,8 @@ var errRows = func(limit int) error {
 	return healthlab.Problems{{Code: "too_many_rows", Msg: fmt.Sprintf("must return at most %d rows; use a shorter timeframe, a longer date_trunc, fewer group keys or a condition", limit), Context: map[string]any{"limit": limit}}}.Err()
 }
 
-// take puts the rows of a batch into their groups.
-func (g *grouper) take(b *vector.Batch) error {
+// consume puts the rows of a batch into their groups.
+func (g *grouper) consume(b *vector.Batch) error {
 	if b.N == 0 {
 		return nil
 	}
@@ -90,16 +90,16 @@ func (g *grouper) take(b *vector.Batch) error {
 	for i := 0; i < b.N; {
 		var j int
 		if g.byTime() {
-			j = g.bucket(b, i)
+			j = g.bucketEnd(b, i)
 		} else {
-			j = g.run(i, b.N)
+			j = g.runEnd(i, b.N)
 		}
 		n := g.find(i)
 		if n == nil {
 			if len(g.list) >= g.limit {
 				return errRows(g.limit)
 			}
-			n = g.make(i)
+			n = g.addGroup(i)
 		}
 		g.put(n, b, i, j)
 		i = j
@@ -109,9 +109,9 @@ func (g *grouper) take(b *vector.Batch) error {
 
 func (g *grouper) byTime() bool { return len(g.p.keys) == 1 && g.p.trunc == 0 }
 
-// bucket returns the end (exclusive) of the run of rows from row i in the same bucket. A bucket has several runs if the
-// person's clock was set back.
-func (g *grouper) bucket(b *vector.Batch, i int) int {
+// bucketEnd returns the end (exclusive) of the run of rows from row i in the same bucket. A bucket has several runs if
+// the person's clock was set back.
+func (g *grouper) bucketEnd(b *vector.Batch, i int) int {
 	p := g.p.keys[0].period
 	at := p.truncate(b.Index[i])
 	until := p.next(at)
@@ -124,9 +124,9 @@ func (g *grouper) bucket(b *vector.Batch, i int) int {
 	return j
 }
 
-// lost reports whether source contributes nothing between the local times from and to, because a preferred source was
-// chosen in every bucket there. It returns false for a range of more than 64 buckets.
-func (g *grouper) lost(source, resource int, from, to int64) bool {
+// isOutranked reports whether source contributes nothing between the local times from and to, because a preferred
+// source was chosen in every bucket there. It returns false for a range of more than 64 buckets.
+func (g *grouper) isOutranked(source, resource int, from, to int64) bool {
 	const most = 64
 	p := g.p.keys[0].period
 	at := p.truncate(from)
@@ -143,8 +143,8 @@ func (g *grouper) lost(source, resource int, from, to int64) bool {
 	return false
 }
 
-// run returns the end (exclusive) of the run of rows with the same keys as row i. n is the number of rows.
-func (g *grouper) run(i, n int) int {
+// runEnd returns the end (exclusive) of the run of rows with the same keys as row i. n is the number of rows.
+func (g *grouper) runEnd(i, n int) int {
 	j := n
 	for k := range g.codes {
 		codes, null := g.codes[k], g.null[k]
@@ -224,7 +224,7 @@ func (g *grouper) intern(s string) int64 {
 
 // find returns the group of row i, or nil if the group does not exist.
 func (g *grouper) find(i int) *group {
-	if g.last != nil && g.same(g.last, i) {
+	if g.last != nil && g.matchesKeys(g.last, i) {
 		return g.last
 	}
 	g.tuple = g.tuple[:0]
@@ -241,7 +241,7 @@ func (g *grouper) find(i int) *group {
 
 func (g *grouper) isNull(k, i int) bool { return g.null[k] != nil && g.null[k][i] }
 
-func (g *grouper) same(n *group, i int) bool {
+func (g *grouper) matchesKeys(n *group, i int) bool {
 	for k := range g.codes {
 		if n.keys[k] != g.codes[k][i] || n.nulls[k] != g.isNull(k, i) {
 			return false
@@ -250,8 +250,8 @@ func (g *grouper) same(n *group, i int) bool {
 	return true
 }
 
-// make adds a group with the keys of row i. The caller has checked with find that there is none.
-func (g *grouper) make(i int) *group {
+// addGroup adds a group with the keys of row i. The caller has checked with find that there is none.
+func (g *grouper) addGroup(i int) *group {
 	keys, nulls := make([]int64, len(g.codes)), make([]bool, len(g.codes))
 	for k := range g.codes {
 		keys[k], nulls[k] = g.codes[k][i], g.isNull(k, i)
@@ -303,7 +303,7 @@ func (g *grouper) fillIn(c *cell, b *vector.Batch, i, j int) {
 		if b.End != nil && b.End[i] != series.NoEnd && b.End[i] > v.from {
 			v.to = b.End[i]
 		}
-		if c.taken.meets(v) {
+		if c.taken.overlaps(v) {
 			continue
 		}
 		c.fresh = append(c.fresh, v)
@@ -337,9 +337,9 @@ func (t *intervals) add(list []interval) {
 	}
 }
 
-// meets reports whether v overlaps an occupied interval. An instant overlaps an interval from its start up to,
+// overlaps reports whether v overlaps an occupied interval. An instant overlaps an interval from its start up to,
 // but not at, its end; two instants never overlap.
-func (t *intervals) meets(v interval) bool {
+func (t *intervals) overlaps(v interval) bool {
 	last := v.to
 	if v.from == v.to {
 		last++

@@ -135,7 +135,7 @@ func (c *hourChoice) decideUnit(ctx context.Context, scan *hourScan, run [2]int,
 		of[i] = told[at]
 		kept := make([]bool, len(owner))
 		c.kept[run[0]+i] = kept
-		err := scan.series(ctx, &list[i], taken, func(r series.HourRun) {
+		err := scan.eachHour(ctx, &list[i], taken, func(r series.HourRun) {
 			if h := r.Hour - c.span.from; r.Hour >= c.span.from && r.Hour < c.span.to {
 				of[i].add(h, c.span.day(h), r)
 				kept[h] = true
@@ -205,9 +205,9 @@ type hourScan struct {
 	scan  series.Scanner
 }
 
-// series calls visit for each hour in which a series has samples. It skips a chunk if taken is true for all of its
+// eachHour calls visit for each hour in which a series has samples. It skips a chunk if taken is true for all of its
 // hours; a nil taken skips none.
-func (s *hourScan) series(ctx context.Context, sr *sampleSeries, taken []bool, visit func(series.HourRun)) error {
+func (s *hourScan) eachHour(ctx context.Context, sr *sampleSeries, taken []bool, visit func(series.HourRun)) error {
 	for _, p := range sr.cut() {
 		var need []int
 		for k := range p.chunks {
@@ -261,9 +261,9 @@ func (s hourSpan) clip(from, to int64) (lo, hi int64) {
 	return max(floorDiv(from, hour), s.from) - s.from, min(floorDiv(to, hour)+1, s.to) - s.from
 }
 
-// keeps reports whether a series contributes in any hour between the local times from and to. A nil choice returns
+// includes reports whether a series contributes in any hour between the local times from and to. A nil choice returns
 // true.
-func (c *hourChoice) keeps(sr *sampleSeries, from, to int64) bool {
+func (c *hourChoice) includes(sr *sampleSeries, from, to int64) bool {
 	if c == nil {
 		return true
 	}
@@ -279,7 +279,7 @@ type hourTaker struct {
 
 func (t *hourTaker) grid() (*grid, error) { return t.next.grid() }
 
-func (t *hourTaker) take(b *vector.Batch) error {
+func (t *hourTaker) consume(b *vector.Batch) error {
 	c := t.choice
 	kept := c.kept[b.Serial-1]
 	b.Picks = b.Picks[:0]
@@ -298,13 +298,13 @@ func (t *hourTaker) take(b *vector.Batch) error {
 	if b.N == 0 {
 		return nil
 	}
-	return t.next.take(b)
+	return t.next.consume(b)
 }
 
-// keptEdges returns the bucket edges of s, with further edges where series i starts or stops to contribute. buckets[k]
-// is the bucket between edges[k] and edges[k+1]; -1 if the series does not contribute there. buckets is nil if there
-// are no further edges.
-func (s *slab) keptEdges(i int) (edges []int64, buckets []int) {
+// contributingEdges returns the bucket edges of s, with further edges where series i starts or stops to contribute.
+// buckets[k] is the bucket between edges[k] and edges[k+1]; -1 if the series does not contribute there. buckets is nil
+// if there are no further edges.
+func (s *slab) contributingEdges(i int) (edges []int64, buckets []int) {
 	c := s.b.hours
 	if c == nil {
 		return s.edges, nil
@@ -345,8 +345,9 @@ func (s *slab) edgesOf(edges []int64, t *task) (lo, hi int) {
 	return lo, hi
 }
 
-// sumUp adds up accs, the sums between the edges of keptEdges, by bucket. buckets is the second result of keptEdges.
-func (s *slab) sumUp(accs []series.Acc, buckets []int) []series.Acc {
+// sumByBucket adds up accs, the sums between the edges of contributingEdges, by bucket. buckets is the second result of
+// contributingEdges.
+func (s *slab) sumByBucket(accs []series.Acc, buckets []int) []series.Acc {
 	if buckets == nil {
 		return accs
 	}

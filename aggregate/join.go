@@ -129,7 +129,7 @@ func (c *compiler) join(j *Join, limits *Limits, config *Config, at path) {
 			if len(c.r.Problems) == 0 {
 				c.r.Fault(codeBody, "must have a unit and a value from 1 to 1000000", where)
 			}
-		case longPast(age, limits.PastYears):
+		case exceedsYears(age, limits.PastYears):
 			c.r.tooLong("must be", limits.PastYears, where)
 		}
 	}
@@ -193,7 +193,7 @@ func (p *plan) join(f *Frame, x *Explanation, run func(*plan) (*grid, *Explanati
 		sub := j.plan.within(w)
 		g, why, err := run(sub)
 		if err != nil {
-			return under(err, "join", k)
+			return withPath(err, "join", k)
 		}
 		other := sub.frame(g)
 		rows := p.pick(j, buckets, other.Columns[0].v.Ints)

@@ -30,21 +30,21 @@ func newSampleMerger(p *plan, set *sampleSet, next taker) *sampleMerger {
 	return &sampleMerger{p: p, next: next, set: set, state: map[int]*sampleClaims{}, log: newMergeLog(p, set.origins)}
 }
 
-// take passes on the samples that are used. It drops the samples, and the parts of samples, that a preferred source
+// consume passes on the samples that are used. It drops the samples, and the parts of samples, that a preferred source
 // covers. If the plan does not merge sources, it passes on all samples.
-func (m *sampleMerger) take(b *vector.Batch) error {
+func (m *sampleMerger) consume(b *vector.Batch) error {
 	if !m.p.merge {
-		return m.next.take(b)
+		return m.next.consume(b)
 	}
 	c := m.claimsOf(b.Resource)
 	c.begin(b.Source)
 	m.kept, m.shares = m.kept[:0], m.shares[:0]
 	if m.p.resources[b.Resource].Shape == healthdata.Discrete {
-		m.keepHours(c, b)
+		m.selectByHour(c, b)
 	} else {
-		m.keepIntervals(c, b)
+		m.selectByInterval(c, b)
 	}
-	return m.handOn(b)
+	return m.passOn(b)
 }
 
 // claimsOf returns the times of a resource that preferred sources cover.
@@ -61,8 +61,8 @@ func (m *sampleMerger) originOf(b *vector.Batch) int {
 	return m.set.originOf(m.set.list[b.Serial-1].Key.Origin)
 }
 
-// handOn passes on the rows m.kept of b, with the weights m.shares.
-func (m *sampleMerger) handOn(b *vector.Batch) error {
+// passOn passes on the rows m.kept of b, with the weights m.shares.
+func (m *sampleMerger) passOn(b *vector.Batch) error {
 	b.Pick(m.kept)
 	if b.N == 0 {
 		return nil
@@ -70,12 +70,12 @@ func (m *sampleMerger) handOn(b *vector.Batch) error {
 	if len(m.shares) > 0 {
 		m.scale(b)
 	}
-	return m.next.take(b)
+	return m.next.consume(b)
 }
 
-// keepHours decides about samples without a duration: only the first source with a sample in a local hour is used in
+// selectByHour decides about samples without a duration: only the first source with a sample in a local hour is used in
 // that hour. Sources come in order of preference.
-func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
+func (m *sampleMerger) selectByHour(c *sampleClaims, b *vector.Batch) {
 	w := m.p.window
 	for i := 0; i < b.N; {
 		h := floorDiv(b.Index[i], hour)
@@ -109,9 +109,9 @@ func (m *sampleMerger) keepHours(c *sampleClaims, b *vector.Batch) {
 	}
 }
 
-// keepIntervals keeps the parts of samples with a duration that no preferred source covers. A value that cannot be
+// selectByInterval keeps the parts of samples with a duration that no preferred source covers. A value that cannot be
 // added up is kept in full, unless all of its time is covered.
-func (m *sampleMerger) keepIntervals(c *sampleClaims, b *vector.Batch) {
+func (m *sampleMerger) selectByInterval(c *sampleClaims, b *vector.Batch) {
 	additive := m.p.resources[b.Resource].Additive
 	cut := false
 	for i := range b.N {

@@ -32,7 +32,7 @@ func newSummaryMerger(p *plan, rows []kept, place map[Source]int) *summaryMerger
 	return m
 }
 
-func (m *summaryMerger) teller(r *kept) teller {
+func (m *summaryMerger) recorderOf(r *kept) teller {
 	return teller{m.place[r.source], slices.Index(m.origins, r.origin)}
 }
 
@@ -100,7 +100,7 @@ func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 	var out []kept
 	var used []session
 	for i := range rows {
-		r, t := &rows[i], m.teller(&rows[i])
+		r, t := &rows[i], m.recorderOf(&rows[i])
 		v := verdict{from: r.index, to: r.index, unit: "session", used: usedAll}
 		var better *teller
 		if r.session {
@@ -131,11 +131,11 @@ func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 func (m *summaryMerger) ordered(rows []kept) {
 	latest := map[teller]int64{}
 	for i := range rows {
-		t := m.teller(&rows[i])
+		t := m.recorderOf(&rows[i])
 		latest[t] = max(latest[t], rows[i].updated)
 	}
 	slices.SortStableFunc(rows, func(a, b kept) int {
-		x, y := m.teller(&a), m.teller(&b)
+		x, y := m.recorderOf(&a), m.recorderOf(&b)
 		return cmp.Or(cmp.Compare(x.source, y.source), cmp.Compare(latest[y], latest[x]), cmp.Compare(x.origin, y.origin))
 	})
 }
@@ -145,9 +145,9 @@ func (m *summaryMerger) mergeByHour(rows []kept) []kept {
 	var out []kept
 	for h, group := range grouped(rows, func(r *kept) int64 { return floorDiv(r.index, hour) }) {
 		m.ordered(group)
-		best := m.teller(&group[0])
+		best := m.recorderOf(&group[0])
 		for i := range group {
-			r, t := &group[i], m.teller(&group[i])
+			r, t := &group[i], m.recorderOf(&group[i])
 			v := verdict{from: h * hour, to: (h + 1) * hour, unit: "hour", used: usedAll}
 			var better *teller
 			if t != best {
@@ -206,21 +206,21 @@ func (m *summaryMerger) mergeByDate(rows []kept) []kept {
 	return out
 }
 
-func (p *plan) ownColumn(slot int) bool {
+func (p *plan) isKeyColumn(slot int) bool {
 	return slices.ContainsFunc(p.keys, func(k key) bool { return k.kind == keySlot && k.slot == slot })
 }
 
 // mergeDate merges the rows of one local date, in days since 1970. rows are sorted, preferred source first.
 func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
-	best := m.teller(&rows[0])
+	best := m.recorderOf(&rows[0])
 	count := map[teller]int{}
 	owner := make([]*teller, len(rows[0].cells)) // by column: the source and origin whose value is used
 	apart := false
 	for k := range owner {
-		apart = apart || m.p.ownColumn(k)
+		apart = apart || m.p.isKeyColumn(k)
 	}
 	for i := range rows {
-		t := m.teller(&rows[i])
+		t := m.recorderOf(&rows[i])
 		count[t]++
 		for k, c := range rows[i].cells {
 			if c.Valid && owner[k] == nil {
@@ -229,7 +229,7 @@ func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
 		}
 	}
 	for i := range rows {
-		r, t := rows[i], m.teller(&rows[i])
+		r, t := rows[i], m.recorderOf(&rows[i])
 		v := verdict{from: date * day, to: (date + 1) * day, unit: "date", used: usedAll}
 		if t == best {
 			r.cells = slices.Clone(r.cells)
@@ -243,7 +243,7 @@ func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
 		for k, c := range r.cells {
 			switch {
 			case !c.Valid:
-			case m.p.ownColumn(k):
+			case m.p.isKeyColumn(k):
 				cells[k] = c
 			case *owner[k] == t:
 				cells[k] = c

@@ -37,7 +37,7 @@ func (p *plan) unitOf(s *sampleSeries) unit {
 	return u
 }
 
-func apartEntries(r *healthdata.Resource) bool {
+func hasSeparateEntries(r *healthdata.Resource) bool {
 	return r.Diary() || slices.Contains([]string{"water", "caffeine", "inhaler_usage"}, r.Slug)
 }
 
@@ -53,7 +53,7 @@ func (p *plan) contested(set *sampleSet) map[unit]bool {
 		list := set.list[run[0]:run[1]]
 		if slices.ContainsFunc(list, func(s sampleSeries) bool { return s.Key.Origin != list[0].Key.Origin }) {
 			out[u] = true
-		} else if r := p.resources[u.resource]; r.Shape != healthdata.Discrete && !apartEntries(r) && crossed(list) {
+		} else if r := p.resources[u.resource]; r.Shape != healthdata.Discrete && !hasSeparateEntries(r) && mayOverlap(list) {
 			out[u] = true
 		}
 	}
@@ -73,8 +73,8 @@ func (p *plan) units(set *sampleSet) (out [][2]int) {
 	return out
 }
 
-// crossed reports whether intervals of the series can overlap.
-func crossed(list []sampleSeries) bool {
+// mayOverlap reports whether intervals of the series can overlap.
+func mayOverlap(list []sampleSeries) bool {
 	var all []*series.Header
 	for i := range list {
 		for _, chunks := range [...][]series.Chunk{list[i].Chunks, list[i].Pending} {
@@ -402,7 +402,7 @@ func (d *decider) assign(from, to int64, best *priority) {
 // that no preferred sample covers.
 func (d *decider) decideIntervals() {
 	d.sweep()
-	apart := apartEntries(d.resource)
+	apart := hasSeparateEntries(d.resource)
 	instants := map[int64]*told{} // the preferred sample of each instant
 	for i := range d.items {
 		t := &d.items[i]
@@ -525,9 +525,9 @@ func slabs(list []sampleSeries, w window) []window {
 	return out
 }
 
-// takeUnit reads the samples of one unit in the window w, decides about them, and passes them on. It is for units that
+// mergeUnit reads the samples of one unit in the window w, decides about them, and passes them on. It is for units that
 // contested returns. run is the range of series from the method units; read reads a series in a window.
-func (m *sampleMerger) takeUnit(ctx context.Context, set *sampleSet, run [2]int, w window, read func(*sampleSeries, window, func(*vector.Batch) error) error) error {
+func (m *sampleMerger) mergeUnit(ctx context.Context, set *sampleSet, run [2]int, w window, read func(*sampleSeries, window, func(*vector.Batch) error) error) error {
 	list := set.list[run[0]:run[1]]
 	u := m.p.unitOf(&list[0])
 	c := m.claimsOf(u.resource)
@@ -558,7 +558,7 @@ func (m *sampleMerger) takeUnit(ctx context.Context, set *sampleSet, run [2]int,
 			err := read(&list[i], wide, func(b *vector.Batch) error {
 				made := d.out[at : at+b.N]
 				at += b.N
-				return m.takeDecided(b, made, slab, set.originOf(list[i].Key.Origin), func(n int32) int {
+				return m.emitDecided(b, made, slab, set.originOf(list[i].Key.Origin), func(n int32) int {
 					if n == originOfNone {
 						return -1
 					}
@@ -577,9 +577,9 @@ func compareOrigins(a, b healthdata.Origin) int {
 	return cmp.Or(cmp.Compare(a.App, b.App), bytes.Compare(a.Device[:], b.Device[:]))
 }
 
-// takeDecided passes on the samples of b inside the window slab, weighted by their decisions made. origin is the index
+// emitDecided passes on the samples of b inside the window slab, weighted by their decisions made. origin is the index
 // of the samples' origin in the log, and name converts an origin of a decision to such an index.
-func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window, origin int, name func(int32) int) error {
+func (m *sampleMerger) emitDecided(b *vector.Batch, made []decision, slab window, origin int, name func(int32) int) error {
 	w := window{max(slab.from, m.p.window.from), min(slab.to, m.p.window.to)}
 	m.kept, m.shares = m.kept[:0], m.shares[:0]
 	cut := false
@@ -600,11 +600,11 @@ func (m *sampleMerger) takeDecided(b *vector.Batch, made []decision, slab window
 	if !cut {
 		m.shares = m.shares[:0]
 	}
-	return m.handOn(b)
+	return m.passOn(b)
 }
 
 // verdict converts the decision d about sample i of b to its form in the explanation. origin and name are those of
-// takeDecided.
+// emitDecided.
 func (m *sampleMerger) verdict(b *vector.Batch, i int, d *decision, origin int, name func(int32) int) verdict {
 	v := verdict{source: b.Source, origin: origin, resource: b.Resource, from: b.Index[i], to: b.Index[i], unit: "interval", used: usedAll, better: -1, betterOrigin: -1}
 	if m.p.resources[b.Resource].Shape == healthdata.Discrete {

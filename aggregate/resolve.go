@@ -83,8 +83,8 @@ func (c *compiler) value(e Expr, p path) (n int, col column, ok bool) {
 	return c.slot(col), col, true
 }
 
-// whereName resolves a name in the condition to the number of the column in the plan, and its type.
-func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) {
+// resolveName resolves a name in the condition to the number of the column in the plan, and its type.
+func (c *compiler) resolveName(o condition.Operand) (int, Type, *condition.Fault) {
 	t := c.plan.table
 	use := func(col column) (int, Type, *condition.Fault) {
 		if col.typ == typeList {
@@ -113,7 +113,7 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 		if o.Text == "index" {
 			return use(t.index())
 		}
-		if r := c.onlyResource(); r != nil {
+		if r := c.namedResource(); r != nil {
 			if col, ok := sampleColumn(r, o.Text); ok {
 				return use(col)
 			}
@@ -140,8 +140,8 @@ func (c *compiler) whereName(o condition.Operand) (int, Type, *condition.Fault) 
 	return missing(append(known, "index"), o.Text)
 }
 
-// onlyResource returns the timeseries that select and group_by name, if there is exactly one.
-func (c *compiler) onlyResource() *healthdata.Resource {
+// namedResource returns the timeseries that select and group_by name, if there is exactly one.
+func (c *compiler) namedResource() *healthdata.Resource {
 	var only *healthdata.Resource
 	several := false
 	var walk func(e Expr)
@@ -242,7 +242,7 @@ func (c *compiler) elementWhere(text string, fields []tables.ListField, sub *sub
 		return k, fields[k].Type, nil
 	}}
 	sub.where = ch.filter(n)
-	c.whereFaults(ch.faults, p)
+	c.addFaults(ch.faults, p)
 	c.bad = c.bad || len(ch.faults) > 0
 	return len(ch.faults) == 0
 }

@@ -132,7 +132,7 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 	}
 	for _, run := range p.units(set) {
 		if merger != nil && contested[p.unitOf(&set.list[run[0]])] {
-			err := merger.takeUnit(ctx, set, run, reach, func(s *sampleSeries, w window, take func(*vector.Batch) error) error { return read(s, w, nil, take) })
+			err := merger.mergeUnit(ctx, set, run, reach, func(s *sampleSeries, w window, take func(*vector.Batch) error) error { return read(s, w, nil, take) })
 			if err != nil {
 				return nil, err
 			}
@@ -146,12 +146,12 @@ func (p *plan) runWindow(ctx context.Context, set *sampleSet, limit *Limits) (*g
 			s := &set.list[i]
 			var skip func(from, to int64) bool
 			if g, ok := out.(*grouper); ok && g.byTime() && p.chosen && !p.fill && !f.holds {
-				skip = func(from, to int64) bool { return g.lost(s.source, s.resource, from, to) }
+				skip = func(from, to int64) bool { return g.isOutranked(s.source, s.resource, from, to) }
 			}
 			if hours != nil && !f.holds {
-				skip = func(from, to int64) bool { return !hours.keeps(s, from, to) }
+				skip = func(from, to int64) bool { return !hours.includes(s, from, to) }
 			}
-			if err := read(s, w, skip, out.take); err != nil {
+			if err := read(s, w, skip, out.consume); err != nil {
 				return nil, err
 			}
 		}

@@ -155,7 +155,7 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	if err := s.Allowed(ctx, team); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
-	ctx = store.Ahead(ctx, func() []store.Query { return beginning(team, user, plans) })
+	ctx = store.Ahead(ctx, func() []store.Query { return firstQueries(team, user, plans) })
 	u, err := s.data.User(ctx, team, user)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -188,11 +188,11 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 				err = p.carry(g, s.wall(&u), s.opts.Limits.Rows)
 			}
 			if err != nil {
-				return under(err, "queries", i)
+				return withPath(err, "queries", i)
 			}
 			f := p.frame(g)
 			if err := p.join(&f, why, run); err != nil {
-				return under(err, "queries", i)
+				return withPath(err, "queries", i)
 			}
 			out.Frames = append(out.Frames, f)
 			if why != nil {
@@ -207,9 +207,9 @@ func (s *Service) query(ctx context.Context, team healthlab.TeamID, user healthl
 	return out, nil
 }
 
-// beginning returns the store queries that a request reads first: the user, the team's preferences, and the data of
+// firstQueries returns the store queries that a request reads first: the user, the team's preferences, and the data of
 // plans.
-func beginning(team healthlab.TeamID, user healthlab.UserID, plans []*plan) []store.Query {
+func firstQueries(team healthlab.TeamID, user healthlab.UserID, plans []*plan) []store.Query {
 	q := []store.Query{priorityTable.One(preferencesKey(team), store.Plain)}
 	for _, p := range plans {
 		switch {
@@ -242,9 +242,9 @@ func (s *Service) wall(u *healthdata.User) int64 {
 	return at.UnixMicro() + int64(offset)*second
 }
 
-// under returns err with place as prefix of the path of each problem. place is the path of a query or join. An err that
-// is no healthlab.InvalidError is returned unchanged.
-func under(err error, place ...any) error {
+// withPath returns err with place as prefix of the path of each problem. place is the path of a query or join. An err
+// that is no healthlab.InvalidError is returned unchanged.
+func withPath(err error, place ...any) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {
 		return err

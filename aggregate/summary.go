@@ -241,7 +241,7 @@ func (p *plan) runRows(ctx context.Context, rows []kept, o *order, limit *Limits
 		if where != nil {
 			b.Keep(where)
 		}
-		if err := out.take(&b); err != nil {
+		if err := out.consume(&b); err != nil {
 			return nil, nil, err
 		}
 		i = j
@@ -298,7 +298,7 @@ const batchRows = 4096
 
 // taker takes batches of rows and computes a result from them.
 type taker interface {
-	take(b *vector.Batch) error
+	consume(b *vector.Batch) error
 	grid() (*grid, error)
 }
 
@@ -324,7 +324,7 @@ func newRowGrid(p *plan) *grid {
 	return g
 }
 
-func (l *lister) take(b *vector.Batch) error {
+func (l *lister) consume(b *vector.Batch) error {
 	if l.out.n+b.N > l.limit {
 		return errRows(l.limit)
 	}

@@ -143,7 +143,7 @@ func TestIntervals_meetOnlyIfTheyOverlap(t *testing.T) {
 		{"behind", interval{50, 60}, false},
 	}
 	for _, r := range rows {
-		require.Equal(t, r.want, taken.meets(r.v), r.name)
+		require.Equal(t, r.want, taken.overlaps(r.v), r.name)
 	}
 }
 

@@ -254,7 +254,7 @@ func (s *Connections) Pausing(provider string) (func(*User) ([]healthlab.Event, 
 		}
 		if c.Status == Connected {
 			c.Status = Paused
-			c.rest()
+			c.resetDue()
 		}
 		return nil, nil
 	}, nil
@@ -272,7 +272,7 @@ func (u *User) establish(p *Provider, n NewConnection, e healthlab.Event) ([]hea
 			}
 		}
 	}
-	if err := u.agree(n.Consent, n.Provider, healthlab.At(e.At)); err != nil {
+	if err := u.recordConsent(n.Consent, n.Provider, healthlab.At(e.At)); err != nil {
 		return nil, err
 	}
 	u.connect(Connection{
@@ -296,10 +296,10 @@ func (s *Connections) connectionEvent(name string) healthlab.Event {
 
 func (c *Connection) deregister() {
 	c.Status, c.Scopes, c.Failure, c.Client = Deregistered, nil, nil, ""
-	c.rest()
+	c.resetDue()
 }
 
-func (c *Connection) rest() {
+func (c *Connection) resetDue() {
 	c.Due = time.Time{}
 	if c.Demo {
 		c.Due = c.CreatedOn.Add(DemoLife)

@@ -65,13 +65,13 @@ func (t ConsentText) Problems() healthlab.Problems {
 		p.Add("missing", "must be 1 to 64 characters", "version")
 	}
 	checkConsentVersion(&p, t.Version, "version")
-	if t.URL != "" && !goodPage(t.URL) {
+	if t.URL != "" && !isPageURL(t.URL) {
 		p.Add("url", "must be an https address of at most 2048 bytes", "url")
 	}
 	return p
 }
 
-func goodPage(s string) bool {
+func isPageURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
 }

@@ -86,7 +86,7 @@ func (s *Deletions) Erase(ctx context.Context, team healthlab.TeamID, id healthl
 // another user has taken the client user id.
 func (s *Deletions) Undo(ctx context.Context, team healthlab.TeamID, who DeletedUser) (User, error) {
 	at := s.opts.now()
-	id, err := s.deleted(ctx, team, who)
+	id, err := s.deletedUserID(ctx, team, who)
 	if err != nil {
 		return User{}, fmt.Errorf("undo delete: %w", err)
 	}
@@ -106,9 +106,9 @@ func (s *Deletions) Undo(ctx context.Context, team healthlab.TeamID, who Deleted
 	return s.providers.present(u), nil
 }
 
-// deleted returns the id of the user that who identifies. It returns [healthlab.Invalid] unless exactly one field of
-// who is set. It does not check that the user of who.User exists and is deleted.
-func (s *Deletions) deleted(ctx context.Context, team healthlab.TeamID, who DeletedUser) (healthlab.UserID, error) {
+// deletedUserID returns the id of the user that who identifies. It returns [healthlab.Invalid] unless exactly one field
+// of who is set. It does not check that the user of who.User exists and is deleted.
+func (s *Deletions) deletedUserID(ctx context.Context, team healthlab.TeamID, who DeletedUser) (healthlab.UserID, error) {
 	if who.User.IsZero() == (who.ClientUserID == "") {
 		var p healthlab.Problems
 		p.Add("exactly_one", "must have exactly one of user_id and client_user_id", "user_id")

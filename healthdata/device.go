@@ -117,9 +117,9 @@ func (d *DeviceInfo) check(p *healthlab.Problems) {
 	}
 }
 
-// kept returns the description without the fields that cannot be stored, because measurements must not be refused for a
-// bad description of their device. It returns nil if the remaining fields do not identify the device.
-func (d *DeviceInfo) kept() *DeviceInfo {
+// normalized returns the description without the fields that cannot be stored, because measurements must not be refused
+// for a bad description of their device. It returns nil if the remaining fields do not identify the device.
+func (d *DeviceInfo) normalized() *DeviceInfo {
 	if d == nil {
 		return nil
 	}

@@ -76,7 +76,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		return nil, err
 	}
 	if c := u.Connection(up.Provider); c == nil || c.Status != Connected {
-		if err := u.consents(up.Provider); err != nil {
+		if err := u.checkConsent(up.Provider); err != nil {
 			return nil, err
 		}
 		if u, err = s.autoConnect(ctx, team, id, provider, settings); err != nil {
@@ -101,7 +101,7 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	if in.Source.DeviceID != nil {
 		in.origin.Device = *in.Source.DeviceID
 	} else {
-		if in.Source.DeviceID, err = in.soleDevice(ctx); err != nil {
+		if in.Source.DeviceID, err = in.onlyDevice(ctx); err != nil {
 			return nil, fmt.Errorf("devices of the user: %w", err)
 		}
 	}
@@ -191,10 +191,10 @@ func (in *intake) device() Device {
 	return out
 }
 
-// soleDevice returns the id of the only device that is known for the provider, for data without a device. It returns
+// onlyDevice returns the id of the only device that is known for the provider, for data without a device. It returns
 // nil if no device or several are known, or if the known device has another source type than the data. It also returns
 // nil for an on-device store and for the team's own data, because that data may come from unknown devices.
-func (in *intake) soleDevice(ctx context.Context) (*uuid.UUID, error) {
+func (in *intake) onlyDevice(ctx context.Context) (*uuid.UUID, error) {
 	if in.provider.Class == classStore || in.provider.Class == classManual {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}

@@ -20,7 +20,7 @@ import (
 // The errors are those of [Service.ReceiveSamples].
 func (s *Service) ReceiveDevice(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, up Upload) (Received, error) {
 	var got Received
-	up.Device = up.Device.kept()
+	up.Device = up.Device.normalized()
 	if up.Device == nil {
 		var p healthlab.Problems
 		p.Add("missing", "must be set: a device is known by its id or its model", "device")

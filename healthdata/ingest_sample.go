@@ -38,7 +38,7 @@ func (s *Service) IngestSamples(ctx context.Context, team healthlab.TeamID, user
 	}
 	refused := refusals{unparsed: up.Unparsed}
 	batches, assumed, got := in.columns(samples, refused.add)
-	if err := refused.err(len(samples), up.Atomic); err != nil {
+	if err := refused.uploadError(len(samples), up.Atomic); err != nil {
 		return Counts{}, fmt.Errorf("ingest samples: %w", err)
 	}
 	refused.addTo(&got.Counts)
@@ -59,7 +59,7 @@ func (s *Service) ReceiveSamples(ctx context.Context, team healthlab.TeamID, use
 	if err != nil {
 		return Received{}, fmt.Errorf("receive samples: %w", err)
 	}
-	up.Device = up.Device.kept()
+	up.Device = up.Device.normalized()
 	in, err := s.admit(ctx, team, user, up, r)
 	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
 		var got Received
@@ -84,7 +84,7 @@ func (in *intake) merge(ctx context.Context, batches []SampleBatch, assumed []as
 	if len(batches) == 0 {
 		return nil
 	}
-	if err := in.keepSampleOffsets(ctx, batches, assumed); err != nil {
+	if err := in.restoreSampleOffsets(ctx, batches, assumed); err != nil {
 		return err
 	}
 	if err := in.putDevice(ctx, got.Newest); err != nil {
@@ -135,12 +135,12 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 		}
 		local := time.UnixMicro(row.Time).UTC().Add(time.Duration(row.Offset) * time.Second)
 		day := healthlab.DateOf(local)
-		if !in.user.keeps(day) {
+		if !in.user.inIngestionWindow(day) {
 			got.Dropped++
 			continue
 		}
-		got.see(time.UnixMicro(row.Time).UTC(), day)
-		part := in.part(&row)
+		got.addItem(time.UnixMicro(row.Time).UTC(), day)
+		part := in.seriesPart(&row)
 		at := slices.Index(parts, part)
 		if at < 0 {
 			at = len(parts)
@@ -148,7 +148,7 @@ func (in *intake) columns(samples []Sample, refuse func(i int, q healthlab.Probl
 			builders = append(builders, series.Builder{})
 			assumed = append(assumed, nil)
 		}
-		if in.assumes(time.UnixMicro(row.Time), samples[i].ownOffset(), nil) {
+		if in.assumes(time.UnixMicro(row.Time), samples[i].givenOffset(), nil) {
 			if assumed[at] == nil {
 				assumed[at] = assumedTimes{}
 			}
@@ -184,9 +184,9 @@ func (in *intake) attrs() series.Attrs {
 	return a
 }
 
-// part returns the [SeriesKey].Part of a sample: its type for a resource with KeyType, its workout's id for KeyWorkout,
-// the device's id if [TeamSettings].DevicesApart applies, and otherwise an empty text.
-func (in *intake) part(row *series.Sample) string {
+// seriesPart returns the [SeriesKey].Part of a sample: its type for a resource with KeyType, its workout's id for
+// KeyWorkout, the device's id if [TeamSettings].DevicesApart applies, and otherwise an empty text.
+func (in *intake) seriesPart(row *series.Sample) string {
 	switch in.resource.Key {
 	case KeyType:
 		return row.Type
@@ -231,7 +231,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End == nil && in.resource.Shape == Interval {
 		p.Add("missing", "must be set: samples of "+in.resource.Slug+" are intervals", "end")
 	}
-	own := v.ownOffset()
+	own := v.givenOffset()
 	if !check.Year(p, at, "timestamp") || v.End != nil && !check.Year(p, *v.End, "end") || !check.Offset(p, own, "timezone_offset") {
 		return
 	}
@@ -249,7 +249,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	row.Offset = int32(in.clock.offset(t.Time, own, nil))
 }
 
-func (s *Sample) ownOffset() *int {
+func (s *Sample) givenOffset() *int {
 	if s.TimezoneOffset != nil {
 		return s.TimezoneOffset
 	}
@@ -462,9 +462,9 @@ func (n *changedSamples) len() int {
 	return total
 }
 
-// all yields the samples ascending by timestamp, then type. The bool reports whether the sample is new. The samples of
-// a large upload are decoded one at a time.
-func (n *changedSamples) all() iter.Seq2[series.Sample, bool] {
+// sorted yields the samples ascending by timestamp, then type. The bool reports whether the sample is new. The samples
+// of a large upload are decoded one at a time.
+func (n *changedSamples) sorted() iter.Seq2[series.Sample, bool] {
 	return func(yield func(series.Sample, bool) bool) {
 		if len(n.blocks) == 1 {
 			for j, s := range n.blocks[0].All() {
@@ -474,7 +474,7 @@ func (n *changedSamples) all() iter.Seq2[series.Sample, bool] {
 			}
 			return
 		}
-		for _, at := range n.places() {
+		for _, at := range n.sortedPositions() {
 			if !yield(n.blocks[at.block].At(at.i), n.fresh[at.block][at.i]) {
 				return
 			}
@@ -489,8 +489,8 @@ type samplePlace struct {
 	block, i int
 }
 
-// places returns the positions of the samples, ascending by timestamp, then type.
-func (n *changedSamples) places() []samplePlace {
+// sortedPositions returns the positions of the samples, ascending by timestamp, then type.
+func (n *changedSamples) sortedPositions() []samplePlace {
 	out := make([]samplePlace, 0, n.len())
 	for b, block := range n.blocks {
 		for i, s := range block.All() {
@@ -517,7 +517,7 @@ func (in *intake) sampleEvents(news *changedSamples) []healthlab.Event {
 	}
 	var row []byte
 	var sample series.Sample
-	for changed, fresh := range news.all() {
+	for changed, fresh := range news.sorted() {
 		sample = changed
 		row = in.resource.appendSample(row[:0], &sample)
 		if count > 0 && (count == in.opts.BatchSamples || len(body)+len(row)+3 > in.opts.BatchBytes) {

@@ -36,18 +36,18 @@ func (s *Service) IngestSummaries(ctx context.Context, team healthlab.TeamID, us
 	good := make([]Summary, 0, len(items))
 	for i, item := range items {
 		var q healthlab.Problems
-		if in.receive(&q, item); len(q) > 0 {
+		if in.completeSummary(&q, item); len(q) > 0 {
 			refused.add(i, q)
 			continue
 		}
 		good = append(good, item)
 	}
-	if err := refused.err(len(items), up.Atomic); err != nil {
+	if err := refused.uploadError(len(items), up.Atomic); err != nil {
 		return Counts{}, fmt.Errorf("ingest summaries: %w", err)
 	}
 	var out Counts
 	refused.addTo(&out)
-	kept := in.last(good, &out)
+	kept := in.newestInWindow(good, &out)
 	size := max(len(kept), 1) // the number of summaries in a part
 	if up.Within != nil && size > SummariesOfPart {
 		slices.SortStableFunc(kept, func(a, b Summary) int { return a.index().Compare(b.index()) })
@@ -110,7 +110,7 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 	checked := make([]checkedPart, len(parts))
 	for i := range parts {
 		up := parts[i].Upload
-		up.Device = up.Device.kept()
+		up.Device = up.Device.normalized()
 		in, err := s.admit(ctx, team, user, up, r)
 		if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
 			out[i].refuseAll(len(parts[i].Items), invalid.Problems)
@@ -128,7 +128,7 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 		if checked[i].in == nil {
 			continue
 		}
-		err := checked[i].in.keepPayloads(ctx, checked[i].good)
+		err := checked[i].in.restorePayloads(ctx, checked[i].good)
 		if err == nil {
 			err = checked[i].in.put(ctx, checked[i].good, &out[i])
 		}
@@ -139,9 +139,9 @@ func (s *Service) ReceiveSummaries(ctx context.Context, team healthlab.TeamID, u
 	return out, nil
 }
 
-// keepPayloads sets the stored Raw payload on items without one. A workout that was read from its recording, for
+// restorePayloads sets the stored Raw payload on items without one. A workout that was read from its recording, for
 // example, comes without the provider's document about it.
-func (in *intake) keepPayloads(ctx context.Context, items []Summary) error {
+func (in *intake) restorePayloads(ctx context.Context, items []Summary) error {
 	bare := func(item Summary) bool { return item.head().Raw == nil }
 	if !in.settings.ProviderRawData || !slices.ContainsFunc(items, bare) {
 		return nil
@@ -170,7 +170,7 @@ func (in *intake) checkItems(items []Summary, got *Received) checkedPart {
 	part := checkedPart{in: in}
 	for i, item := range items {
 		var q healthlab.Problems
-		if in.receive(&q, item); len(q) > 0 {
+		if in.completeSummary(&q, item); len(q) > 0 {
 			got.Refusals = append(got.Refusals, Refusal{i, q})
 			continue
 		}
@@ -217,7 +217,7 @@ func dropAmbiguous(parts []checkedPart, got []Received) error {
 
 // put writes summaries and adds the outcome to got.
 func (in *intake) put(ctx context.Context, items []Summary, got *Received) error {
-	kept := in.last(items, &got.Counts)
+	kept := in.newestInWindow(items, &got.Counts)
 	if len(kept) == 0 {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (in *intake) put(ctx context.Context, items []Summary, got *Received) error
 // prepare fills in offsets and heart rate zones of kept from stored data. It returns the function that writes the
 // summaries and sets the counts of got. write may run more than once.
 func (in *intake) prepare(ctx context.Context, kept []Summary, got *Received) (write func(context.Context) error, err error) {
-	if err := in.keepSummaryOffsets(ctx, kept); err != nil {
+	if err := in.restoreSummaryOffsets(ctx, kept); err != nil {
 		return nil, err
 	}
 	if err := in.fillZones(ctx, kept); err != nil {
@@ -251,7 +251,7 @@ func (in *intake) prepare(ctx context.Context, kept []Summary, got *Received) (w
 		if records[i], err = in.record(item); err != nil {
 			return nil, err
 		}
-		got.see(records[i].Index, item.day())
+		got.addItem(records[i].Index, item.day())
 	}
 	if len(kept) == 0 {
 		return func(context.Context) error { return nil }, nil
@@ -321,9 +321,9 @@ func (in *intake) sessionEvent(item Summary, res PutResult) ([]healthlab.Event, 
 	return []healthlab.Event{in.event(outcome, id, data)}, nil
 }
 
-// receive completes an uploaded summary: it resolves local times, derives the id and missing fields, and reports
-// invalid fields.
-func (in *intake) receive(p *healthlab.Problems, item Summary) {
+// completeSummary completes an uploaded summary: it resolves local times, derives the id and missing fields, and
+// reports invalid fields.
+func (in *intake) completeSummary(p *healthlab.Problems, item Summary) {
 	if newSummary := in.resource.New(); !sameType(item, newSummary) {
 		p.Add("type", "must be a summary of "+in.resource.Slug)
 		return
@@ -354,7 +354,7 @@ func (in *intake) receive(p *healthlab.Problems, item Summary) {
 	if len(*p) > 0 {
 		return
 	}
-	in.place(item)
+	in.setOffsets(item)
 	if cycle, ok := item.(*SleepCycle); ok && cycle.SleepID == uuid.Nil {
 		cycle.SleepID = in.summaryID("sleep", cycle.key(instantKey(cycle.SessionStart)))
 	}
@@ -417,9 +417,9 @@ func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	in.checkFuture(p, healthlab.At(item.day().At(in.clock.loc)), name)
 }
 
-// place sets the UTC offset of a summary, and the offsets at the start and the end of a session: the item's own offset,
-// otherwise that of its zone, otherwise that of the fallback zone.
-func (in *intake) place(item Summary) {
+// setOffsets sets the UTC offset of a summary, and the offsets at the start and the end of a session: the item's own
+// offset, otherwise that of its zone, otherwise that of the fallback zone.
+func (in *intake) setOffsets(item Summary) {
 	offset, name := item.zone()
 	if offset == nil {
 		return
@@ -454,12 +454,12 @@ func (in *intake) summaryID(resource, natural string) uuid.UUID {
 	return SummaryID(in.team, in.user.ID, in.Provider, in.Source.Type, resource, natural)
 }
 
-// last returns the summaries inside of the user's ingestion window, and of several with one id only the last. It counts
-// the others in c, as Dropped and as Same.
-func (in *intake) last(items []Summary, c *Counts) []Summary {
+// newestInWindow returns the summaries inside of the user's ingestion window, and of several with one id only the last.
+// It counts the others in c, as Dropped and as Same.
+func (in *intake) newestInWindow(items []Summary, c *Counts) []Summary {
 	newest := make(map[uuid.UUID]int, len(items))
 	for i, item := range items {
-		if in.user.keeps(item.day()) {
+		if in.user.inIngestionWindow(item.day()) {
 			newest[item.head().ID] = i
 		}
 	}

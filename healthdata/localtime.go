@@ -106,8 +106,8 @@ type DayRange struct {
 // IsZero reports whether neither end is bounded.
 func (d DayRange) IsZero() bool { return d.From.IsZero() && d.To.IsZero() }
 
-// has reports whether an instant is in the range, at the given offset in seconds east of UTC.
-func (d DayRange) has(at time.Time, offset int) bool {
+// contains reports whether an instant is in the range, at the given offset in seconds east of UTC.
+func (d DayRange) contains(at time.Time, offset int) bool {
 	if d.IsZero() {
 		return true
 	}

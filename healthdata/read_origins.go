@@ -29,7 +29,7 @@ func ReadPublished(ctx context.Context, v View, origins []Series, r series.Range
 	if len(origins) == 1 {
 		return readSeries(ctx, v, &origins[0], r, visit)
 	}
-	for _, part := range apart(origins, r) {
+	for _, part := range splitAtChunks(origins, r) {
 		blocks := make([]*series.Block, len(origins))
 		for i := range origins {
 			blocks[i] = new(series.Block)
@@ -54,8 +54,8 @@ func ReadPublished(ctx context.Context, v View, origins []Series, r series.Range
 // apartChunks is about how many chunks ReadPublished holds in memory at a time, of all apps and devices together.
 const apartChunks = 64
 
-// apart cuts r into ranges with about apartChunks chunks of origins each.
-func apart(origins []Series, r series.Range) []series.Range {
+// splitAtChunks cuts r into ranges with about apartChunks chunks of origins each.
+func splitAtChunks(origins []Series, r series.Range) []series.Range {
 	var starts []int64
 	for i := range origins {
 		for k := range origins[i].Chunks {

@@ -66,8 +66,8 @@ func (q *SampleQuery) check() error {
 	return checkRange(q.From, q.To)
 }
 
-func (q *SampleQuery) has(s *series.Sample) bool {
-	return q.Days.IsZero() || q.Days.has(time.UnixMicro(s.Time), int(s.Offset))
+func (q *SampleQuery) matchesDay(s *series.Sample) bool {
+	return q.Days.IsZero() || q.Days.contains(time.UnixMicro(s.Time), int(s.Offset))
 }
 
 // SamplePage is a page of samples, grouped by source.
@@ -141,7 +141,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 		}
 		w := walk{view: v, query: &q, left: s.opts.PageSize, groups: map[groupKey]*SampleGroup{}}
 		for _, source := range bySource(all) {
-			more, err := w.source(ctx, source, from)
+			more, err := w.addSource(ctx, source, from)
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ func (s *Service) Samples(ctx context.Context, team healthlab.TeamID, user healt
 				break
 			}
 		}
-		page.Groups = w.sorted(s.providers)
+		page.Groups = w.sortedGroups(s.providers)
 		return nil
 	})
 	if err != nil {
@@ -194,7 +194,7 @@ func eachSample(ctx context.Context, v View, q SampleQuery, visit func(Sample)) 
 		}
 		err := ReadPublished(ctx, v, origins, q.span(), func(b *series.Block) bool {
 			for _, s := range b.All() {
-				if (q.Type == "" || s.Type == q.Type) && q.has(&s) {
+				if (q.Type == "" || s.Type == q.Type) && q.matchesDay(&s) {
 					visit(r.sample(&s))
 				}
 			}
@@ -277,9 +277,9 @@ type walk struct {
 	groups map[groupKey]*SampleGroup
 }
 
-// source adds the samples of all, the series of one provider and source type, to the page in order of time. It starts
-// after the cursor from, and reports whether more samples remain.
-func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool, err error) {
+// addSource adds the samples of all, the series of one provider and source type, to the page in order of time. It
+// starts after the cursor from, and reports whether more samples remain.
+func (w *walk) addSource(ctx context.Context, all []Series, from cursor) (more bool, err error) {
 	key := all[0].Key
 	switch cmp.Or(cmp.Compare(key.Provider, from.Provider), cmp.Compare(key.SourceType, from.SourceType)) {
 	case -1:
@@ -301,7 +301,7 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 		}
 		err := readSeries(ctx, w.view, &all[i], r, func(b *series.Block) bool {
 			for _, s := range b.All() {
-				if !w.query.has(&s) {
+				if !w.query.matchesDay(&s) {
 					continue
 				}
 				h.samples = append(h.samples, s)
@@ -327,7 +327,7 @@ func (w *walk) source(ctx context.Context, all []Series, from cursor) (more bool
 				cmp.Compare(b.samples[0].Rank, a.samples[0].Rank))
 		})
 		at := h.samples[0].Time
-		w.take(h)
+		w.appendNext(h)
 		heads = slices.DeleteFunc(heads, func(o *seriesReader) bool {
 			if o.key.Part == h.key.Part && len(o.samples) > 0 && o.samples[0].Time == at {
 				o.samples = o.samples[1:] // another origin has a sample of the same time
@@ -344,7 +344,7 @@ type seriesReader struct {
 	samples []series.Sample
 }
 
-func (w *walk) take(h *seriesReader) {
+func (w *walk) appendNext(h *seriesReader) {
 	s := h.samples[0]
 	h.samples = h.samples[1:]
 	w.left--
@@ -358,8 +358,8 @@ func (w *walk) take(h *seriesReader) {
 	g.block.Append(s)
 }
 
-// sorted returns the groups of the page.
-func (w *walk) sorted(providers *Providers) []SampleGroup {
+// sortedGroups returns the groups of the page.
+func (w *walk) sortedGroups(providers *Providers) []SampleGroup {
 	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b groupKey) int {
 		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.source, b.source),
 			cmp.Compare(a.attrs.App, b.attrs.App), cmp.Compare(a.attrs.Device.String(), b.attrs.Device.String()),

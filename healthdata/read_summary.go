@@ -101,7 +101,7 @@ func (s *Service) records(ctx context.Context, team healthlab.TeamID, user healt
 		if dayIndexed[r.Resource] {
 			offset = 0 // the index is a local day
 		}
-		return !q.Days.has(r.Index, offset)
+		return !q.Days.contains(r.Index, offset)
 	})
 	return records, err
 }
@@ -160,7 +160,7 @@ func (s *Service) Profile(ctx context.Context, team healthlab.TeamID, user healt
 			list = append(list, p)
 		}
 	}
-	return preferred(ctx, s, team, list, func(p *Profile) (string, healthlab.Time) { return p.Source.Provider, p.UpdatedAt })
+	return preferredProfile(ctx, s, team, list, func(p *Profile) (string, healthlab.Time) { return p.Source.Provider, p.UpdatedAt })
 }
 
 // RawProfile returns the payload of the profile that [Service.Profile] returns. It returns NotFound if there is
@@ -170,12 +170,12 @@ func (s *Service) RawProfile(ctx context.Context, team healthlab.TeamID, user he
 	if err != nil {
 		return RawRecord{}, err
 	}
-	return preferred(ctx, s, team, all, func(r RawRecord) (string, healthlab.Time) { return r.Source.Provider, r.UpdatedAt })
+	return preferredProfile(ctx, s, team, all, func(r RawRecord) (string, healthlab.Time) { return r.Source.Provider, r.UpdatedAt })
 }
 
-// preferred returns the profile of the team's preferred provider; of several, the one that changed last. of returns the
-// provider of a profile and the time of its last change. The error is healthlab.NotFound if all is empty.
-func preferred[T any](ctx context.Context, s *Service, team healthlab.TeamID, all []T, of func(T) (string, healthlab.Time)) (best T, err error) {
+// preferredProfile returns the profile of the team's preferred provider; of several, the one that changed last. of
+// returns the provider of a profile and the time of its last change. The error is healthlab.NotFound if all is empty.
+func preferredProfile[T any](ctx context.Context, s *Service, team healthlab.TeamID, all []T, of func(T) (string, healthlab.Time)) (best T, err error) {
 	if len(all) == 0 {
 		return best, fmt.Errorf("read profile: %w: the user has no profile", healthlab.NotFound)
 	}

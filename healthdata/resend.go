@@ -24,9 +24,9 @@ func (in *intake) assumes(at time.Time, own *int, zone *string) bool {
 // assumedTimes has the times of those samples of a batch whose offset comes from the fallback zone.
 type assumedTimes map[int64]bool
 
-// keepSampleOffsets sets the stored offset on samples whose offset comes from the fallback zone. assumed has an
+// restoreSampleOffsets sets the stored offset on samples whose offset comes from the fallback zone. assumed has an
 // entry for each batch.
-func (in *intake) keepSampleOffsets(ctx context.Context, batches []SampleBatch, assumed []assumedTimes) error {
+func (in *intake) restoreSampleOffsets(ctx context.Context, batches []SampleBatch, assumed []assumedTimes) error {
 	for i := range batches {
 		if len(assumed[i]) == 0 {
 			continue
@@ -84,8 +84,8 @@ func (in *intake) storedOffsets(ctx context.Context, batch *SampleBatch, assumed
 	return out, err
 }
 
-// keepSummaryOffsets sets the stored offset on summaries whose offset comes from the fallback zone.
-func (in *intake) keepSummaryOffsets(ctx context.Context, items []Summary) error {
+// restoreSummaryOffsets sets the stored offset on summaries whose offset comes from the fallback zone.
+func (in *intake) restoreSummaryOffsets(ctx context.Context, items []Summary) error {
 	assumed := map[uuid.UUID]Summary{}
 	var q RecordQuery
 	for _, item := range items {

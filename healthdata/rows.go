@@ -78,9 +78,9 @@ func (d *dataRows) admitted(u store.UserState) error {
 	return noUser()
 }
 
-// begin reads the row of the user, the rows that Changes needs, and those of more, the queries of the write, in one
+// readUser reads the row of the user, the rows that Changes needs, and those of more, the queries of the write, in one
 // round trip. It returns healthlab.NotFound if the user does not exist or is deleted.
-func (d *dataRows) begin(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, more []store.Query) error {
+func (d *dataRows) readUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, more []store.Query) error {
 	q := append([]store.Query{store.User(team, user)}, more...)
 	if d.opts.Changes != nil {
 		q = append(q, d.opts.Changes.Queries(team)...)
@@ -203,14 +203,14 @@ func recordID(user healthlab.UserID, resource string, id uuid.UUID) string {
 	return resourceID(user, resource) + store.UUID(id)
 }
 
-func foundBy(resource string, id uuid.UUID) string { return store.Text(resource) + store.UUID(id) }
+func idIndex(resource string, id uuid.UUID) string { return store.Text(resource) + store.UUID(id) }
 
 // recordTable has the records without Raw. The first index value is the index time.
 var recordTable = store.Table[recordRow]{
 	Name: "record", PerUser: true,
 	Row: func(r *recordRow) store.Row {
 		return store.Row{Key: r.key(recordID(r.user, r.Resource, r.ID)), Index: [2]string{
-			resourceID(r.user, r.Resource) + store.Time(r.Index) + store.UUID(r.ID), foundBy(r.Resource, r.ID),
+			resourceID(r.user, r.Resource) + store.Time(r.Index) + store.UUID(r.ID), idIndex(r.Resource, r.ID),
 		}}
 	},
 	Encode: func(r *recordRow) ([]byte, error) {

@@ -92,9 +92,9 @@ func (a arrival) compare(b arrival) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.at, b.at))
 }
 
-// latest returns the greatest arrival of the chunks of a series between two times in microseconds. ok is false if there
-// is none.
-func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
+// latestArrival returns the greatest arrival of the chunks of a series between two times in microseconds. ok is false
+// if there is none.
+func (w *seriesWrite) latestArrival(from, to int64) (out arrival, ok bool) {
 	see := func(h *series.Header) {
 		if a := (arrival{h.MaxRank, h.Stop}); h.Overlaps(from, to) && (!ok || a.compare(out) > 0) {
 			out, ok = a, true
@@ -109,10 +109,10 @@ func (w *seriesWrite) latest(from, to int64) (out arrival, ok bool) {
 	return out, ok
 }
 
-// raise ranks the changed samples of a batch (list) above those of other apps and devices on each of its local days.
-// changes reports which samples are new or changed. raise raises each of them, so that this app or device wins the day
-// as long as one of them is stored.
-func (w *seriesWrite) raise(list []series.Sample, changes []bool) {
+// raiseRanks ranks the changed samples of a batch (list) above those of other apps and devices on each of its local
+// days. changes reports which samples are new or changed. raiseRanks raises each of them, so that this app or device
+// wins the day as long as one of them is stored.
+func (w *seriesWrite) raiseRanks(list []series.Sample, changes []bool) {
 	const day = 24 * int64(time.Hour/time.Microsecond)
 	local := func(s *series.Sample) int64 { return floorTo(s.Time+int64(s.Offset)*1e6, day) }
 	var until int64 // the end of the raised samples so far
@@ -150,7 +150,7 @@ var farthestOffset = 18 * hourMicros
 // and devices have between from and to.
 func (w *seriesWrite) rankOfDay(first, from, to int64) (rank uint32) {
 	for _, o := range w.siblings {
-		a, ok := o.latest(from, to)
+		a, ok := o.latestArrival(from, to)
 		switch {
 		case !ok:
 		case first > a.at:
@@ -200,7 +200,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 	if len(rivals) == 0 && len(w.siblings) == 0 {
 		return b, nil, nil
 	}
-	stored, err := w.stored(b.Time)
+	stored, err := w.storedSamples(b.Time)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -218,7 +218,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 		for ; at < len(rivals) && rivals[at].from < max(v.to, s.Time+hourMicros); at++ {
 			r := &rivals[at]
 			shared[i] = shared[i] || !r.own && r.from == s.Time
-			v.above(r)
+			v.raiseAbove(r)
 		}
 		if before.to > s.Time {
 			v.rank = max(v.rank, before.rank)
@@ -236,7 +236,7 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 		}
 		list = append(list, s)
 	}
-	w.raise(list, changes)
+	w.raiseRanks(list, changes)
 	ranked = new(series.Block)
 	for _, s := range list {
 		ranked.Append(s)
@@ -244,8 +244,8 @@ func (w *seriesWrite) rankSamples(b *series.Block) (ranked *series.Block, shared
 	return ranked, shared, nil
 }
 
-// above raises the rank of r so that r wins against o, which was received earlier, if the two compete.
-func (r *rival) above(o *rival) {
+// raiseAbove raises the rank of r so that r wins against o, which was received earlier, if the two compete.
+func (r *rival) raiseAbove(o *rival) {
 	switch {
 	case o.own && (o.from == r.from || o.point && r.point), !r.competes(o):
 	case o.from >= r.from:
@@ -272,8 +272,8 @@ func (w *seriesWrite) allRivals(b *series.Block) ([]rival, error) {
 	return out, nil
 }
 
-// stored returns the stored samples of the series at some times, by time. times must ascend.
-func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
+// storedSamples returns the stored samples of the series at some times, by time. times must ascend.
+func (w *seriesWrite) storedSamples(times []int64) (map[int64]series.Sample, error) {
 	out := map[int64]series.Sample{}
 	var block series.Block
 	for _, list := range [...][]series.Chunk{w.old, w.pending()} {
@@ -294,9 +294,9 @@ func (w *seriesWrite) stored(times []int64) (map[int64]series.Sample, error) {
 	return out, nil
 }
 
-// published corrects the outcome of a merge to what readers see. A new sample counts as changed if another app or
-// device had a sample at its time (shared), because readers saw a value at that time before.
-func published(o *series.Outcome, shared []bool) {
+// publishedOutcome corrects the outcome of a merge to what readers see. A new sample counts as changed if another app
+// or device had a sample at its time (shared), because readers saw a value at that time before.
+func publishedOutcome(o *series.Outcome, shared []bool) {
 	for i, s := range shared {
 		if s && o.States[i] == series.New {
 			o.States[i] = series.Changed

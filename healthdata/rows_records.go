@@ -38,7 +38,7 @@ func (d *dataRows) PutRecords(ctx context.Context, team healthlab.TeamID, user h
 				first = append(first, w.at.sessionQuery(w.resource, t))
 			}
 		}
-		if err := d.begin(tx, team, user, first); err != nil || len(records) == 0 {
+		if err := d.readUser(tx, team, user, first); err != nil || len(records) == 0 {
 			return err
 		}
 		for part := range slices.Chunk(records, recordsAtOnce) {
@@ -289,7 +289,7 @@ func (d *dataRows) Find(ctx context.Context, team healthlab.TeamID, resource str
 	if healthlab.CheckText(resource) != nil {
 		return none(noRecord())
 	}
-	found := store.Query{Key: store.Key{Team: team}, By: store.BySecond}.Equal(foundBy(resource, id))
+	found := store.Query{Key: store.Key{Team: team}, By: store.BySecond}.Equal(idIndex(resource, id))
 	list, err := recordTable.Look(ctx, d.s, found)
 	if err != nil {
 		return none(err)

@@ -30,9 +30,9 @@ func (d *dataRows) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 			b := &batches[i]
 			writes[i] = newSeriesWrite(owner{team, user}, &b.Key, b.Span, b.Samples.Time, b.Samples.Len())
 			writes[i].adds = b.Samples
-			first = append(first, writes[i].first()...)
+			first = append(first, writes[i].firstQueries()...)
 		}
-		if err := d.begin(tx, team, user, first); err != nil {
+		if err := d.readUser(tx, team, user, first); err != nil {
 			return err
 		}
 		if err := readSeriesWrites(tx, writes); err != nil {
@@ -50,7 +50,7 @@ func (d *dataRows) MergeSamples(ctx context.Context, team healthlab.TeamID, user
 				return fmt.Errorf("batch %d: %w", i, err)
 			}
 			outcomes[i] = change.Outcome
-			published(&outcomes[i], shared)
+			publishedOutcome(&outcomes[i], shared)
 			if change.Outcome.Idle() {
 				continue
 			}
@@ -122,9 +122,9 @@ func (o owner) headsOf(all string) store.Query {
 	return store.Query{Key: headTable.Key(store.Key{Team: o.team, User: o.user}), By: store.ByID, From: all, To: store.End(all), Lock: store.Held}
 }
 
-// first returns the queries of the first read: the seriesHead rows and, for a long write, the last closed chunk, which
-// takes what the open chunk cannot hold.
-func (w *seriesWrite) first() []store.Query {
+// firstQueries returns the queries of the first read: the seriesHead rows and, for a long write, the last closed chunk,
+// which takes what the open chunk cannot hold.
+func (w *seriesWrite) firstQueries() []store.Query {
 	q := []store.Query{w.heads()}
 	if w.n > openSamples {
 		q = append(q, w.lastClosed(store.End(w.id)))
@@ -152,7 +152,7 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 		if err != nil {
 			return err
 		}
-		if err := w.takeHeads(got[0]); err != nil {
+		if err := w.decodeHeads(got[0]); err != nil {
 			return err
 		}
 		reach := w.chunkQueries()
@@ -176,15 +176,15 @@ func readSeriesWrites(tx store.Tx, writes []*seriesWrite) error {
 		return err
 	}
 	for i, rows := range answers {
-		if err := whose[i].take(rows); err != nil {
+		if err := whose[i].decodeChunks(rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeHeads sets the seriesHead of w from rows, and adds a sibling for each row of another app or device.
-func (w *seriesWrite) takeHeads(rows []store.Row) error {
+// decodeHeads sets the seriesHead of w from rows, and adds a sibling for each row of another app or device.
+func (w *seriesWrite) decodeHeads(rows []store.Row) error {
 	heads, err := headTable.Decoded(rows)
 	if err != nil {
 		return err
@@ -231,8 +231,9 @@ func (w *seriesWrite) chunkQueries() []store.Query {
 	return q
 }
 
-// take adds the chunks in rows, the answer to a query, to w.old. If rows are headers, take adds them to w.headers.
-func (w *seriesWrite) take(rows []store.Row) error {
+// decodeChunks adds the chunks in rows, the answer to a query, to w.old. If rows are headers, decodeChunks adds them to
+// w.headers.
+func (w *seriesWrite) decodeChunks(rows []store.Row) error {
 	if len(rows) > 0 && rows[0].Table == headerTable.Name {
 		list, err := headerTable.Decoded(rows)
 		for _, e := range list {
@@ -311,10 +312,10 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 		for i := range r.Samples {
 			if s := &r.Samples[i]; len(s.Times) > 0 {
 				w := newSeriesWrite(at, &s.Key, s.Span, s.Times, 0)
-				writes, removals, first = append(writes, w), append(removals, i), append(first, w.first()...)
+				writes, removals, first = append(writes, w), append(removals, i), append(first, w.firstQueries()...)
 			}
 		}
-		if err := d.begin(tx, team, user, first); err != nil {
+		if err := d.readUser(tx, team, user, first); err != nil {
 			return err
 		}
 		var err error
@@ -330,7 +331,7 @@ func (d *dataRows) Remove(ctx context.Context, team healthlab.TeamID, user healt
 		told := make(originsTold, 0, len(writes))
 		for i, w := range writes {
 			s := &r.Samples[removals[i]]
-			before, err := w.stored(s.Times)
+			before, err := w.storedSamples(s.Times)
 			if err != nil {
 				return err
 			}

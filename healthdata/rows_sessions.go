@@ -87,7 +87,7 @@ func (o owner) coverSessions(tx store.Tx, resource string, changed sessions, spa
 		entries = slices.DeleteFunc(entries, func(e *store.Entry[recordRow]) bool {
 			return !e.Value.isSession() || e.Value.teller() != teller
 		})
-		entries = connected(entries, times)
+		entries = connectedSessions(entries, times)
 		list := make([]*Record, len(entries))
 		for i, e := range entries {
 			list[i] = &e.Value.Record
@@ -113,8 +113,8 @@ func (o owner) coverSessions(tx store.Tx, resource string, changed sessions, spa
 	return out, nil
 }
 
-// connected returns the records whose sessions overlap some times, directly or through other sessions.
-func connected(entries []*store.Entry[recordRow], times []series.Range) []*store.Entry[recordRow] {
+// connectedSessions returns the records whose sessions overlap some times, directly or through other sessions.
+func connectedSessions(entries []*store.Entry[recordRow], times []series.Range) []*store.Entry[recordRow] {
 	reached := slices.Clone(times)
 	var out []*store.Entry[recordRow]
 	for again := true; again; {

@@ -76,7 +76,7 @@ func (v *rowView) run(ctx context.Context, read func(View) error) (moved bool, e
 	v.loaded = map[SeriesKey]map[int64]closedChunk{}
 	err = read(v)
 	if !v.known && v.refused == nil && !v.moved && err == nil { // read made no query
-		_, err = v.ask(ctx)
+		_, err = v.readRows(ctx)
 	}
 	if v.refused != nil {
 		return false, v.refused
@@ -84,8 +84,8 @@ func (v *rowView) run(ctx context.Context, read func(View) error) (moved bool, e
 	return v.moved, err
 }
 
-// ask answers queries. It returns errMoved if the answers would be from a later instant than earlier answers.
-func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
+// readRows answers queries. It returns errMoved if the answers would be from a later instant than earlier answers.
+func (v *rowView) readRows(ctx context.Context, q ...store.Query) ([][]store.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -123,8 +123,8 @@ func (v *rowView) ask(ctx context.Context, q ...store.Query) ([][]store.Row, err
 
 func sameRevision(a, b store.Row) bool { return a.ID == b.ID && a.Revision == b.Revision }
 
-// trust keeps a query and its answer as a witness, so that later queries notice a change of the answer.
-func (v *rowView) trust(q store.Query, rows []store.Row) {
+// addWitness keeps a query and its answer as a witness, so that later queries notice a change of the answer.
+func (v *rowView) addWitness(q store.Query, rows []store.Row) {
 	q.Bare = true
 	if slices.ContainsFunc(v.witness, func(w witness) bool { return w.q == q }) {
 		return
@@ -143,11 +143,11 @@ func (o owner) byID(table, from, to string) store.Query {
 // Records implements [View].
 func (v *rowView) Records(ctx context.Context, q RecordQuery) ([]Record, error) {
 	find := v.viewedRecords(&q)
-	got, err := v.ask(ctx, find...)
+	got, err := v.readRows(ctx, find...)
 	if err != nil {
 		return nil, err
 	}
-	v.trust(find[0], got[0])
+	v.addWitness(find[0], got[0])
 	list, err := recordTable.Decoded(got[1])
 	if err != nil {
 		return nil, err
@@ -219,13 +219,13 @@ func (q SeriesQuery) Queries(team healthlab.TeamID, user healthlab.UserID) []sto
 // Series implements [View].
 func (v *rowView) Series(ctx context.Context, q SeriesQuery) ([]Series, error) {
 	heads := v.viewedHeads(&q)
-	got, err := v.ask(ctx, heads...)
+	got, err := v.readRows(ctx, heads...)
 	if err != nil {
 		return nil, err
 	}
 	var all []*store.Entry[seriesHead]
 	for i := range heads {
-		v.trust(heads[i], got[i])
+		v.addWitness(heads[i], got[i])
 		list, err := headTable.Decoded(got[i])
 		if err != nil {
 			return nil, err
@@ -289,7 +289,7 @@ func (v *rowView) closedRows(ctx context.Context, q *SeriesQuery, heads []*store
 	if len(find) == 0 {
 		return closed, nil
 	}
-	got, err := v.ask(ctx, find...)
+	got, err := v.readRows(ctx, find...)
 	if err != nil {
 		return nil, err
 	}

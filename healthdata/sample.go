@@ -266,7 +266,7 @@ func (r *Resource) appendSample(b []byte, s *series.Sample) []byte {
 			b = appendTags(b, s.Tags)
 			continue
 		}
-		b = appendOptional(b, ownField(&s.Attrs, f))
+		b = appendOptional(b, extraAttr(&s.Attrs, f))
 	}
 	return append(b, '}')
 }
@@ -277,7 +277,7 @@ func (r *Resource) AppendSample(b []byte, s *Sample) []byte {
 	row := series.Sample{Time: s.Timestamp.UnixMicro(), End: series.NoEnd}
 	row.Type, row.Location, row.Intensity = deref(s.Type), deref(s.SensorLocation), deref(s.Intensity)
 	row.DeliveryMode, row.DeliveryForm, row.BolusPurpose = deref(s.DeliveryMode), deref(s.DeliveryForm), deref(s.BolusPurpose)
-	row.Tags, row.Unit = strings.Join(s.Tags, tagSeparator), keptSource(s)
+	row.Tags, row.Unit = strings.Join(s.Tags, tagSeparator), sourceUnitText(s)
 	if s.End != nil {
 		row.End = s.End.UnixMicro()
 	}
@@ -300,8 +300,8 @@ func appendTags(b []byte, tags string) []byte {
 	return appendJSON(b, strings.Split(tags, tagSeparator))
 }
 
-// ownField returns the attribute that is published under a JSON name of [Resource].Fields; empty for another name.
-func ownField(a *series.Attrs, name string) string {
+// extraAttr returns the attribute that is published under a JSON name of [Resource].Fields; empty for another name.
+func extraAttr(a *series.Attrs, name string) string {
 	switch name {
 	case "sensor_location":
 		return a.Location
@@ -384,7 +384,7 @@ func CombineEntries(resource string, samples []Sample) []Sample {
 	first := map[key]int{}
 	for i := range samples {
 		s := samples[i]
-		amount, ok := r.entry(&s)
+		amount, ok := r.entryAmount(&s)
 		k := key{s.Timestamp.UnixMicro(), ""}
 		if r.Key == KeyType {
 			k.kind = deref(s.Type)
@@ -394,7 +394,7 @@ func CombineEntries(resource string, samples []Sample) []Sample {
 		case !ok:
 			out = append(out, s)
 		case again:
-			r.join(&out[at], &s, amount)
+			r.mergeEntry(&out[at], &s, amount)
 		default:
 			first[k] = len(out)
 			out = append(out, s)
@@ -403,9 +403,9 @@ func CombineEntries(resource string, samples []Sample) []Sample {
 	return out
 }
 
-// entry returns the amount of a diary entry in the resource's unit, 0 for a text. ok is false if the entry cannot be
-// stored.
-func (r *Resource) entry(s *Sample) (amount float64, ok bool) {
+// entryAmount returns the amount of a diary entry in the resource's unit, 0 for a text. ok is false if the entry cannot
+// be stored.
+func (r *Resource) entryAmount(s *Sample) (amount float64, ok bool) {
 	if s.Timestamp.IsZero() || s.Value == nil || s.Value.IsText != (r.Value == ValueText) {
 		return 0, false
 	}
@@ -416,13 +416,13 @@ func (r *Resource) entry(s *Sample) (amount float64, ok bool) {
 	return amount, ok && check.Finite(amount)
 }
 
-// join adds the diary entry s, with its amount in the resource's unit, to the entry to.
-func (r *Resource) join(to, s *Sample, amount float64) {
+// mergeEntry adds the diary entry s, with its amount in the resource's unit, to the entry to.
+func (r *Resource) mergeEntry(to, s *Sample, amount float64) {
 	if r.Value == ValueText {
 		to.Value = Text(to.Value.Text + "\n" + s.Value.Text)
-		to.Tags = united(to.Tags, s.Tags)
+		to.Tags = mergedTags(to.Tags, s.Tags)
 	} else {
-		was, _ := r.entry(to)
+		was, _ := r.entryAmount(to)
 		to.Value, to.Unit = Number(was+amount), r.Unit
 	}
 	if s.End != nil && (to.End == nil || s.End.After(to.End.Time)) {
@@ -432,11 +432,11 @@ func (r *Resource) join(to, s *Sample, amount float64) {
 		}
 	}
 	to.DeliveryMode, to.DeliveryForm = agreed(to.DeliveryMode, s.DeliveryMode), agreed(to.DeliveryForm, s.DeliveryForm)
-	to.BolusPurpose = purpose(to.BolusPurpose, s.BolusPurpose)
+	to.BolusPurpose = mergedPurpose(to.BolusPurpose, s.BolusPurpose)
 }
 
-// united returns the tags of both lists without duplicates.
-func united(a, b []string) []string {
+// mergedTags returns the tags of both lists without duplicates.
+func mergedTags(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, tag := range b {
 		if !slices.Contains(out, tag) {
@@ -453,8 +453,8 @@ func agreed(a, b *string) *string {
 	return a
 }
 
-// purpose returns the bolus purpose of two merged injections: mixed if one is for a meal and one a correction.
-func purpose(a, b *string) *string {
+// mergedPurpose returns the bolus purpose of two merged injections: mixed if one is for a meal and one a correction.
+func mergedPurpose(a, b *string) *string {
 	if a == nil || b == nil || *a == *b {
 		return agreed(a, b)
 	}

@@ -233,12 +233,12 @@ func (c *SleepCycle) session() (start, end *healthlab.Time) { return &c.SessionS
 
 func (c *SleepCycle) complete() {
 	c.fill(c.Source)
-	c.tidyStages()
+	c.normalizeStages()
 }
 
-// tidyStages sorts the stages, clips them to the session and to each other, and drops empty ones. A summary is
+// normalizeStages sorts the stages, clips them to the session and to each other, and drops empty ones. A summary is
 // never refused because of its stages.
-func (c *SleepCycle) tidyStages() {
+func (c *SleepCycle) normalizeStages() {
 	type stage struct {
 		start, end int64
 		kind       SleepStage

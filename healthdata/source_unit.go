@@ -23,7 +23,7 @@ func (r *Resource) sourceUnit(unit, sampleType string, sent, stored []float64) s
 	}
 	out := unit
 	for i := range sent {
-		if back, ok := r.turnedBack(unit, sampleType, stored[i]); !ok || back != sent[i] {
+		if back, ok := r.convertBack(unit, sampleType, stored[i]); !ok || back != sent[i] {
 			for _, n := range sent {
 				out += sourceSeparator + strconv.FormatFloat(n, 'g', -1, 64)
 			}
@@ -33,9 +33,9 @@ func (r *Resource) sourceUnit(unit, sampleType string, sent, stored []float64) s
 	return out
 }
 
-// turnedBack converts a stored value back to a unit. It returns the number with the fewest significant digits, at least
-// 6, that converts to the stored value, and false if the unit cannot be converted.
-func (r *Resource) turnedBack(unit, sampleType string, stored float64) (float64, bool) {
+// convertBack converts a stored value back to a unit. It returns the number with the fewest significant digits, at
+// least 6, that converts to the stored value, and false if the unit cannot be converted.
+func (r *Resource) convertBack(unit, sampleType string, stored float64) (float64, bool) {
 	c, ok := r.conversion(unit, sampleType)
 	if !ok {
 		return 0, false
@@ -50,17 +50,17 @@ func (r *Resource) turnedBack(unit, sampleType string, stored float64) (float64,
 	return exact, true
 }
 
-// sent returns the unit and the numbers that a source sent for a stored sample. The unit is empty if they equal
+// sentNumbers returns the unit and the numbers that a source sent for a stored sample. The unit is empty if they equal
 // the stored ones.
-func (r *Resource) sent(s *series.Sample) (unit string, first, second float64) {
+func (r *Resource) sentNumbers(s *series.Sample) (unit string, first, second float64) {
 	if s.Unit == "" {
 		return "", 0, 0
 	}
 	parts := strings.Split(s.Unit, sourceSeparator)
 	if len(parts) == 1 {
-		first, _ = r.turnedBack(s.Unit, s.Type, s.Value)
+		first, _ = r.convertBack(s.Unit, s.Type, s.Value)
 		if r.Value == ValuePressure {
-			second, _ = r.turnedBack(s.Unit, s.Type, s.Value2)
+			second, _ = r.convertBack(s.Unit, s.Type, s.Value2)
 		}
 		return s.Unit, first, second
 	}
@@ -73,7 +73,7 @@ func (r *Resource) sent(s *series.Sample) (unit string, first, second float64) {
 
 // appendSent appends the unit and the numbers that a source sent, if they differ from the stored ones.
 func (r *Resource) appendSent(b []byte, s *series.Sample) []byte {
-	unit, first, second := r.sent(s)
+	unit, first, second := r.sentNumbers(s)
 	if unit == "" {
 		return b
 	}
@@ -91,7 +91,7 @@ func (r *Resource) appendSent(b []byte, s *series.Sample) []byte {
 
 // setSent sets the source's unit and numbers on a published sample.
 func (r *Resource) setSent(out *Sample, s *series.Sample) {
-	unit, first, second := r.sent(s)
+	unit, first, second := r.sentNumbers(s)
 	switch {
 	case unit == "":
 		return
@@ -103,9 +103,9 @@ func (r *Resource) setSent(out *Sample, s *series.Sample) {
 	out.SourceUnit = &unit
 }
 
-// keptSource returns the source's unit and numbers of a published sample in the form of [Resource.sourceUnit]; empty if
-// the sample has none.
-func keptSource(s *Sample) string {
+// sourceUnitText returns the source's unit and numbers of a published sample in the form of [Resource.sourceUnit];
+// empty if the sample has none.
+func sourceUnitText(s *Sample) string {
 	out := deref(s.SourceUnit)
 	if out == "" {
 		return ""

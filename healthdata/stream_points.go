@@ -64,10 +64,10 @@ type leftOut struct {
 	count int           // the number of all left-out points
 }
 
-// leaveOutImpossible removes the points of a recording with impossible times, and sets impossible positions and
+// dropImpossible removes the points of a recording with impossible times, and sets impossible positions and
 // altitudes to null. latest is the latest possible time. unread are the values that could not be read; they are null
 // already. The recording must have passed check.
-func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (out leftOut) {
+func (w *WorkoutStream) dropImpossible(latest time.Time, unread *Unparsed) (out leftOut) {
 	named := map[string]int{} // number of named points by field
 	untimed, unplaced := map[int]bool{}, map[int]bool{}
 	note := func(i int, field, code, msg string) {
@@ -87,7 +87,7 @@ func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (
 		}
 	}
 	out.count += unread.Count - len(unread.First)
-	w.leaveOutPositions(note)
+	w.nullPositions(note)
 	for i, v := range w.Altitude {
 		if v != nil && (*v < LowestAltitude || *v > HighestAltitude) {
 			w.Altitude[i] = nil
@@ -116,16 +116,16 @@ func (w *WorkoutStream) leaveOutImpossible(latest time.Time, unread *Unparsed) (
 		}
 	}
 	if len(kept) < len(w.Time) {
-		w.keep(kept)
+		w.retain(kept)
 	}
 	slices.SortStableFunc(out.first, func(a, b ItemRefusal) int { return a.Index - b.Index })
 	out.first = out.first[:min(len(out.first), MostRefusals)]
 	return out
 }
 
-// leaveOutPositions sets impossible positions to null, and passes the index, the JSON field, the code and the text of
+// nullPositions sets impossible positions to null, and passes the index, the JSON field, the code and the text of
 // each problem to note.
-func (w *WorkoutStream) leaveOutPositions(note func(i int, field, code, msg string)) {
+func (w *WorkoutStream) nullPositions(note func(i int, field, code, msg string)) {
 	if len(w.Lat) == 0 && len(w.Lng) == 0 {
 		return
 	}
@@ -154,8 +154,8 @@ func (w *WorkoutStream) leaveOutPositions(note func(i int, field, code, msg stri
 	away(atZero, "must not be 0, 0 away from the positions before and after")
 }
 
-// keep removes all points but those of the given indices.
-func (w *WorkoutStream) keep(indices []int) {
+// retain removes all points but those of the given indices.
+func (w *WorkoutStream) retain(indices []int) {
 	w.Time = pick(w.Time, indices)
 	w.Heartrate = pick(w.Heartrate, indices)
 	for _, column := range w.columns() {

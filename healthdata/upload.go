@@ -194,8 +194,8 @@ func (r *Received) refuseAll(n int, problems []healthlab.Problem) {
 	}
 }
 
-// see records the time and day of a stored item.
-func (r *Received) see(at time.Time, day healthlab.Date) {
+// addItem records the time and day of a stored item.
+func (r *Received) addItem(at time.Time, day healthlab.Date) {
 	if r.Oldest.IsZero() || at.Before(r.Oldest) {
 		r.Oldest = at
 	}
@@ -262,9 +262,9 @@ func (r *refusals) all() (first []Refusal, count int) {
 	return first[:min(len(first), MostRefusals)], r.unparsed.Count + r.count
 }
 
-// err returns the error that refuses the upload as a whole, or nil. An upload of n items is refused if no item
+// uploadError returns the error that refuses the upload as a whole, or nil. An upload of n items is refused if no item
 // is left, or if it is atomic and an item is refused.
-func (r *refusals) err(n int, atomic bool) error {
+func (r *refusals) uploadError(n int, atomic bool) error {
 	first, count := r.all()
 	if count == 0 || !atomic && r.count < n {
 		return nil

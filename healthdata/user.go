@@ -325,8 +325,8 @@ func checkClientUserID(p *healthlab.Problems, s string) {
 	}
 }
 
-// keeps reports whether data of a local day is inside the user's ingestion window. A zero day is inside.
-func (u *User) keeps(day healthlab.Date) bool {
+// inIngestionWindow reports whether data of a local day is inside the user's ingestion window. A zero day is inside.
+func (u *User) inIngestionWindow(day healthlab.Date) bool {
 	if day.IsZero() {
 		return true
 	}
@@ -466,7 +466,7 @@ func (u *User) Consent(provider string) *Consent {
 	return nil
 }
 
-func (u *User) consents(provider string) error {
+func (u *User) checkConsent(provider string) error {
 	if c := u.Consent(provider); c != nil && c.WithdrawnAt != nil {
 		return &healthlab.RuleError{Type: RuleConsentWithdrawn, Msg: "the person has withdrawn the consent for " + provider + "; record a new consent first"}
 	}
@@ -489,11 +489,11 @@ func (u *User) grant(c Consent) {
 	}
 }
 
-// agree records the consent c that a person gives by connecting a provider. It returns an error if c is nil and the
-// person has withdrawn the last consent.
-func (u *User) agree(c *Consent, provider string, at healthlab.Time) error {
+// recordConsent records the consent c that a person gives by connecting a provider. It returns an error if c is nil and
+// the person has withdrawn the last consent.
+func (u *User) recordConsent(c *Consent, provider string, at healthlab.Time) error {
 	if c == nil {
-		return u.consents(provider)
+		return u.checkConsent(provider)
 	}
 	u.grant(Consent{Provider: provider, Version: c.Version, Means: c.Means, GrantedAt: &at})
 	return nil

@@ -42,7 +42,7 @@ var userTable = store.Table[User]{
 	},
 	Decode: func(row store.Row, u *User) error {
 		if len(row.Doc) == 0 {
-			*u = remainder(row)
+			*u = undecryptedUser(row)
 			return nil
 		}
 		var d userDoc
@@ -55,9 +55,9 @@ var userTable = store.Table[User]{
 	},
 }
 
-// remainder returns the readable part of a user whose encryption key was deleted: the id, the team and the state. It is
-// enough to erase the user.
-func remainder(row store.Row) User {
+// undecryptedUser returns the readable part of a user whose encryption key was deleted: the id, the team and the state.
+// It is enough to erase the user.
+func undecryptedUser(row store.Row) User {
 	u := User{ID: store.UserIDOf(row), Team: row.Team}
 	at := store.UserInstant(row)
 	if store.StateOf([]store.Row{row}).Live {
@@ -243,7 +243,7 @@ func lockedUser(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock st
 	case row == nil:
 		return nil, false, noUser()
 	}
-	return &store.Entry[User]{Value: remainder(*row), Revision: row.Revision}, false, nil
+	return &store.Entry[User]{Value: undecryptedUser(*row), Revision: row.Revision}, false, nil
 }
 
 // Update changes a user in a transaction, as [Users].Update does.
@@ -285,7 +285,7 @@ func (r *UserRows) Update(ctx context.Context, tx store.Tx, team healthlab.TeamI
 		return User{}, err
 	}
 	if was.Live() && !next.Live() {
-		if err := r.deleted(ctx, tx, &next); err != nil {
+		if err := r.runDeleteHooks(ctx, tx, &next); err != nil {
 			return User{}, err
 		}
 	}
@@ -304,8 +304,8 @@ func putUser(tx store.Tx, e *store.Entry[User], opened bool) error {
 	return nil
 }
 
-// deleted removes the events about a deleted user, and what the hooks of UserOptions.OnDelete remove.
-func (r *UserRows) deleted(ctx context.Context, tx store.Tx, u *User) error {
+// runDeleteHooks removes the events about a deleted user, and what the hooks of UserOptions.OnDelete remove.
+func (r *UserRows) runDeleteHooks(ctx context.Context, tx store.Tx, u *User) error {
 	if r.opts.Events != nil {
 		if err := r.opts.Events.Forget(ctx, tx, u.Team, u.ID); err != nil {
 			return err

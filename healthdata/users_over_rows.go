@@ -188,7 +188,7 @@ func (v usersOverRows) List(ctx context.Context, q UserQuery) (UserPage, error) 
 		}
 		if q.Prefix != "" {
 			name, err := store.ClientUserIDOf([]store.Row{row})
-			if err != nil || !q.begins(name, store.UserIDOf(row)) {
+			if err != nil || !q.hasPrefix(name, store.UserIDOf(row)) {
 				return err
 			}
 		}
@@ -227,7 +227,7 @@ func (v usersOverRows) listDeleted(ctx context.Context, q UserQuery) (UserPage, 
 	}
 	users := []User{}
 	for _, u := range found {
-		if (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) && q.begins(u.ClientUserID, u.ID) {
+		if (q.ClientUserID == "" || q.ClientUserID == u.ClientUserID) && q.hasPrefix(u.ClientUserID, u.ID) {
 			users = append(users, u)
 		}
 	}
@@ -240,9 +240,9 @@ func (v usersOverRows) listDeleted(ctx context.Context, q UserQuery) (UserPage, 
 	return page, nil
 }
 
-// begins reports whether the client user id or the id of a user begins with the prefix, both after
+// hasPrefix reports whether the client user id or the id of a user begins with the prefix, both after
 // [healthlab.FoldText].
-func (q *UserQuery) begins(clientUserID string, id healthlab.UserID) bool {
+func (q *UserQuery) hasPrefix(clientUserID string, id healthlab.UserID) bool {
 	if q.Prefix == "" {
 		return true
 	}

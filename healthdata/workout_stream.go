@@ -29,7 +29,7 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if err != nil {
 		return Counts{}, fmt.Errorf("ingest workout stream: %w", err)
 	}
-	if !in.user.keeps(w.day()) {
+	if !in.user.inIngestionWindow(w.day()) {
 		return Counts{Dropped: 1}, nil
 	}
 	counts, _, err := in.putStream(ctx, w, rec, stream, nil)
@@ -51,7 +51,7 @@ func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID
 	if err != nil {
 		return Counts{}, fmt.Errorf("append workout stream: %w", err)
 	}
-	if !in.user.keeps(w.day()) {
+	if !in.user.inIngestionWindow(w.day()) {
 		return Counts{Dropped: 1}, nil
 	}
 	for {
@@ -85,11 +85,11 @@ func (s *Service) withPart(ctx context.Context, team healthlab.TeamID, workout u
 	if err := json.Unmarshal(rec.Doc, whole); err != nil {
 		return nil, nil, fmt.Errorf("decode workout stream: %w", err)
 	}
-	return whole.with(part), rec.Doc, nil
+	return whole.mergedWith(part), rec.Doc, nil
 }
 
-// with merges two streams. At a time that both have, the values of part win.
-func (w *WorkoutStream) with(part *WorkoutStream) *WorkoutStream {
+// mergedWith merges two streams. At a time that both have, the values of part win.
+func (w *WorkoutStream) mergedWith(part *WorkoutStream) *WorkoutStream {
 	out := &WorkoutStream{}
 	hasRates := len(w.Heartrate) > 0 || len(part.Heartrate) > 0
 	columns, old, added := out.columns(), w.columns(), part.columns()
@@ -148,7 +148,7 @@ func (s *Service) streamOf(ctx context.Context, team healthlab.TeamID, user heal
 		return nil, nil, rec, refused, err
 	}
 	points := len(stream.Time)
-	refused = stream.leaveOutImpossible(in.now.Add(futureLimit), &up.Unparsed)
+	refused = stream.dropImpossible(in.now.Add(futureLimit), &up.Unparsed)
 	if !slices.IsSorted(stream.Time) {
 		p.Add("order", "must be in ascending order", "time")
 	}
@@ -217,14 +217,14 @@ func (in *intake) putStream(ctx context.Context, w *Workout, workout Record, str
 // outside of the ingestion window. The errors are those of [Service.ReceiveSamples].
 func (s *Service) ReceiveWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, stream *WorkoutStream) (Received, error) {
 	var got Received
-	up.Device = up.Device.kept()
+	up.Device = up.Device.normalized()
 	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, stream)
 	if invalid := (*healthlab.InvalidError)(nil); errors.As(err, &invalid) {
 		got.refuseAll(1, invalid.Problems)
 		return got, nil
 	}
-	if err == nil && w != nil && in.user.keeps(w.day()) {
-		got.see(w.TimeStart.Time, w.day())
+	if err == nil && w != nil && in.user.inIngestionWindow(w.day()) {
+		got.addItem(w.TimeStart.Time, w.day())
 		got.Counts, got.Sent, err = in.putStream(ctx, w, rec, stream, nil)
 		got.Counts.Refused, got.Counts.RefusedCount = refused.first, refused.count
 	} else {

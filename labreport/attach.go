@@ -12,13 +12,13 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// stacked reads results that are spread over several lines, beginning with line i: names above their values, and
-// names that wrap around their values. claimed is the set of lines that already belong to a result; stacked adds the
-// lines that it uses.
-func (d *document) stacked(i int, cols []column, claimed map[int]bool) []*parsed {
+// readMultiLine reads results that are spread over several lines, beginning with line i: names above their values, and
+// names that wrap around their values. claimed is the set of lines that already belong to a result; readMultiLine adds
+// the lines that it uses.
+func (d *document) readMultiLine(i int, cols []column, claimed map[int]bool) []*parsed {
 	l := &d.lines[i]
 	// A row whose name is in the lines above and below it.
-	if p := d.wrapped(i, cols, claimed); p != nil {
+	if p := d.readWrappedName(i, cols, claimed); p != nil {
 		return []*parsed{p}
 	}
 	if sentence(l) {
@@ -26,16 +26,16 @@ func (d *document) stacked(i int, cols []column, claimed map[int]bool) []*parsed
 	}
 	cells := l.cells()
 	if len(cells) == 1 && i+1 < len(d.lines) && !claimed[i+1] {
-		if p := d.wrapped(i+1, cols, claimed); p != nil {
+		if p := d.readWrappedName(i+1, cols, claimed); p != nil {
 			return []*parsed{p}
 		}
 	}
-	return d.tiles(i, cells, claimed)
+	return d.readSideBySide(i, cells, claimed)
 }
 
-// tiles reads line i, split into cells, as analyte names side by side, and the values from the four lines below.
-// claimed is the set of lines that already belong to a result; tiles adds the lines that it uses.
-func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed {
+// readSideBySide reads line i, split into cells, as analyte names side by side, and the values from the four lines
+// below. claimed is the set of lines that already belong to a result; readSideBySide adds the lines that it uses.
+func (d *document) readSideBySide(i int, cells [][]token, claimed map[int]bool) []*parsed {
 	l := &d.lines[i]
 	known := 0
 	for _, c := range cells {
@@ -87,7 +87,7 @@ func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed
 		if p == nil || p.known < 0.8 || p.pieces[0].role != rName && p.pieces[0].role != rFlag {
 			continue
 		}
-		if !(p.has(rUnit) || p.has(rRange)) || !d.accept(p, nil) || !d.tidy(p) {
+		if !(p.has(rUnit) || p.has(rRange)) || !d.accept(p, nil) || !d.fillsLine(p) {
 			continue
 		}
 		out = append(out, p)
@@ -104,10 +104,10 @@ func (d *document) tiles(i int, cells [][]token, claimed map[int]bool) []*parsed
 	return out
 }
 
-// wrapped reads line i as a row with a value and no name, whose name is in the line above, the line below, or both.
-// It returns nil if line i is no such row. claimed is the set of lines that already belong to a result; wrapped adds
-// the lines that it uses.
-func (d *document) wrapped(i int, cols []column, claimed map[int]bool) *parsed {
+// readWrappedName reads line i as a row with a value and no name, whose name is in the line above, the line below, or
+// both. It returns nil if line i is no such row. claimed is the set of lines that already belong to a result;
+// readWrappedName adds the lines that it uses.
+func (d *document) readWrappedName(i int, cols []column, claimed map[int]bool) *parsed {
 	l := &d.lines[i]
 	if len(l.tokens) == 0 || !hasRole(cols, rName) {
 		return nil
@@ -243,7 +243,7 @@ func (d *document) joinedRow(parts []token, j int, cols []column) *parsed {
 		alone = q.known
 	}
 	whole := cleanName(p.text(rName))
-	if known < 0.9 || alone > 0.8 && d.g.known(text) > 0.8 && !d.sameComponent(text, whole) || d.headsRows(text, j+1, cols) {
+	if known < 0.9 || alone > 0.8 && d.g.known(text) > 0.8 && !d.sameComponent(text, whole) || d.completesName(text, j+1, cols) {
 		return nil
 	}
 	return p
@@ -254,9 +254,9 @@ func (d *document) sameComponent(a, b string) bool {
 	return len(x) > 0 && len(y) > 0 && x[0].Term.Component == y[0].Term.Component
 }
 
-// headsRows reports whether the row in line i needs the heading text as the first part of its name: the catalogue has
-// text followed by the row's name, and not the row's name alone.
-func (d *document) headsRows(text string, i int, cols []column) bool {
+// completesName reports whether the row in line i needs the heading text as the first part of its name: the catalogue
+// has text followed by the row's name, and not the row's name alone.
+func (d *document) completesName(text string, i int, cols []column) bool {
 	if i >= len(d.lines) {
 		return false
 	}
@@ -264,9 +264,9 @@ func (d *document) headsRows(text string, i int, cols []column) bool {
 	return p != nil && p.known < 0.8 && d.g.known(text+" "+p.text(rName)) > 0.8
 }
 
-// continues reads line i as the range of the row above, or as the second line of this range, and adds it to the row.
+// appendRange reads line i as the range of the row above, or as the second line of this range, and adds it to the row.
 // It reports whether it did. lastRow is the index of the last line of the row.
-func (d *document) continues(i, lastRow int, cols []column) bool {
+func (d *document) appendRange(i, lastRow int, cols []column) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow > 3 {
 		return false
 	}
@@ -296,10 +296,10 @@ func (d *document) continues(i, lastRow int, cols []column) bool {
 	return false
 }
 
-// continuesName reads line i as the second line of the name of the row above, and adds it to the row. It reports
+// appendName reads line i as the second line of the name of the row above, and adds it to the row. It reports
 // whether it did. The catalogue must have the joined name, and must not match the first part better. A unit at the
 // end of line i becomes the unit of the row. lastRow is the index of the last line of the row.
-func (d *document) continuesName(i, lastRow int) bool {
+func (d *document) appendName(i, lastRow int) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow != 1 {
 		return false
 	}
@@ -374,9 +374,9 @@ func (r *row) nameCell() []token {
 	return nil
 }
 
-// cutName reports whether words that belong to no field follow the name in the same cell: "Bilirubin d1rekt" is
+// nameTruncated reports whether words that belong to no field follow the name in the same cell: "Bilirubin d1rekt" is
 // another analyte than bilirubin, and "Vitamin D 1,25" is not vitamin D.
-func (r *row) cutName() bool {
+func (r *row) nameTruncated() bool {
 	name := r.p.find(rName)
 	if len(r.nameToks) != len(name) {
 		return false // the name continues in the next line

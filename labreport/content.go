@@ -18,32 +18,33 @@ var (
 	reUnitish = regexp.MustCompile(`^[A-Za-zµμ%\[{][A-Za-z0-9µμ%.*^\[\]{}'()]{0,14}/[A-Za-zµμ0-9][A-Za-z0-9µμ.,*^\[\]{}'()²³/]{0,14}$`)
 )
 
-// content scores how well the text of n tokens from i on fits role r; higher is better, impossible excludes the role.
-func (s *search) content(r role, i, n int) float64 {
+// contentScore scores how well the text of n tokens from i on fits role r; higher is better, impossible excludes the
+// role.
+func (s *search) contentScore(r role, i, n int) float64 {
 	tokens := s.l.tokens[i : i+n]
 	for _, t := range tokens {
 		if (t.text == "|" || t.text == ";") && r != rNote {
 			return impossible
 		}
 	}
-	if r == rFlag && s.noFlag(i, n) {
+	if r == rFlag && s.isNoFlag(i, n) {
 		return impossible
 	}
 	key := stretch{r, n, s.hasCol, textOf(tokens)}
 	v, ok := s.g.fits[key]
 	if !ok {
-		v = s.fit(r, tokens, key.text)
+		v = s.textScore(r, tokens, key.text)
 		s.g.fits[key] = v
 	}
 	if v <= impossible/2 {
-		return s.byColumn(r, tokens, key.text)
+		return s.ambiguousScore(r, tokens, key.text)
 	}
 	return v
 }
 
-// noFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number,
+// isNoFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number,
 // the letter of an hour, or the start of a name ("Normal forms").
-func (s *search) noFlag(i, n int) bool {
+func (s *search) isNoFlag(i, n int) bool {
 	text := textOf(s.l.tokens[i : i+n])
 	var next string
 	if i+n < len(s.l.tokens) && !s.l.tokens[i+n].gap {
@@ -61,9 +62,9 @@ func (s *search) noFlag(i, n int) bool {
 	return false
 }
 
-// byColumn scores a text that fits no role by itself, by its column: in a value column any short text can be a value,
-// in a range column a range. It returns impossible for other roles and columns.
-func (s *search) byColumn(r role, tokens []token, text string) float64 {
+// ambiguousScore scores a text that fits no role by itself, by its column: in a value column any short text can be a
+// value, in a range column a range. It returns impossible for other roles and columns.
+func (s *search) ambiguousScore(r role, tokens []token, text string) float64 {
 	n := len(tokens)
 	if r != rValue && r != rRange || !s.hasCol.has(r) {
 		return impossible
@@ -90,8 +91,8 @@ func (s *search) byColumn(r role, tokens []token, text string) float64 {
 	return 0.2 + 0.2*float64(n)
 }
 
-// fit scores how well a text fits role r, whatever its position; higher is better, impossible excludes the role.
-func (s *search) fit(r role, tokens []token, text string) float64 {
+// textScore scores how well a text fits role r, whatever its position; higher is better, impossible excludes the role.
+func (s *search) textScore(r role, tokens []token, text string) float64 {
 	n := len(tokens)
 	switch r {
 	case rName:

@@ -267,7 +267,8 @@ func (e Evidence) confirm(field string) {
 	}
 }
 
-// decimals returns the decimal mark, comma or point, in the printed reference ranges. Stored values always have a point.
+// decimals returns the decimal mark, comma or point, in the printed reference ranges. Stored values always have a
+// point.
 func (d *Data) decimals() Decimals {
 	comma, point := 0, 0
 	for i := range d.Results {
@@ -375,7 +376,7 @@ func (r *Reader) result(row *AddedRow, flag string, decimals Decimals) Result {
 	raw := RawRow{Name: row.TestName, Value: row.Value, Unit: row.Units, Range: toPointAll(row.ReferenceRange, decimals), Panel: row.SourcePanelName,
 		Flag: flag, Specimen: row.SampleType}
 	unit, _ := ucum.Parse(row.Units)
-	out, _, _ := finish(r.catalogue, raw, raw.bounds(Point), unit, Point)
+	out, _, _ := newResult(r.catalogue, raw, raw.bounds(Point), unit, Point)
 	if row.ReferenceRange != "" {
 		out.ReferenceRange = ptr(row.ReferenceRange)
 	}
@@ -386,14 +387,14 @@ func (r *Reader) result(row *AddedRow, flag string, decimals Decimals) Result {
 		out.Interpretation = ptr(row.Interpretation)
 	}
 	if row.LoincCode != "" {
-		out.LoincMatchStatus, out.LoincMatches = ptr(AutoMatch), []Match{r.chosen(row.LoincCode, out.LoincMatches)}
+		out.LoincMatchStatus, out.LoincMatches = ptr(AutoMatch), []Match{r.chosenMatch(row.LoincCode, out.LoincMatches)}
 	}
 	return out
 }
 
-// chosen returns the candidate with a code that a person chose. A code that is not in the catalogue has no
+// chosenMatch returns the candidate with a code that a person chose. A code that is not in the catalogue has no
 // names.
-func (r *Reader) chosen(code string, candidates []Match) Match {
+func (r *Reader) chosenMatch(code string, candidates []Match) Match {
 	for _, m := range candidates {
 		if m.LoincCode == code {
 			m.ConfidenceScore = 1

@@ -159,9 +159,9 @@ type ranged struct {
 	ok bool
 }
 
-// nearly returns the likeness, 0 to 1, of the best catalogue term for a name, even if the name is misread or
+// likeness returns the likeness, 0 to 1, of the best catalogue term for a name, even if the name is misread or
 // misspelt. Unlike known it has no lower limit.
-func (g *grammar) nearly(name string) float64 {
+func (g *grammar) likeness(name string) float64 {
 	if k := g.known(name); k > 0.8 {
 		return k
 	}
@@ -288,7 +288,7 @@ func (s *search) best(i, mask int) step {
 			next |= 1 << r
 		}
 		for n := 1; n <= longest[r] && i+n <= len(s.l.tokens); n++ {
-			c := s.score(r, i, n) + s.order(r, mask)
+			c := s.score(r, i, n) + s.orderScore(r, mask)
 			if c <= impossible/2 {
 				continue
 			}
@@ -305,9 +305,9 @@ func (s *search) best(i, mask int) step {
 	return top
 }
 
-// order returns 0, or a negative score if role r is unusual after the roles in the bit set mask, such as a name after
-// its value. A table column for a name, value, range or unit makes any order usual for that role.
-func (s *search) order(r role, mask int) float64 {
+// orderScore returns 0, or a negative score if role r is unusual after the roles in the bit set mask, such as a name
+// after its value. A table column for a name, value, range or unit makes any order usual for that role.
+func (s *search) orderScore(r role, mask int) float64 {
 	value, name := mask&(1<<rValue) != 0, mask&(1<<rName) != 0
 	switch r {
 	case rName:
@@ -344,9 +344,9 @@ func (s *search) score(r role, i, n int) float64 {
 	if known.done {
 		return known.v
 	}
-	v := s.content(r, i, n)
+	v := s.contentScore(r, i, n)
 	if v > impossible/2 {
-		v += s.place(r, i, n) + s.gaps(r, i, n)
+		v += s.columnScore(r, i, n) + s.gapScore(r, i, n)
 	}
 	*known = scored{v, true}
 	return v
@@ -355,8 +355,8 @@ func (s *search) score(r role, i, n int) float64 {
 // crossing is the cost of a wide gap inside of a part, by role.
 var crossing = [roles]float64{rName: -1.3, rValue: -2, rUnit: -2, rRange: -0.25, rFlag: -3, rPrev: -2, rLow: -2, rHigh: -2, rCode: -3, rDate: -0.2}
 
-// gaps scores whether the n tokens from i on, as a part with role r, start and end where the cells of the line do.
-func (s *search) gaps(r role, i, n int) float64 {
+// gapScore scores whether the n tokens from i on, as a part with role r, start and end where the cells of the line do.
+func (s *search) gapScore(r role, i, n int) float64 {
 	v := 0.0
 	crossed := 0
 	for k := i + 1; k < i+n; k++ {
@@ -421,8 +421,9 @@ func isMark(s string) bool {
 	return ok || strings.Trim(s, "•●■▪◦‣○·*>|-") == ""
 }
 
-// place scores the horizontal position of the n tokens from i on, as a part with role r, against the table's columns.
-func (s *search) place(r role, i, n int) float64 {
+// columnScore scores the horizontal position of the n tokens from i on, as a part with role r, against the table's
+// columns.
+func (s *search) columnScore(r role, i, n int) float64 {
 	if len(s.cols) == 0 || r == rNote && !s.hasCol.has(rNote) {
 		return 0
 	}

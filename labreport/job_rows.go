@@ -263,7 +263,7 @@ func (r rowStore) List(ctx context.Context, q Query) ([]Job, error) {
 		}
 		page.To = jobTable.Row(&jobs[len(jobs)-1].Value).Index[0]
 		more := len(jobs) == page.Limit
-		jobs = slices.DeleteFunc(jobs, func(e *store.Entry[Job]) bool { return !q.fits(&e.Value) })
+		jobs = slices.DeleteFunc(jobs, func(e *store.Entry[Job]) bool { return !q.matches(&e.Value) })
 		if jobs, err = r.withoutDeleted(ctx, jobs); err != nil {
 			return nil, err
 		}
@@ -276,7 +276,7 @@ func (r rowStore) List(ctx context.Context, q Query) ([]Job, error) {
 	}
 }
 
-func (q *Query) fits(j *Job) bool {
+func (q *Query) matches(j *Job) bool {
 	return (q.User.IsZero() || j.User == q.User) && (len(q.Status) == 0 || slices.Contains(q.Status, j.Status)) &&
 		(!q.Corrected || j.corrected())
 }

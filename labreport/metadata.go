@@ -71,7 +71,7 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 	}
 	for i := range lines {
 		if !isRow(i) && lines[i].page == 0 && i < 40 {
-			m.strip(&lines[i])
+			m.readUnlabelled(&lines[i])
 		}
 	}
 	var pairs [][2]string
@@ -203,7 +203,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 		weight := 1 + h.strong
 		if len(value) == 0 {
 			if k+1 < len(hits) && !strings.HasSuffix(l.tokens[h.i+h.n-1].text, ":") && hits[k+1].i == from || from >= len(l.tokens) || l.tokens[min(from, len(l.tokens)-1)].gap {
-				value = below(lines, at, l.tokens[h.i].x0, l.tokens[from-1].x1)
+				value = cellBelow(lines, at, l.tokens[h.i].x0, l.tokens[from-1].x1)
 				weight -= 0.4
 			}
 		}
@@ -214,9 +214,9 @@ func (m *metaReader) readLine(lines []line, at int) {
 	}
 }
 
-// below returns the cell of the next three lines after lines[at] that is under a label from x0 to x1; nil if there is
-// none.
-func below(lines []line, at int, x0, x1 float64) []token {
+// cellBelow returns the cell of the next three lines after lines[at] that is under a label from x0 to x1; nil if there
+// is none.
+func cellBelow(lines []line, at int, x0, x1 float64) []token {
 	l := &lines[at]
 	for k := at + 1; k < len(lines) && k <= at+3; k++ {
 		n := &lines[k]
@@ -259,9 +259,9 @@ func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
 	}
 }
 
-// strip reads a line that has the patient's data without labels for each field: "Ada Example | DOB 02/04/1988 | F |
-// #S-1001". It ignores a line without a birth date.
-func (m *metaReader) strip(l *line) {
+// readUnlabelled reads a line that has the patient's data without labels for each field: "Ada Example | DOB 02/04/1988
+// | F | #S-1001". It ignores a line without a birth date.
+func (m *metaReader) readUnlabelled(l *line) {
 	var parts [][]token
 	var part []token
 	hasDOB := false

@@ -34,7 +34,7 @@ func guidance(name string) bool {
 	return slices.ContainsFunc(fold.Words(name), func(w string) bool { return guidanceWords[w] })
 }
 
-func bareFlag(name string) bool {
+func isFlagOnly(name string) bool {
 	words := slices.DeleteFunc(strings.Fields(name), func(w string) bool { return strings.IndexFunc(w, unicode.IsLetter) < 0 })
 	_, flag := flagMeaning(strings.Join(words, " "))
 	return flag

@@ -56,7 +56,7 @@ func (r *Reader) Read(pages []Page) (Data, FailureReason) {
 		return Data{}, InvalidInput
 	}
 	d := r.document(pages)
-	if reason := d.refuse(); reason != "" {
+	if reason := d.refusal(); reason != "" {
 		return Data{}, reason
 	}
 	return d.data(), ""
@@ -168,7 +168,7 @@ func (r *Reader) document(pages []Page) *document {
 		d.g.decimals = Comma
 	}
 	for i := range pages {
-		d.lines = append(d.lines, d.regions(pages[i], i)...)
+		d.lines = append(d.lines, d.linesInReadingOrder(pages[i], i)...)
 	}
 	d.read()
 	return d
@@ -201,7 +201,7 @@ func (d *document) read() {
 			claimed[i] = true
 			continue
 		}
-		if rows := d.clauses(l, cols); len(rows) > 0 {
+		if rows := d.parseLine(l, cols); len(rows) > 0 {
 			for _, p := range rows {
 				d.add(p, i, in, cols)
 			}
@@ -209,7 +209,7 @@ func (d *document) read() {
 			claimed[i] = true
 			continue
 		}
-		if d.continuesName(i, lastRow) {
+		if d.appendName(i, lastRow) {
 			claimed[i] = true
 			continue
 		}
@@ -218,14 +218,14 @@ func (d *document) read() {
 			i, lastRow = at, at
 			continue
 		}
-		if r := d.stacked(i, cols, claimed); len(r) > 0 {
+		if r := d.readMultiLine(i, cols, claimed); len(r) > 0 {
 			for _, p := range r {
 				d.add(p, i, in, cols)
 			}
 			lastRow = i
 			continue
 		}
-		if d.continues(i, lastRow, cols) {
+		if d.appendRange(i, lastRow, cols) {
 			claimed[i] = true
 			continue
 		}
@@ -233,7 +233,7 @@ func (d *document) read() {
 			continue
 		}
 		if name, ok := d.panelName(i, cols); ok {
-			next := in.under(name, i)
+			next := in.following(name, i)
 			if next.specimen == loinc.NoSpecimen && in.line >= 0 && i == in.line+1 && in.specimen != loinc.Blood {
 				next.specimen = in.specimen // a second line of the same heading
 			}
@@ -261,8 +261,8 @@ func secondHeading(l line) bool {
 	return words > 0 && words <= 6 && known*3 >= words*2
 }
 
-// clauses reads a line as one result, or as several separated by semicolons or by repeated "Name: value".
-func (d *document) clauses(l *line, cols []column) []*parsed {
+// parseLine reads a line as one result, or as several separated by semicolons or by repeated "Name: value".
+func (d *document) parseLine(l *line, cols []column) []*parsed {
 	if len(l.tokens) < 2 || sentence(l) && !strings.Contains(l.text(), ";") {
 		return nil
 	}
@@ -322,11 +322,11 @@ func (d *document) accept(p *parsed, cols []column) bool {
 		return false
 	}
 	known := p.known
-	if known < 0.8 && (guidance(name) || bareFlag(name)) {
+	if known < 0.8 && (guidance(name) || isFlagOnly(name)) {
 		return false
 	}
 	if known < 0.8 {
-		known = d.g.nearly(name)
+		known = d.g.likeness(name)
 		p.known = known
 	}
 	value := strings.TrimSpace(p.text(rValue))

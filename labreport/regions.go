@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// regions returns the lines of page p, number index of the document, in reading order: the left column before the
-// right one. The page is split into columns only if the columns give better results than the undivided page.
-func (d *document) regions(p Page, index int) []line {
+// linesInReadingOrder returns the lines of page p, number index of the document, in reading order: the left column
+// before the right one. The page is split into columns only if the columns give better results than the undivided page.
+func (d *document) linesInReadingOrder(p Page, index int) []line {
 	lines := linesOf(p, index)
 	gutters := findGutters(lines, p.Width)
 	if len(gutters) == 0 {
@@ -154,8 +154,8 @@ type worth struct {
 	score float64
 }
 
-// tidy reports whether a result uses nearly all of its line.
-func (d *document) tidy(p *parsed) bool {
+// fillsLine reports whether a result uses nearly all of its line.
+func (d *document) fillsLine(p *parsed) bool {
 	notes := 0
 	for _, s := range p.pieces {
 		if s.role == rNote && !fieldLabel(p.line.tokens[s.from:s.to]) {
@@ -173,7 +173,7 @@ func (d *document) worth(lines []line) worth {
 			cols = h
 			continue
 		}
-		if p := d.g.parse(&lines[i], cols); p != nil && p.known > 0.8 && (p.has(rUnit) || p.has(rRange) || p.has(rHigh) || p.has(rLow)) && d.tidy(p) {
+		if p := d.g.parse(&lines[i], cols); p != nil && p.known > 0.8 && (p.has(rUnit) || p.has(rRange) || p.has(rHigh) || p.has(rLow)) && d.fillsLine(p) {
 			w.rows++
 			w.score += p.score
 		}

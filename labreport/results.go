@@ -44,7 +44,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	if len(r.refToks) > len(p.find(rRange)) {
 		r.bounds = Bounds{} // the range is of one sex or age
 	}
-	d.limits(&r)
+	d.readLimitColumns(&r)
 	r.inTable = len(cols) > 0
 	// A value in the column for results outside of the range is flagged by its column.
 	if v := p.find(rValue); len(v) > 0 && len(p.cols) > 0 && r.flag == "" {
@@ -217,8 +217,8 @@ func (d *document) termsOf(r *row) []*loinc.Term {
 	return all
 }
 
-// limits sets the bounds of a row from the columns of lower and upper limits, if the row has no other range.
-func (d *document) limits(r *row) {
+// readLimitColumns sets the bounds of a row from the columns of lower and upper limits, if the row has no other range.
+func (d *document) readLimitColumns(r *row) {
 	low, high := r.p.find(rLow), r.p.find(rHigh)
 	if len(low)+len(high) == 0 || r.bounds.any() {
 		return
@@ -253,8 +253,8 @@ var (
 	reNotReport = regexp.MustCompile(`(?i)\b(?:drinking water|tap water|trinkwasser|agua potable|eau potable|wasseranalyse|water quality|nutrition facts|per serving|nährwerte|información nutricional|valeurs nutritionnelles|invoice|rechnung|factura|facture|soil analysis|bodenanalyse|price list|preisliste|purchase order|receipt|quittung|waste ?water|quality control|qualitätskontrolle|control de calidad|contrôle de qualité)\b`)
 )
 
-// refuse returns why the document is not read as a lab report; empty if it is one.
-func (d *document) refuse() FailureReason {
+// refusal returns why the document is not read as a lab report; empty if it is one.
+func (d *document) refusal() FailureReason {
 	if d.words == 0 {
 		if d.g.image {
 			return LowQuality
@@ -283,7 +283,7 @@ func (d *document) refuse() FailureReason {
 		text.WriteString(d.lines[i].text())
 		text.WriteByte('\n')
 	}
-	frame := d.frame()
+	frame := d.countReportLabels()
 	poor := d.g.image && d.words > 0 && d.wordConf/float64(d.words) < 0.55
 	switch {
 	case len(d.rows) == 0 && (poor || d.g.image && d.words < 12):
@@ -316,9 +316,9 @@ func (d *document) measuredIn(r *row) bool {
 	})
 }
 
-// frame counts the kinds of labels, such as birth date and collection date, that lab reports have and other documents
-// do not.
-func (d *document) frame() int {
+// countReportLabels counts the kinds of labels, such as birth date and collection date, that lab reports have and other
+// documents do not.
+func (d *document) countReportLabels() int {
 	kinds := map[metaField]bool{}
 	for i := range d.lines {
 		if d.isRow[i] {
@@ -356,7 +356,7 @@ func (d *document) data() Data {
 			out.Results = append(out.Results, res)
 		}
 	}
-	reviewTwins(out.Results)
+	reviewDuplicateCodes(out.Results)
 	return out
 }
 
@@ -365,7 +365,7 @@ var reAmbiguous = regexp.MustCompile(`^[<>=]*[1-9]\d{0,2}[.,]\d{3}$`)
 // result converts row r, of which raw is the text as printed, to a Result. It returns false if the row has no name or
 // no value.
 func (d *document) result(r *row, raw RawRow) (Result, bool) {
-	res, best, ok := finish(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
+	res, best, ok := newResult(d.catalogue, raw, r.bounds, r.unit, d.g.decimals)
 	if ok {
 		res.Evidence = d.evidence(r, &res, best)
 		least := textSure
@@ -425,7 +425,7 @@ func (res *Result) review(least float64) {
 // reports whether the text in the value field may be a part of the name.
 func (r *row) nameConfidence(picture, broken bool) float64 {
 	switch {
-	case r.cutName() || broken:
+	case r.nameTruncated() || broken:
 		return 0.75 // a part of the name is in the place of the value
 	case r.known > 0.95:
 		return 0.97
@@ -492,7 +492,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 		reference = min(reference, 0.88)
 	}
 	put("reference_range", r.refToks, reference)
-	d.doubtShifted(r, e)
+	d.lowerShiftedConfidence(r, e)
 	put("interpretation", r.p.find(rFlag), 0.95)
 	if d.valueAmongRanges(r) || d.crossed[r.p.line.page] {
 		for field, got := range e {
@@ -549,7 +549,7 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	if contradicts(r, res) {
 		value = min(value, 0.8)
 	}
-	return min(value, d.plausible(r, res))
+	return min(value, d.highestConfidence(r, res))
 }
 
 // rangeConfidence returns the confidence of a range.
@@ -580,10 +580,10 @@ func contradicts(r *row, res *Result) bool {
 	return (m == Abnormal || m == Critical) && in || m == Normal && out
 }
 
-// plausible returns the highest confidence that a value can have: 0.6 for a number from a picture that is more than
-// six times outside of its range, otherwise 1. Without a printed range the usual range of the analyte is used (see
+// highestConfidence returns the highest confidence that a value can have: 0.6 for a number from a picture that is more
+// than six times outside of its range, otherwise 1. Without a printed range the usual range of the analyte is used (see
 // usualRange).
-func (d *document) plausible(r *row, res *Result) float64 {
+func (d *document) highestConfidence(r *row, res *Result) float64 {
 	if !d.pages[r.p.line.page].Image || *res.Type != Numeric {
 		return 1
 	}

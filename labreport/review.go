@@ -91,8 +91,8 @@ func (p ListPosition) cursor() string {
 	return strconv.FormatInt(p.CreatedAt.UnixMicro(), 10) + "." + p.ID.String()
 }
 
-// placeOf parses the cursor of a list of jobs. It returns Invalid if the cursor is malformed or empty.
-func placeOf(cursor string) (ListPosition, error) {
+// parseCursor parses the cursor of a list of jobs. It returns Invalid if the cursor is malformed or empty.
+func parseCursor(cursor string) (ListPosition, error) {
 	at, id, _ := strings.Cut(cursor, ".")
 	micro, err1 := strconv.ParseInt(at, 10, 64)
 	name, err2 := uuid.Parse(id)
@@ -124,7 +124,7 @@ func (s *Service) Jobs(ctx context.Context, team healthlab.TeamID, q JobsQuery) 
 	list := Query{Team: team, User: q.User, Status: q.Status, Size: q.Size + 1}
 	if q.Cursor != "" {
 		var err error
-		if list.After, err = placeOf(q.Cursor); err != nil {
+		if list.After, err = parseCursor(q.Cursor); err != nil {
 			return JobPage{}, err
 		}
 	}

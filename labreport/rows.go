@@ -71,7 +71,7 @@ func (r *Reader) Complete(raw RawReport) Data {
 		row := *given
 		row.Name, row.Value = cleanName(row.Name), strings.Join(strings.Fields(row.Value), " ")
 		unit, _ := ucum.Parse(row.Unit)
-		res, _, ok := finish(r.catalogue, row, row.bounds(decimals), unit, decimals)
+		res, _, ok := newResult(r.catalogue, row, row.bounds(decimals), unit, decimals)
 		if !ok {
 			continue
 		}
@@ -82,13 +82,13 @@ func (r *Reader) Complete(raw RawReport) Data {
 		res.withoutDoubtfulFlags(row.Flag)
 		d.Results = append(d.Results, res)
 	}
-	reviewTwins(d.Results)
+	reviewDuplicateCodes(d.Results)
 	return d
 }
 
-// reviewTwins sets NeedsReview on two automatic matches of one code whose reference ranges differ, because one of the
-// results is probably of another specimen or analyte.
-func reviewTwins(all []Result) {
+// reviewDuplicateCodes sets NeedsReview on two automatic matches of one code whose reference ranges differ, because one
+// of the results is probably of another specimen or analyte.
+func reviewDuplicateCodes(all []Result) {
 	first := map[string]int{}
 	for i := range all {
 		if all[i].LoincMatchStatus == nil || *all[i].LoincMatchStatus != AutoMatch {
@@ -130,9 +130,9 @@ func (r *RawRow) bounds(decimals Decimals) Bounds {
 	return b
 }
 
-// finish returns the result of a row. best is the score of its best LOINC candidate, 0 without one. ok is false if
+// newResult returns the result of a row. best is the score of its best LOINC candidate, 0 without one. ok is false if
 // the row has no name or no value.
-func finish(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decimals Decimals) (res Result, best float64, ok bool) {
+func newResult(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, decimals Decimals) (res Result, best float64, ok bool) {
 	if raw.Value == "" || raw.Name == "" {
 		return Result{}, 0, false
 	}

@@ -45,9 +45,9 @@ type section struct {
 	specimen loinc.Specimen
 }
 
-// under returns the section that begins with a heading in the given line. A heading inside of section s, such as
+// following returns the section that begins with a heading in the given line. A heading inside of section s, such as
 // "Microscopy", takes the specimen of s.
-func (s section) under(heading string, line int) section {
+func (s section) following(heading string, line int) section {
 	next := section{heading, line, specimenIn(heading)}
 	words := loinc.Key(heading)
 	sub, other := 0, 0

@@ -176,7 +176,7 @@ func (s *Service) Open(ctx context.Context, team healthlab.TeamID) (*Intake, err
 	if !set.Enabled {
 		return nil, rule(healthlab.Forbidden, RuleFeatureNotEnabled, "lab report parsing is not enabled for the team")
 	}
-	if err := s.enter(team); err != nil {
+	if err := s.reserveUpload(team); err != nil {
 		return nil, err
 	}
 	return &Intake{s: s, team: team, settings: set}, nil
@@ -194,7 +194,7 @@ type Intake struct {
 func (i *Intake) Close() {
 	if !i.closed {
 		i.closed = true
-		i.s.leave(i.team)
+		i.s.releaseUpload(i.team)
 	}
 }
 
@@ -255,7 +255,7 @@ func (s *Service) insert(ctx context.Context, team healthlab.TeamID, u Upload, f
 	// The job is stored, so it is completed or failed even if the caller disconnects.
 	var kept error
 	for i, f := range files {
-		if kept = s.keep(ctx, &j, j.Files[i].Key, f.Data); kept != nil {
+		if kept = s.storeFile(ctx, &j, j.Files[i].Key, f.Data); kept != nil {
 			break
 		}
 	}
@@ -280,8 +280,8 @@ const afterTimeout = 3 * time.Second
 // keepTimeout is how long storing the files of a job may take.
 const keepTimeout = 2 * time.Minute
 
-// keep writes a file of a job to the BlobStore under key.
-func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) error {
+// storeFile writes a file of a job to the BlobStore under key.
+func (s *Service) storeFile(ctx context.Context, j *Job, key string, data []byte) error {
 	ctx, stop := context.WithTimeout(ctx, keepTimeout/MaxFiles)
 	defer stop()
 	err := s.blobs.Put(ctx, j.Team, j.User, key, bytes.NewReader(data))
@@ -291,9 +291,9 @@ func (s *Service) keep(ctx context.Context, j *Job, key string, data []byte) err
 	return unavailable(err)
 }
 
-// enter counts a new upload of the team. It returns Exhausted if the team has too many uploads in progress; otherwise
-// the caller must call leave.
-func (s *Service) enter(team healthlab.TeamID) error {
+// reserveUpload counts a new upload of the team. It returns Exhausted if the team has too many uploads in progress;
+// otherwise the caller must call leave.
+func (s *Service) reserveUpload(team healthlab.TeamID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.creating[team] >= s.opts.CreatesPerTeam {
@@ -304,7 +304,7 @@ func (s *Service) enter(team healthlab.TeamID) error {
 	return nil
 }
 
-func (s *Service) leave(team healthlab.TeamID) {
+func (s *Service) releaseUpload(team healthlab.TeamID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.creating[team]--; s.creating[team] == 0 {
@@ -456,7 +456,7 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	case Started:
 		return s.read(ctx, j)
 	case Completed, Failed:
-		return s.discard(ctx, j)
+		return s.deleteFiles(ctx, j)
 	}
 	return nil
 }
@@ -479,7 +479,7 @@ func (s *Service) stage(ctx context.Context, j Job) error {
 	}
 	at := s.now()
 	if fault != nil {
-		return s.again(ctx, j, at, ProcessingError)
+		return s.retry(ctx, j, at, ProcessingError)
 	}
 	return s.finish(ctx, j, at, Staged, func(j *Job) { j.DueAt, j.StartedAt = at, at }, EventJobCreated)
 }
@@ -510,12 +510,12 @@ func (s *Service) read(ctx context.Context, j Job) error {
 			if final {
 				return s.fail(context.WithoutCancel(ctx), j, s.now(), reason)
 			}
-			return s.again(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
+			return s.retry(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
 		}
 	}
 	data, reason, err := s.understand(ctx, pages)
 	if err != nil {
-		return s.again(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
+		return s.retry(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
 	}
 	at := s.now()
 	if reason != "" {
@@ -592,8 +592,8 @@ func (s *Service) load(ctx context.Context, j *Job, f StoredFile) ([]byte, error
 
 func unavailable(err error) error { return fmt.Errorf("%w: %v", healthlab.Unavailable, err) }
 
-// discard deletes the files of a job after its retention.
-func (s *Service) discard(ctx context.Context, j Job) error {
+// deleteFiles deletes the files of a job after its retention.
+func (s *Service) deleteFiles(ctx context.Context, j Job) error {
 	for _, f := range j.Files {
 		if err := s.blobs.Delete(ctx, f.Key); err != nil {
 			return fmt.Errorf("delete files: %w", err)
@@ -677,8 +677,8 @@ func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureR
 	}, names...)
 }
 
-// again records a failed attempt and schedules a retry. After the last attempt it fails the job with the reason.
-func (s *Service) again(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
+// retry records a failed attempt and schedules a retry. After the last attempt it fails the job with the reason.
+func (s *Service) retry(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
 	if j.Tries+1 >= s.opts.Tries {
 		return s.fail(ctx, j, at, reason)
 	}

@@ -68,9 +68,9 @@ func readUsual(r io.Reader) (map[string][]usualRange, error) {
 	return out, err
 }
 
-// usual returns the usual range of the first possible term of a row that has one, converted to the unit of the row.
-// It returns false if no term has one.
-func (d *document) usual(r *row) (Bounds, bool) {
+// usualBounds returns the usual range of the first possible term of a row that has one, converted to the unit of the
+// row. It returns false if no term has one.
+func (d *document) usualBounds(r *row) (Bounds, bool) {
 	if r.unit.UCUM == "" {
 		return Bounds{}, false
 	}
@@ -101,7 +101,7 @@ func (d *document) rangeOf(r *row) (b Bounds, text string) {
 	if r.bounds.any() {
 		return r.bounds, toPointAll(r.reference, d.g.decimals)
 	}
-	b, _ = d.usual(r)
+	b, _ = d.usualBounds(r)
 	for _, end := range []*float64{b.Low, b.High} {
 		if end != nil {
 			text += " " + strconv.FormatFloat(*end, 'f', -1, 64)
@@ -155,13 +155,13 @@ func sizeOf(printed, usual Bounds) (rangeSize, int) {
 	return usualSize, 0
 }
 
-// misplaced compares the printed range of a row on a picture with the usual range of the analyte, as sizeOf does.
-// Rows of other pages, and rows without a range, have the usualSize.
-func (d *document) misplaced(r *row) (rangeSize, int) {
+// compareWithUsual compares the printed range of a row on a picture with the usual range of the analyte, as sizeOf
+// does. Rows of other pages, and rows without a range, have the usualSize.
+func (d *document) compareWithUsual(r *row) (rangeSize, int) {
 	if !d.pages[r.p.line.page].Image || !r.bounds.any() || valueShape(r.value, d.g.decimals) != number1 {
 		return usualSize, 0
 	}
-	usual, ok := d.usual(r)
+	usual, ok := d.usualBounds(r)
 	if !ok {
 		return usualSize, 0
 	}
@@ -169,7 +169,7 @@ func (d *document) misplaced(r *row) (rangeSize, int) {
 }
 
 func (d *document) shiftedSheets() map[int]bool {
-	return d.sheetsWithMany(func(r *row) bool { size, _ := d.misplaced(r); return size != usualSize },
+	return d.sheetsWithMany(func(r *row) bool { size, _ := d.compareWithUsual(r); return size != usualSize },
 		func(r *row) bool { return valueShape(r.value, d.g.decimals) == number1 })
 }
 
@@ -224,11 +224,11 @@ func movePoints(s string, places int) string {
 	})
 }
 
-// doubtShifted lowers the confidence of the range and the value of a row if the printed range is far from the usual
-// range of the analyte, and adds the numbers with a moved decimal point as alternatives. The value is not changed if
-// only the range has lost its point. On a page with many such rows the confidence of every number is lowered.
-func (d *document) doubtShifted(r *row, e Evidence) {
-	size, places := d.misplaced(r)
+// lowerShiftedConfidence lowers the confidence of the range and the value of a row if the printed range is far from the
+// usual range of the analyte, and adds the numbers with a moved decimal point as alternatives. The value is not changed
+// if only the range has lost its point. On a page with many such rows the confidence of every number is lowered.
+func (d *document) lowerShiftedConfidence(r *row, e Evidence) {
+	size, places := d.compareWithUsual(r)
 	sheet := d.shifted[r.p.line.page] && valueShape(r.value, d.g.decimals) == number1
 	if size == usualSize && !sheet {
 		return
@@ -251,7 +251,7 @@ func (d *document) doubtShifted(r *row, e Evidence) {
 
 func (d *document) nearUsual(r *row, value string) bool {
 	v, ok := number(strings.TrimLeft(value, "<>= "))
-	usual, known := d.usual(r)
+	usual, known := d.usualBounds(r)
 	const room = 4
 	return ok && known && (usual.Low == nil || v*room >= *usual.Low) && (usual.High == nil || v <= *usual.High*room)
 }

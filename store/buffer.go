@@ -145,7 +145,7 @@ func (b *Buffer) Read(qs ...Query) ([][]Row, error) {
 	var ask []Query
 	asked := map[Query]bool{}
 	for _, q := range qs {
-		if b.knows(q) {
+		if b.canAnswer(q) {
 			continue
 		}
 		if q = b.widened(q); !asked[q] {
@@ -192,19 +192,19 @@ func (b *Buffer) learn(q Query, rows []Row) {
 	if q.By != ByKey {
 		b.ranges[q] = rows
 	} else if len(rows) == 0 && q.Lock != Skip { // with Skip, an empty answer may be a row that is locked
-		b.see(q.Key, seenRow{known: absent, lock: q.Lock})
+		b.recordRead(q.Key, seenRow{known: absent, lock: q.Lock})
 	}
 	for i := range rows {
 		if q.Bare {
-			b.see(rows[i].Key, seenRow{lock: q.Lock})
+			b.recordRead(rows[i].Key, seenRow{lock: q.Lock})
 		} else {
-			b.see(rows[i].Key, seenRow{known: present, row: &rows[i], lock: q.Lock})
+			b.recordRead(rows[i].Key, seenRow{known: present, row: &rows[i], lock: q.Lock})
 		}
 	}
 }
 
-// see remembers what was read of a row. Of several locks the strongest counts.
-func (b *Buffer) see(k Key, s seenRow) {
+// recordRead remembers what was read of a row. Of several locks the strongest counts.
+func (b *Buffer) recordRead(k Key, s seenRow) {
 	was, ok := b.seen[identOf(k)]
 	if ok && strength(was.lock) > strength(s.lock) {
 		s.lock = was.lock
@@ -229,8 +229,8 @@ func strength(l Lock) int {
 	}
 }
 
-// knows reports whether a query can be answered from memory, without the engine.
-func (b *Buffer) knows(q Query) bool {
+// canAnswer reports whether a query can be answered from memory, without the engine.
+func (b *Buffer) canAnswer(q Query) bool {
 	if q.By != ByKey {
 		_, ok := b.ranges[b.widened(q)]
 		return ok
@@ -271,7 +271,7 @@ func (b *Buffer) answerKey(q Query) ([]Row, bool) {
 	k := identOf(q.Key)
 	w, s := b.writes[k], b.seen[k]
 	switch {
-	case !b.knows(q):
+	case !b.canAnswer(q):
 		return nil, false
 	case w != nil && w.Gone, w == nil && s.known == absent:
 		return nil, true

@@ -171,7 +171,7 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 		return routed, fmt.Errorf("claim deliveries: %w", err)
 	}
 	for _, j := range jobs {
-		d.do(ctx, j)
+		d.runJob(ctx, j)
 		if len(d.outcomes) == cap(d.outcomes) {
 			err = errors.Join(err, d.recordWaiting(ctx))
 		}
@@ -212,7 +212,7 @@ func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
 	}
 	if routed.Events > 0 {
 		d.opts.Hooks.Routed(routed.Events, d.opts.Now().Sub(began))
-		d.targets.routed(routed.Endpoints)
+		d.targets.markRouted(routed.Endpoints)
 	}
 	return routed.Events, nil
 }
@@ -222,7 +222,7 @@ func (d *Dispatcher) routeOnce(ctx context.Context) (int, error) {
 func (d *Dispatcher) claim(ctx, sending context.Context, senders *sync.WaitGroup) {
 	failed := 0
 	for ctx.Err() == nil {
-		if rest := d.targets.restTime(d.opts.Now()); rest > 0 {
+		if rest := d.targets.claimDelay(d.opts.Now()); rest > 0 {
 			wait(ctx, rest, nil)
 			continue
 		}
@@ -261,7 +261,7 @@ func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		d.targets.found(ids, d.opts.Now())
+		d.targets.setDue(ids, d.opts.Now())
 	}
 	began := d.opts.Now()
 	d.targets.dropOld(began.Add(-holdAtMost))
@@ -277,8 +277,8 @@ func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 	if n > 0 {
 		d.opts.Hooks.Claimed(n, d.opts.Now().Sub(began))
 	}
-	claimed.Deliveries = d.oneSuspect(ctx, claimed.Deliveries, began)
-	turns := d.targets.started(quotas, claimed.Deliveries, began)
+	claimed.Deliveries = d.releaseSuspects(ctx, claimed.Deliveries, began)
+	turns := d.targets.assignSlots(quotas, claimed.Deliveries, began)
 	clock := storeClock{now: d.opts.Now, local: began, store: claimed.At}
 	jobs := make([]job, len(claimed.Deliveries))
 	for i, delivery := range claimed.Deliveries {
@@ -359,9 +359,9 @@ func (d *Dispatcher) suspicious(del Delivery) bool {
 	return del.Starts > 1 && del.Starts == d.limits.crashLimit
 }
 
-// oneSuspect lets at most one delivery run that may crash the process. It releases the other such deliveries, and
+// releaseSuspects lets at most one delivery run that may crash the process. It releases the other such deliveries, and
 // returns those that may start. If the process then crashes, the running one is the cause.
-func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time.Time) []Delivery {
+func (d *Dispatcher) releaseSuspects(ctx context.Context, claimed []Delivery, at time.Time) []Delivery {
 	if !slices.ContainsFunc(claimed, d.suspicious) {
 		return claimed
 	}
@@ -390,12 +390,12 @@ func (d *Dispatcher) oneSuspect(ctx context.Context, claimed []Delivery, at time
 		return rest
 	}
 	return slices.DeleteFunc(rest, func(del Delivery) bool { // an unreleased delivery returns after its lease
-		d.cleared(del)
+		d.clearSuspect(del)
 		return d.suspicious(del)
 	})
 }
 
-func (d *Dispatcher) cleared(del Delivery) {
+func (d *Dispatcher) clearSuspect(del Delivery) {
 	// Now another suspected delivery may start.
 	d.suspect.CompareAndSwap(int64(del.Delivery), 0)
 }

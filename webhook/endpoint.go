@@ -80,7 +80,7 @@ type SealedHeader struct {
 	Sealed healthlab.Sealed
 }
 
-func (e *Endpoint) wants(ev healthlab.Event) bool {
+func (e *Endpoint) canReceive(ev healthlab.Event) bool {
 	return !e.Disabled && e.Matches(ev)
 }
 

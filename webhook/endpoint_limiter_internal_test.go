@@ -74,7 +74,7 @@ func TestClaim_waitsUntilHalfOfTheSlotsAreFree(t *testing.T) {
 	ts.claimed = start
 	rest := func(busy int, since time.Duration) time.Duration {
 		ts.busy = busy
-		return ts.restTime(start.Add(since))
+		return ts.claimDelay(start.Add(since))
 	}
 	require.Zero(t, rest(0, 0), "nothing runs, so nothing comes soon")
 	require.Equal(t, claimPoll, rest(100, 0))
@@ -173,7 +173,7 @@ func TestLimits_decideTheDeliveryStateAfterAnAttempt(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := c.limits.after(c.d, c.r, start, c.accepted)
+			o := c.limits.outcomeOf(c.d, c.r, start, c.accepted)
 			require.Equal(t, []any{c.state, c.reason, c.delay, c.quiet}, []any{o.State, o.Reason, o.Delay, o.Quiet})
 			require.True(t, o.Sent)
 		})
@@ -196,7 +196,7 @@ func TestLimits_decideBeforeAnAttemptWhetherToGiveUp(t *testing.T) {
 		{"almost", Delivery{Starts: 1, QueuedAt: start.Add(-72*time.Hour + 1)}, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o, decide := l.before(c.d, start)
+			o, decide := l.endBeforeSend(c.d, start)
 			require.Equal(t, c.decide, decide)
 			require.Equal(t, c.reason, o.Reason)
 			require.False(t, o.Sent)

@@ -58,9 +58,9 @@ type EndpointDisabled struct {
 	At         healthlab.Time `json:"at"`
 }
 
-// about returns an event about an endpoint with data as JSON. Its key is the endpoint's id, so that the event is not
-// sent to that endpoint.
-func about(id uuid.UUID, eventType string, team healthlab.TeamID, endpoint EndpointID, at time.Time, data any) healthlab.Event {
+// newEndpointEvent returns an event about an endpoint with data as JSON. Its key is the endpoint's id, so that the
+// event is not sent to that endpoint.
+func newEndpointEvent(id uuid.UUID, eventType string, team healthlab.TeamID, endpoint EndpointID, at time.Time, data any) healthlab.Event {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		panic("webhook: an event of this package does not encode")

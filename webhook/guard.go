@@ -154,7 +154,7 @@ func (g *Guard) checkURL(raw string) (*url.URL, healthlab.Problems) {
 	if !g.portAllowed(u.Port()) || strings.HasSuffix(u.Host, ":") {
 		p.Add("bad_port", "the port must be "+g.ports())
 	}
-	if msg := g.badHost(u.Hostname()); msg != "" {
+	if msg := g.hostProblem(u.Hostname()); msg != "" {
 		p.Add("bad_host", msg)
 	}
 	u.Host = strings.ToLower(u.Host)
@@ -196,8 +196,8 @@ func (g *Guard) portAllowed(port string) bool {
 	return err == nil && n >= 1024
 }
 
-// badHost returns what is wrong with the host of a URL; empty if nothing is.
-func (g *Guard) badHost(host string) string {
+// hostProblem returns what is wrong with the host of a URL; empty if nothing is.
+func (g *Guard) hostProblem(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !g.Allowed(a) {
 			return "the host must be a public address, not a private, local, reserved or refused one"
@@ -210,7 +210,7 @@ func (g *Guard) badHost(host string) string {
 	labels := strings.Split(strings.ToLower(host), ".")
 	last := labels[len(labels)-1]
 	switch {
-	case len(host) > maxHostName, slices.ContainsFunc(labels, badLabel):
+	case len(host) > maxHostName, slices.ContainsFunc(labels, isInvalidLabel):
 		return "the host must be a DNS name in ASCII, or an address"
 	case len(labels) < 2, slices.Contains(hiddenSuffixes, last):
 		return "the host must be a public name: one with a dot that does not end with ." + strings.Join(hiddenSuffixes, ", .")
@@ -221,7 +221,7 @@ func (g *Guard) badHost(host string) string {
 	}
 }
 
-func badLabel(label string) bool {
+func isInvalidLabel(label string) bool {
 	if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
 		return true
 	}

@@ -78,7 +78,7 @@ func NewHTTP(opts *HTTPOptions) *HTTP {
 	}
 	t := o.Guard.transport(o.Timeout, o.RootCAs, o.Resolver)
 	if o.Proxy != nil {
-		through(t, o.Proxy, o.Timeout, o.Resolver)
+		useProxy(t, o.Proxy, o.Timeout, o.Resolver)
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = min(max(32*o.Slots, 512), 4096), o.Slots
 	return &HTTP{
@@ -92,9 +92,9 @@ var (
 	errBeyond = errors.New("the egress proxy cannot connect to the receiver")
 )
 
-// through makes the transport t use a proxy, which may have a private address. The timeout of dialling is a third of
+// useProxy makes the transport t use a proxy, which may have a private address. The timeout of dialling is a third of
 // timeout, that of the whole request.
-func through(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver *net.Resolver) {
+func useProxy(t *http.Transport, proxy *url.URL, timeout time.Duration, resolver *net.Resolver) {
 	t.Proxy = http.ProxyURL(proxy)
 	t.DialContext = (&net.Dialer{Timeout: timeout / 3, Resolver: resolver}).DialContext
 	t.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {

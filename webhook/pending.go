@@ -32,10 +32,10 @@ func (ts *targets) free() int {
 	return ts.opts.Slots + min(ahead, ts.opts.Slots) - ts.busy - len(ts.held)
 }
 
-// restTime returns how long the dispatcher waits before the next claim; 0 or less means that it claims now. A few large
-// claims cost less than many small ones, so it waits longer the more slots are used, unless half of all slots can be
-// filled.
-func (ts *targets) restTime(now time.Time) time.Duration {
+// claimDelay returns how long the dispatcher waits before the next claim; 0 or less means that it claims now. A few
+// large claims cost less than many small ones, so it waits longer the more slots are used, unless half of all slots can
+// be filled.
+func (ts *targets) claimDelay(now time.Time) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	room := 0
@@ -45,23 +45,23 @@ func (ts *targets) restTime(now time.Time) time.Duration {
 	if min(room, ts.free()) >= ts.opts.Slots/2 {
 		return 0
 	}
-	return min(claimPoll, ts.loaded(claimApart)-now.Sub(ts.claimed))
+	return min(claimPoll, ts.scaleByLoad(claimApart)-now.Sub(ts.claimed))
 }
 
 func (ts *targets) underLoad(d time.Duration) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	return ts.loaded(d)
+	return ts.scaleByLoad(d)
 }
 
-func (ts *targets) loaded(d time.Duration) time.Duration {
+func (ts *targets) scaleByLoad(d time.Duration) time.Duration {
 	return d * time.Duration(ts.busy) / time.Duration(ts.opts.Slots)
 }
 
-// started assigns slots to deliveries that were claimed with the quotas asked. For each delivery it returns the channel
-// turn.start; nil if the delivery has a slot and starts at once. An endpoint that returned fewer deliveries than its
-// quota is no longer marked as due.
-func (ts *targets) started(asked []Quota, claimed []Delivery, now time.Time) []<-chan bool {
+// assignSlots assigns slots to deliveries that were claimed with the quotas asked. For each delivery it returns the
+// channel turn.start; nil if the delivery has a slot and starts at once. An endpoint that returned fewer deliveries
+// than its quota is no longer marked as due.
+func (ts *targets) assignSlots(asked []Quota, claimed []Delivery, now time.Time) []<-chan bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.claimed = now
@@ -107,7 +107,9 @@ func (ts *targets) advance(now time.Time) {
 	})
 }
 
-func (ts *targets) giveBack(id EndpointID) { ts.drop(func(w *turn) bool { return w.endpoint == id }) }
+func (ts *targets) dropWaiting(id EndpointID) {
+	ts.drop(func(w *turn) bool { return w.endpoint == id })
+}
 
 func (ts *targets) drop(these func(*turn) bool) {
 	ts.held = slices.DeleteFunc(ts.held, func(w *turn) bool {
@@ -115,14 +117,14 @@ func (ts *targets) drop(these func(*turn) bool) {
 			return false
 		}
 		w.target.gate.held--
-		ts.left(w.target.team)
+		ts.releaseTeam(w.target.team)
 		ts.due[w.endpoint] = struct{}{}
 		w.start <- false
 		return true
 	})
 }
 
-func (ts *targets) left(team healthlab.TeamID) {
+func (ts *targets) releaseTeam(team healthlab.TeamID) {
 	if ts.teams[team]--; ts.teams[team] <= 0 {
 		delete(ts.teams, team)
 	}
@@ -140,8 +142,8 @@ func (ts *targets) dropAll() {
 	ts.drop(func(*turn) bool { return true })
 }
 
-// released releases the slot of a delivery that was not sent, and marks its endpoint as due.
-func (ts *targets) released(d Delivery) {
+// releaseSlot releases the slot of a delivery that was not sent, and marks its endpoint as due.
+func (ts *targets) releaseSlot(d Delivery) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.of(d.Endpoint).gate.release()
@@ -151,13 +153,13 @@ func (ts *targets) released(d Delivery) {
 
 func (ts *targets) freed(team healthlab.TeamID) {
 	ts.busy--
-	ts.left(team)
+	ts.releaseTeam(team)
 	ts.advance(ts.opts.Now())
 }
 
-// ended releases the slot of a delivery that has an outcome, and reports whether its endpoint must be paused. If so,
-// nothing more starts at the endpoint until the pause is stored.
-func (ts *targets) ended(o Outcome, f fact) (pause bool) {
+// endDelivery releases the slot of a delivery that has an outcome, and reports whether its endpoint must be paused. If
+// so, nothing more starts at the endpoint until the pause is stored.
+func (ts *targets) endDelivery(o Outcome, f fact) (pause bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	now := ts.opts.Now()
@@ -172,15 +174,15 @@ func (ts *targets) ended(o Outcome, f fact) (pause bool) {
 		pause = g.fail(o.Delivery.Delivery, o.Class, now)
 		g.shut = g.shut || pause
 		if g.shut || g.spaced {
-			ts.giveBack(o.Delivery.Endpoint)
+			ts.dropWaiting(o.Delivery.Endpoint)
 		}
 	}
 	ts.freed(o.Delivery.Team)
 	return pause
 }
 
-// recorded marks the endpoints of recorded outcomes as due, because the next deliveries of the lanes may be.
-func (ts *targets) recorded(done []*pendingOutcome) {
+// markDue marks the endpoints of recorded outcomes as due, because the next deliveries of the lanes may be.
+func (ts *targets) markDue(done []*pendingOutcome) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, s := range done {

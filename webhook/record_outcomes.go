@@ -14,7 +14,7 @@ import (
 func (d *Dispatcher) recordOutcomes(ctx context.Context) {
 	var batch []*pendingOutcome // postponed outcomes come first
 	for open := true; open || len(batch) > 0; {
-		if batch, open = d.gather(batch); len(batch) > 0 {
+		if batch, open = d.collectOutcomes(batch); len(batch) > 0 {
 			batch = d.recordBatch(ctx, batch)
 		}
 		if !open && len(batch) > 0 {
@@ -43,9 +43,9 @@ func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 	return nil
 }
 
-// gather waits for an outcome, and then a short time for others. It adds them to batch, and reports whether more may
-// follow.
-func (d *Dispatcher) gather(batch []*pendingOutcome) (all []*pendingOutcome, open bool) {
+// collectOutcomes waits for an outcome, and then a short time for others. It adds them to batch, and reports whether
+// more may follow.
+func (d *Dispatcher) collectOutcomes(batch []*pendingOutcome) (all []*pendingOutcome, open bool) {
 	var first <-chan time.Time
 	if len(batch) > 0 {
 		again := time.NewTimer(recordRetry)
@@ -61,15 +61,15 @@ func (d *Dispatcher) gather(batch []*pendingOutcome) (all []*pendingOutcome, ope
 	case <-first:
 		return batch, true
 	}
-	if batch, open = d.more(batch, d.opts.OutcomeBatch, d.opts.OutcomeWait); open {
+	if batch, open = d.addOutcomes(batch, d.opts.OutcomeBatch, d.opts.OutcomeWait); open {
 		// Half a batch is recorded without waiting: meanwhile others can be collected.
-		batch, open = d.more(batch, d.opts.OutcomeBatch/2, d.targets.underLoad(recordApart)-d.opts.OutcomeWait)
+		batch, open = d.addOutcomes(batch, d.opts.OutcomeBatch/2, d.targets.underLoad(recordApart)-d.opts.OutcomeWait)
 	}
 	return batch, open
 }
 
-// more adds outcomes to batch until it has most or wait has passed, and reports whether more may follow.
-func (d *Dispatcher) more(batch []*pendingOutcome, most int, wait time.Duration) (all []*pendingOutcome, open bool) {
+// addOutcomes adds outcomes to batch until it has most or wait has passed, and reports whether more may follow.
+func (d *Dispatcher) addOutcomes(batch []*pendingOutcome, most int, wait time.Duration) (all []*pendingOutcome, open bool) {
 	if wait <= 0 {
 		return batch, true
 	}
@@ -98,7 +98,7 @@ func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (
 		recorded, err := d.deliveries.RecordOutcomes(ctx, outcomesOf(batch))
 		if err != nil {
 			failed = d.waitAfterFailure(ctx, "record", err, failed)
-			batch = d.stillLeased(batch)
+			batch = d.dropExpired(batch)
 			continue
 		}
 		for range recorded.Lost {
@@ -106,8 +106,8 @@ func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (
 		}
 		done, later := split(batch, recorded.Locked)
 		d.opts.Hooks.OutcomesRecorded(len(done), d.opts.Now().Sub(began))
-		d.finish(ctx, done)
-		return d.stillLeased(later)
+		d.recordHealth(ctx, done)
+		return d.dropExpired(later)
 	}
 	d.abandon(batch)
 	return nil
@@ -115,17 +115,17 @@ func (d *Dispatcher) recordBatch(ctx context.Context, batch []*pendingOutcome) (
 
 func (d *Dispatcher) abandon(batch []*pendingOutcome) {
 	for _, s := range batch {
-		d.targets.shut(s.outcome.Delivery.Endpoint, false)
+		d.targets.setShut(s.outcome.Delivery.Endpoint, false)
 	}
 	d.freeSlots(batch)
 }
 
 // freeSlots lets other deliveries start in place of those whose outcomes need no more work.
 func (d *Dispatcher) freeSlots(done []*pendingOutcome) {
-	d.targets.recorded(done)
+	d.targets.markDue(done)
 	for _, s := range done {
 		<-d.unrecorded
-		d.cleared(s.outcome.Delivery)
+		d.clearSuspect(s.outcome.Delivery)
 	}
 	poke(d.wakeClaim)
 }
@@ -154,8 +154,8 @@ func split(batch []*pendingOutcome, later []Lease) (done, rest []*pendingOutcome
 	return done, rest
 }
 
-// stillLeased returns the outcomes whose lease has not ended. It gives up the others.
-func (d *Dispatcher) stillLeased(batch []*pendingOutcome) []*pendingOutcome {
+// dropExpired returns the outcomes whose lease has not ended. It gives up the others.
+func (d *Dispatcher) dropExpired(batch []*pendingOutcome) []*pendingOutcome {
 	now := d.opts.Now()
 	var held, ended []*pendingOutcome
 	for _, s := range batch {
@@ -169,8 +169,8 @@ func (d *Dispatcher) stillLeased(batch []*pendingOutcome) []*pendingOutcome {
 	return held
 }
 
-// finish updates the health of the endpoints of recorded outcomes, and releases the slots.
-func (d *Dispatcher) finish(ctx context.Context, done []*pendingOutcome) {
+// recordHealth updates the health of the endpoints of recorded outcomes, and releases the slots.
+func (d *Dispatcher) recordHealth(ctx context.Context, done []*pendingOutcome) {
 	facts := map[EndpointID][]fact{}
 	events := false
 	for _, s := range done {
@@ -184,7 +184,7 @@ func (d *Dispatcher) finish(ctx context.Context, done []*pendingOutcome) {
 			d.opts.Log.Warn("health of an endpoint not written", "endpoint", id.String(), "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 		}
 		if slices.ContainsFunc(about, func(f fact) bool { return f.pause || f.class == ClassGone }) {
-			d.targets.shut(id, false)
+			d.targets.setShut(id, false)
 			events = true
 		}
 	}

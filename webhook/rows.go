@@ -284,8 +284,8 @@ const (
 
 func claimable(endpoint EndpointID, state string) string { return store.UUID(endpoint.UUID) + state }
 
-// ready returns the time from which the lane's first delivery may be claimed.
-func (l *laneRow) ready() time.Time {
+// claimableAt returns the time from which the lane's first delivery may be claimed.
+func (l *laneRow) claimableAt() time.Time {
 	switch {
 	case !l.LeaseUntil.IsZero():
 		return l.LeaseUntil
@@ -308,7 +308,7 @@ func (l *laneRow) leased(now time.Time) bool { return l.LeaseUntil.After(now) }
 var laneRows = store.Table[laneRow]{
 	Name: "webhook_lane",
 	Row: func(l *laneRow) store.Row {
-		r := store.Row{Key: l.key(), Due: l.ready()}
+		r := store.Row{Key: l.key(), Due: l.claimableAt()}
 		r.User = l.Head.User
 		state := laneDue
 		if !l.LeaseUntil.IsZero() {

@@ -16,7 +16,7 @@ const (
 	targetsPage = 500
 )
 
-func readyUntil(to *targetRow, state string, now time.Time) store.Query {
+func claimableLanes(to *targetRow, state string, now time.Time) store.Query {
 	from := claimable(to.ID, state)
 	return store.Query{
 		Key: laneRows.Key(store.Key{Team: to.Team}), By: store.ByFirst, From: from, To: from + store.Time(now.Add(time.Microsecond)),
@@ -55,7 +55,7 @@ func (s *Store) Due(ctx context.Context) ([]EndpointID, error) {
 		if err != nil {
 			return err
 		}
-		due, err = open(tx, targets)
+		due, err = claimableTargets(tx, targets)
 		return err
 	})
 	return due, err
@@ -96,7 +96,7 @@ func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 		var read []store.Query
 		for _, t := range page {
 			for _, state := range []string{laneDue, laneLeased} {
-				one := readyUntil(&t.Value, state, tx.Now()).Unlocked()
+				one := claimableLanes(&t.Value, state, tx.Now()).Unlocked()
 				one.Limit, one.Bare = 1, true
 				read = append(read, one)
 			}
@@ -112,7 +112,7 @@ func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 				ready = append(ready, &t.Value)
 			}
 		}
-		more, err := open(tx, ready)
+		more, err := claimableTargets(tx, ready)
 		if err != nil {
 			return nil, err
 		}
@@ -123,9 +123,9 @@ func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 	}
 }
 
-// open returns those of targets that may receive a delivery now: they are not paused, and none on probation has a
-// leased delivery.
-func open(tx store.Tx, targets []*targetRow) ([]EndpointID, error) {
+// claimableTargets returns those of targets that may receive a delivery now: they are not paused, and none on probation
+// has a leased delivery.
+func claimableTargets(tx store.Tx, targets []*targetRow) ([]EndpointID, error) {
 	var out []EndpointID
 	var probed []EndpointID
 	var read []store.Query
@@ -204,7 +204,7 @@ func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 		default:
 			from = append(from, t)
 			for _, state := range []string{laneDue, laneLeased} {
-				ready := readyUntil(t, state, q.now)
+				ready := claimableLanes(t, state, q.now)
 				ready.Limit, ready.Lock = most[t.ID], store.Skip
 				read = append(read, ready)
 			}
@@ -222,7 +222,7 @@ func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 		if err != nil {
 			return nil, err
 		}
-		slices.SortStableFunc(ready, func(a, b *store.Entry[laneRow]) int { return a.Value.ready().Compare(b.Value.ready()) })
+		slices.SortStableFunc(ready, func(a, b *store.Entry[laneRow]) int { return a.Value.claimableAt().Compare(b.Value.claimableAt()) })
 		for _, l := range ready[:min(most[t.ID], len(ready))] {
 			out = append(out, q.add(l))
 		}
@@ -243,14 +243,14 @@ func (q *queue) probe(t *targetRow) (*laneState, error) {
 	}
 	var best *laneRow
 	for _, state := range []string{laneDue, laneLeased} {
-		ready := readyUntil(t, state, q.now).Unlocked()
+		ready := claimableLanes(t, state, q.now).Unlocked()
 		for last := ""; best == nil || best.Attempts > 0; {
 			page, err := laneRows.Find(q.tx, ready.After(last, probePage))
 			if err != nil {
 				return nil, err
 			}
 			for _, l := range page {
-				if best == nil || cmp.Or(cmp.Compare(l.Value.Attempts, best.Attempts), l.Value.ready().Compare(best.ready())) < 0 {
+				if best == nil || cmp.Or(cmp.Compare(l.Value.Attempts, best.Attempts), l.Value.claimableAt().Compare(best.claimableAt())) < 0 {
 					best = &l.Value
 				}
 				last = laneRows.Row(&l.Value).Index[0]
@@ -264,7 +264,7 @@ func (q *queue) probe(t *targetRow) (*laneState, error) {
 		return nil, nil
 	}
 	held, err := laneRows.Get(q.tx, best.key(), store.Skip)
-	if err != nil || held == nil || held.Value.ready().After(q.now) {
+	if err != nil || held == nil || held.Value.claimableAt().After(q.now) {
 		return nil, err
 	}
 	return q.add(held), nil

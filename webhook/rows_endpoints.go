@@ -85,7 +85,7 @@ func (s *Store) Update(ctx context.Context, team healthlab.TeamID, id EndpointID
 ) (Endpoint, error) {
 	var out Endpoint
 	err := s.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		e, target, err := heldEndpoint(tx, team, id)
+		e, target, err := lockEndpoint(tx, team, id)
 		if err != nil {
 			return err
 		}
@@ -127,8 +127,8 @@ func (s *Store) Update(ctx context.Context, team healthlab.TeamID, id EndpointID
 	return out, nil
 }
 
-// heldEndpoint reads both rows of an endpoint and locks them exclusively. It returns NotFound if there is no endpoint.
-func heldEndpoint(tx store.Tx, team healthlab.TeamID, id EndpointID) (*store.Entry[Endpoint], *store.Entry[targetRow], error) {
+// lockEndpoint reads both rows of an endpoint and locks them exclusively. It returns NotFound if there is no endpoint.
+func lockEndpoint(tx store.Tx, team healthlab.TeamID, id EndpointID) (*store.Entry[Endpoint], *store.Entry[targetRow], error) {
 	if _, err := tx.Read(endpointRows.One(endpointKey(team, id), store.Held), targetRows.One(targetKey(id), store.Held)); err != nil {
 		return nil, nil, err
 	}
@@ -167,7 +167,7 @@ func (q *queue) cancelAll(to *Endpoint, why Reason) error {
 		}
 		for _, w := range found {
 			p := w.Value.lanePlace
-			if err := q.write(&p, &w.Value.queued, 0, Attempt{State: Cancelled, Reason: why}); err != nil {
+			if err := q.logAttempt(&p, &w.Value.queued, 0, Attempt{State: Cancelled, Reason: why}); err != nil {
 				return err
 			}
 			waitingRows.Delete(q.tx, w)
@@ -216,7 +216,7 @@ func (s *Store) List(ctx context.Context, q EndpointQuery) (EndpointPage, error)
 	if size <= 0 {
 		size = defaultPage
 	}
-	before, err := cutCursor(q.Cursor, 24)
+	before, err := decodeCursor(q.Cursor, 24)
 	if err != nil {
 		return EndpointPage{}, err
 	}
@@ -238,8 +238,8 @@ func (s *Store) List(ctx context.Context, q EndpointQuery) (EndpointPage, error)
 
 func cursorOf(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
 
-// cutCursor decodes a cursor, which must have size bytes; empty for an empty cursor.
-func cutCursor(cursor string, size int) (string, error) {
+// decodeCursor decodes a cursor, which must have size bytes; empty for an empty cursor.
+func decodeCursor(cursor string, size int) (string, error) {
 	if cursor == "" {
 		return "", nil
 	}
@@ -259,7 +259,7 @@ func (s *Store) Delete(ctx context.Context, team healthlab.TeamID, id EndpointID
 		if err != nil {
 			return err
 		}
-		e, target, err := heldEndpoint(tx, team, id)
+		e, target, err := lockEndpoint(tx, team, id)
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (q *queue) flush() error {
 	return nil
 }
 
-func (q *queue) draw() DeliveryID {
+func (q *queue) nextDeliveryID() DeliveryID {
 	q.drawn = true
 	q.ids.Value.Last++
 	return q.ids.Value.Last
@@ -130,7 +130,7 @@ func (q *queue) enqueue(to *Endpoint, e *eventRow, mode healthlab.Mode, by Trigg
 		v := &l.Value
 		view.Head = &LaneEntry{Event: v.Head.Event, Key: v.Head.supersedeKey(), Seq: v.Head.Seq, Sending: v.leased(q.now)}
 		view.Behind = v.Waiting > 0
-		if same, err = q.waitsUnder(l, key); err != nil {
+		if same, err = q.waitingByKey(l, key); err != nil {
 			return err
 		}
 		if same != nil {
@@ -140,11 +140,11 @@ func (q *queue) enqueue(to *Endpoint, e *eventRow, mode healthlab.Mode, by Trigg
 	l.changed = true
 	switch Place(view, key, e.Seq) {
 	case BecomeHead:
-		fresh.ID = q.draw()
+		fresh.ID = q.nextDeliveryID()
 		l.empty, l.Value = false, laneRow{lanePlace: l.Value.lanePlace, Head: fresh, Due: q.now}
 		return nil
 	case WaitBehind:
-		fresh.ID = q.draw()
+		fresh.ID = q.nextDeliveryID()
 		return q.wait(l, &store.Entry[waitingRow]{Value: waitingRow{l.Value.lanePlace, fresh}})
 	case ReplaceHead:
 		return q.replaceHead(l, fresh)
@@ -156,21 +156,21 @@ func (q *queue) enqueue(to *Endpoint, e *eventRow, mode healthlab.Mode, by Trigg
 		same.Value.queued = fresh
 		return waitingRows.Put(q.tx, same)
 	case Drop:
-		fresh.ID = q.draw()
+		fresh.ID = q.nextDeliveryID()
 		return q.cancelled(l, &fresh, 0, ReasonSuperseded)
 	}
 	return nil
 }
 
-// waitsUnder returns the waiting delivery of a [SupersedeKey] in a lane; nil if there is none.
-func (q *queue) waitsUnder(l *laneState, key string) (*store.Entry[waitingRow], error) {
+// waitingByKey returns the waiting delivery of a [SupersedeKey] in a lane; nil if there is none.
+func (q *queue) waitingByKey(l *laneState, key string) (*store.Entry[waitingRow], error) {
 	if key == "" || l.Value.Waiting == 0 {
 		return nil, nil
 	}
 	if w, known := l.same[key]; known || !l.waited {
 		return w, nil
 	}
-	found, err := waitingRows.Find(q.tx, waitingUnder(&l.Value.lanePlace, key))
+	found, err := waitingRows.Find(q.tx, waitingByKeyQuery(&l.Value.lanePlace, key))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (q *queue) waitsUnder(l *laneState, key string) (*store.Entry[waitingRow], 
 	return found[0], nil
 }
 
-func waitingUnder(p *lanePlace, key string) store.Query {
+func waitingByKeyQuery(p *lanePlace, key string) store.Query {
 	return store.Query{Key: waitingRows.Key(store.Key{Team: p.Team}), By: store.ByFirst, Lock: store.Held}.Equal(supersedes(p, key))
 }
 
@@ -291,12 +291,12 @@ func (q *queue) lockUser(team healthlab.TeamID, user healthlab.UserID) (store.Us
 }
 
 func (q *queue) cancelled(l *laneState, d *queued, attempts int, why Reason) error {
-	return q.write(&l.Value.lanePlace, d, 0, Attempt{N: attempts, State: Cancelled, Reason: why})
+	return q.logAttempt(&l.Value.lanePlace, d, 0, Attempt{N: attempts, State: Cancelled, Reason: why})
 }
 
-// write adds the entry a to the log of attempts, for the delivery d in the lane p. token is that of the lease; 0
+// logAttempt adds the entry a to the log of attempts, for the delivery d in the lane p. token is that of the lease; 0
 // without one.
-func (q *queue) write(p *lanePlace, d *queued, token int64, a Attempt) error {
+func (q *queue) logAttempt(p *lanePlace, d *queued, token int64, a Attempt) error {
 	if _, err := q.lockUser(p.Team, d.User); err != nil {
 		return err
 	}

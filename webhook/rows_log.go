@@ -33,7 +33,7 @@ func (s *Store) Attempts(ctx context.Context, q AttemptQuery) (AttemptPage, erro
 	if size <= 0 {
 		size = defaultPage
 	}
-	before, err := cutCursor(q.Cursor, 40)
+	before, err := decodeCursor(q.Cursor, 40)
 	if err != nil {
 		return AttemptPage{}, err
 	}

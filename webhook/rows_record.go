@@ -14,9 +14,9 @@ func leasedLane(l Lease, lock store.Lock) store.Query {
 	return q.Equal(store.Int(int64(l.Delivery)))
 }
 
-// heads reads, for each lease, the lane whose first delivery is that of the lease. An entry is nil if there is no such
-// lane, or if lock is Skip and another transaction has locked it.
-func (q *queue) heads(leases []Lease, lock store.Lock) ([]*laneState, error) {
+// leasedLanes reads, for each lease, the lane whose first delivery is that of the lease. An entry is nil if there is no
+// such lane, or if lock is Skip and another transaction has locked it.
+func (q *queue) leasedLanes(leases []Lease, lock store.Lock) ([]*laneState, error) {
 	read := make([]store.Query, len(leases))
 	for i, l := range leases {
 		read[i] = leasedLane(l, lock)
@@ -52,7 +52,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 	err := s.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		recorded = RecordedOutcomes{}
 		q := newQueue(tx, s.events.retention)
-		lanes, err := q.heads(leases, store.Skip)
+		lanes, err := q.leasedLanes(leases, store.Skip)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []Outcome) (Recorde
 				err = q.apply(l, &o)
 			default:
 				recorded.Lost = append(recorded.Lost, leases[i])
-				err = q.writeLost(&o)
+				err = q.logLost(&o)
 			}
 			if err != nil {
 				return err
@@ -146,7 +146,7 @@ func (q *queue) apply(l *laneState, o *Outcome) error {
 	}
 	line := o.line()
 	line.N, line.State, line.Reason = v.Attempts, state, reason
-	if err := q.write(&v.lanePlace, &v.Head, token, line); err != nil {
+	if err := q.logAttempt(&v.lanePlace, &v.Head, token, line); err != nil {
 		return err
 	}
 	if state.Final() {
@@ -163,8 +163,8 @@ func (o *Outcome) line() Attempt {
 	return Attempt{Status: o.Status, Class: o.Class, Duration: o.Duration, Head: o.Head, Response: o.Response}
 }
 
-// writeLost logs an outcome whose token is outdated, unless the outcome is logged already or the event was removed.
-func (q *queue) writeLost(o *Outcome) error {
+// logLost logs an outcome whose token is outdated, unless the outcome is logged already or the event was removed.
+func (q *queue) logLost(o *Outcome) error {
 	d := &o.Delivery
 	lines := store.Query{Key: attemptRows.Key(store.Key{Team: d.Team}), By: store.BySecond, Lock: store.Plain}
 	lines = prefixed(lines, store.UUID(d.Event))
@@ -192,7 +192,7 @@ func (q *queue) writeLost(o *Outcome) error {
 	}
 	e := &events[0].Value
 	about := queued{ID: d.Delivery, User: e.User, Event: e.ID, Type: e.Type, Trigger: d.Trigger}
-	return q.write(&lanePlace{Team: d.Team, Endpoint: d.Endpoint}, &about, d.Token, line)
+	return q.logAttempt(&lanePlace{Team: d.Team, Endpoint: d.Endpoint}, &about, d.Token, line)
 }
 
 // Release implements [Deliveries].
@@ -203,7 +203,7 @@ func (s *Store) Release(ctx context.Context, back []Released) error {
 	}
 	return s.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		q := newQueue(tx, s.events.retention)
-		lanes, err := q.heads(leases, store.Held)
+		lanes, err := q.leasedLanes(leases, store.Held)
 		if err != nil {
 			return err
 		}

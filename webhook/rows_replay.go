@@ -74,7 +74,7 @@ func (q *queue) replayEvent(to *Endpoint, r *Replay) (int, error) {
 		return 0, fmt.Errorf("replay: %w: the message is not routed yet; it is sent without a replay", healthlab.Precondition)
 	}
 	mode := modeOf(r.Modes, e.Type)
-	again, err := q.againWith(to, e, mode)
+	again, err := q.eventsToResend(to, e, mode)
 	switch {
 	case err != nil:
 		return 0, err
@@ -126,9 +126,9 @@ func (q *queue) routed(events []*eventRow) (map[*eventRow]bool, error) {
 	return out, nil
 }
 
-// againWith returns the messages to resend with the event e: e itself and, unless its mode is Independent, the later
-// routed events of its key that the endpoint matches, in the order of Seq. Their bodies are cut.
-func (q *queue) againWith(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*eventRow, error) {
+// eventsToResend returns the messages to resend with the event e: e itself and, unless its mode is Independent, the
+// later routed events of its key that the endpoint matches, in the order of Seq. Their bodies are cut.
+func (q *queue) eventsToResend(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*eventRow, error) {
 	if e.Key == "" || mode == healthlab.Independent {
 		return []*eventRow{e}, nil
 	}
@@ -195,7 +195,7 @@ func (q *queue) requeue(to *Endpoint, events []*eventRow, mode healthlab.Mode, b
 
 // replaySince resends the lost messages in a time range, one page per call: see [Deliveries].Replay.
 func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
-	after, err := cutCursor(r.After, 8+len(Lane{})+8)
+	after, err := decodeCursor(r.After, 8+len(Lane{})+8)
 	if err != nil {
 		return Replayed{}, err
 	}
@@ -233,7 +233,7 @@ func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
 	if err != nil {
 		return Replayed{}, err
 	}
-	ended, err := q.ended(lost, to.ID)
+	ended, err := q.deliveredOrSuperseded(lost, to.ID)
 	if err != nil {
 		return Replayed{}, err
 	}
@@ -250,8 +250,9 @@ func (q *queue) replaySince(to *Endpoint, r *Replay) (Replayed, error) {
 	return done, nil
 }
 
-// ended reports for each event whether its last delivery to the endpoint succeeded or was superseded by a newer event.
-func (q *queue) ended(events []*eventRow, to EndpointID) (map[*eventRow]bool, error) {
+// deliveredOrSuperseded reports for each event whether its last delivery to the endpoint succeeded or was superseded by
+// a newer event.
+func (q *queue) deliveredOrSuperseded(events []*eventRow, to EndpointID) (map[*eventRow]bool, error) {
 	read := make([]store.Query, len(events))
 	for i, e := range events {
 		read[i] = prefixed(store.Query{
@@ -286,7 +287,7 @@ func (q *queue) recoverLost(to *Endpoint, e *eventRow, mode healthlab.Mode) (int
 	if err != nil || len(list) > 0 {
 		return 0, err
 	}
-	again, err := q.againWith(to, e, mode)
+	again, err := q.eventsToResend(to, e, mode)
 	if err != nil {
 		return 0, err
 	}

@@ -61,7 +61,7 @@ func (s *Store) route(tx store.Tx, modes map[string]healthlab.Mode, most int) (R
 	to := map[EndpointID]bool{}
 	for _, e := range arrivals {
 		for i := range endpoints[e.Team] {
-			if t := &endpoints[e.Team][i].Value; t.wants(e.Event) {
+			if t := &endpoints[e.Team][i].Value; t.canReceive(e.Event) {
 				to[t.ID] = true
 				if err := q.enqueue(t, e.eventRow, modeOf(modes, e.Type), TriggerEvent); err != nil {
 					return Routed{}, err
@@ -133,7 +133,7 @@ func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, erro
 				return nil, err
 			}
 			for _, e := range found { // none if the event was removed
-				last = last.then(&e.Value)
+				last = last.advance(&e.Value)
 				out = append(out, last)
 			}
 		}
@@ -148,9 +148,9 @@ func (q *queue) arrivals(keys []*store.Entry[keyRow], most int) ([]arrival, erro
 	return out, nil
 }
 
-// then returns the arrival of e, the next event of the key after a. Its position is not before that of a, even if the
-// clock was set back in between.
-func (a arrival) then(e *eventRow) arrival {
+// advance returns the arrival of e, the next event of the key after a. Its position is not before that of a, even if
+// the clock was set back in between.
+func (a arrival) advance(e *eventRow) arrival {
 	next := arrival{e, e.written, e.ID}
 	if c := a.after.Compare(next.after); c > 0 || c == 0 && slices.Compare(a.tie[:], next.tie[:]) > 0 {
 		next.after, next.tie = a.after, a.tie
@@ -225,7 +225,7 @@ func (q *queue) loadLanes(arrivals []arrival, endpoints map[healthlab.TeamID][]*
 	var places []lanePlace
 	for _, e := range arrivals {
 		for _, to := range endpoints[e.Team] {
-			if to.Value.wants(e.Event) {
+			if to.Value.canReceive(e.Event) {
 				mode := modeOf(modes, e.Type)
 				p := placeOf(&to.Value, &e.Event, mode)
 				places = append(places, p)
@@ -239,7 +239,7 @@ func (q *queue) loadLanes(arrivals []arrival, endpoints map[healthlab.TeamID][]*
 	var read []store.Query
 	for _, w := range wishes {
 		if w.key != "" && q.lanes[w.lanePlace].waited {
-			read = append(read, waitingUnder(&w.lanePlace, w.key))
+			read = append(read, waitingByKeyQuery(&w.lanePlace, w.key))
 		}
 	}
 	if len(read) == 0 {

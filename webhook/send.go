@@ -11,16 +11,16 @@ import (
 
 func (d *Dispatcher) send(ctx context.Context, j job) {
 	for more := true; more; j, more = <-d.jobs {
-		d.do(ctx, j)
+		d.runJob(ctx, j)
 	}
 }
 
-// do waits until a job may start and sends its delivery, or releases the delivery if the job must not start.
-func (d *Dispatcher) do(ctx context.Context, j job) {
+// runJob waits until a job may start and sends its delivery, or releases the delivery if the job must not start.
+func (d *Dispatcher) runJob(ctx context.Context, j job) {
 	if j.turn == nil || <-j.turn {
 		d.deliver(ctx, j.delivery, j.clock)
 	} else {
-		d.giveBack(ctx, j.delivery, 0)
+		d.releaseUnsent(ctx, j.delivery, 0)
 	}
 }
 
@@ -29,7 +29,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	if del.Starts > 1 {
 		d.opts.Hooks.DuplicateStart()
 	}
-	if o, ok := d.limits.before(del, clock.time()); ok {
+	if o, ok := d.limits.endBeforeSend(del, clock.time()); ok {
 		d.record(o, fact{}, clock)
 		return
 	}
@@ -75,15 +75,15 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 		return
 	}
 	if ctx.Err() != nil && result.Status == 0 {
-		d.targets.released(del) // cancelled by our own stop: the delivery is retried after its lease
+		d.targets.releaseSlot(del) // cancelled by our own stop: the delivery is retried after its lease
 		return
 	}
 	ended := clock.time()
 	if result.Class == ClassGone {
-		d.targets.shut(del.Endpoint, true)
+		d.targets.setShut(del.Endpoint, true)
 	}
 	d.opts.Hooks.Attempt(result.Class, del.Attempts+1, result.Duration, ended.Sub(del.At), result.Reused)
-	o := d.limits.after(del, result, ended, d.targets.accepted(del.Endpoint))
+	o := d.limits.outcomeOf(del, result, ended, d.targets.accepted(del.Endpoint))
 	d.record(o, fact{began: began, ended: ended, class: result.Class, retryAfter: result.RetryAfter}, clock)
 }
 
@@ -120,7 +120,7 @@ func (d *Dispatcher) record(o Outcome, f fact, clock storeClock) {
 	}
 	o.Delivery.Body = nil
 	d.unrecorded <- struct{}{}
-	f.pause = d.targets.ended(o, f)
+	f.pause = d.targets.endDelivery(o, f)
 	d.outcomes <- &pendingOutcome{outcome: o, fact: f, leased: clock.local.Add(d.opts.Lease)}
 	poke(d.wakeClaim)
 }
@@ -141,24 +141,24 @@ func (d *Dispatcher) exhausted(o Outcome, at time.Time) healthlab.Event {
 	} else if why := string(o.Reason); why != "" {
 		last.Error = &why
 	}
-	return about(d.opts.NewID(), typeExhausted, del.Team, del.Endpoint, at, AttemptExhausted{
+	return newEndpointEvent(d.opts.NewID(), typeExhausted, del.Team, del.Endpoint, at, AttemptExhausted{
 		MessageID: MessageID(del.Event), EventType: del.Type, EndpointID: del.Endpoint.String(),
 		AttemptCount: count, LastAttempt: last,
 	})
 }
 
 func (d *Dispatcher) release(ctx context.Context, del Delivery, delay time.Duration) {
-	d.giveBack(ctx, del, delay)
-	d.targets.released(del)
+	d.releaseUnsent(ctx, del, delay)
+	d.targets.releaseSlot(del)
 	poke(d.wakeClaim)
 }
 
-// giveBack releases an unsent delivery, which is due again after delay. If the store is not available, the lease of the
-// delivery ends by itself.
-func (d *Dispatcher) giveBack(ctx context.Context, del Delivery, delay time.Duration) {
+// releaseUnsent releases an unsent delivery, which is due again after delay. If the store is not available, the lease
+// of the delivery ends by itself.
+func (d *Dispatcher) releaseUnsent(ctx context.Context, del Delivery, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opts.StartMargin)
 	defer cancel()
-	defer d.cleared(del)
+	defer d.clearSuspect(del)
 	if err := d.deliveries.Release(ctx, []Released{{Lease: del.Lease, Delay: delay}}); err != nil {
 		d.opts.Log.Warn("delivery not given back", "delivery", del, "kind", healthlab.KindOf(err).Error(), "cause", work.Cause(err))
 	}

@@ -144,7 +144,7 @@ func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointI
 			e.FilterTypes = *c.FilterTypes
 		}
 		if c.Disabled != nil && *c.Disabled != e.Disabled {
-			e.turn(!*c.Disabled)
+			e.setEnabled(!*c.Disabled)
 		}
 		e.UpdatedAt = at
 		return nil, nil
@@ -155,8 +155,8 @@ func (s *Service) Patch(ctx context.Context, team healthlab.TeamID, id EndpointI
 	return e, nil
 }
 
-// turn enables an endpoint and resets its health, or disables it with the reason DisabledManual.
-func (e *Endpoint) turn(on bool) {
+// setEnabled enables an endpoint and resets its health, or disables it with the reason DisabledManual.
+func (e *Endpoint) setEnabled(on bool) {
 	if on {
 		e.Disabled, e.DisabledReason, e.Health = false, "", Health{}
 		return

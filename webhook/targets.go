@@ -81,8 +81,8 @@ func (ts *targets) rescan() {
 	ts.again = true
 }
 
-// routed marks endpoints as due, because deliveries were added to their lanes.
-func (ts *targets) routed(to []EndpointID) {
+// markRouted marks endpoints as due, because deliveries were added to their lanes.
+func (ts *targets) markRouted(to []EndpointID) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, id := range to {
@@ -97,9 +97,9 @@ func (ts *targets) scanDue(now time.Time) bool {
 	return ts.again || len(ts.due) == 0 || now.Sub(ts.scanned) >= ts.opts.Idle
 }
 
-// found sets which endpoints are due: ids, which Due returned, and those that got deliveries while Due ran. It forgets
+// setDue sets which endpoints are due: ids, which Due returned, and those that got deliveries while Due ran. It forgets
 // endpoints that have had no deliveries for an hour.
-func (ts *targets) found(ids []EndpointID, now time.Time) {
+func (ts *targets) setDue(ids []EndpointID, now time.Time) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.again, ts.scanned = false, now
@@ -171,13 +171,13 @@ func (ts *targets) quotas(now time.Time) []Quota {
 	return out
 }
 
-// shut prevents further requests to an endpoint if closed is true, and otherwise allows them.
-func (ts *targets) shut(id EndpointID, closed bool) {
+// setShut prevents further requests to an endpoint if closed is true, and otherwise allows them.
+func (ts *targets) setShut(id EndpointID, closed bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.of(id).gate.shut = closed
 	if closed {
-		ts.giveBack(id)
+		ts.dropWaiting(id)
 	}
 }
 
@@ -234,7 +234,7 @@ func (ts *targets) fetch(ctx context.Context, d Delivery, known *opened, now tim
 	} else if err := unseal(ctx, ts.seal, fresh); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSealed, err)
 	}
-	ts.keep(fresh)
+	ts.cacheEndpoint(fresh)
 	return fresh, nil
 }
 
@@ -258,8 +258,8 @@ func unseal(ctx context.Context, seal healthlab.Sealer, o *opened) error {
 	return nil
 }
 
-// keep caches a read endpoint and sets its limit of sends per second.
-func (ts *targets) keep(o *opened) {
+// cacheEndpoint caches a read endpoint and sets its limit of sends per second.
+func (ts *targets) cacheEndpoint(o *opened) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.of(o.ID)
@@ -317,13 +317,13 @@ func (ts *targets) write(ctx context.Context, known *opened, facts []fact, event
 	if err != nil {
 		return err
 	}
-	ts.changed(known, e, was)
+	ts.cacheUpdated(known, e, was)
 	return nil
 }
 
-// changed caches an endpoint that was stored, and calls the hooks. known is the cached endpoint, and was its health
-// before.
-func (ts *targets) changed(known *opened, e Endpoint, was Health) {
+// cacheUpdated caches an endpoint that was stored, and calls the hooks. known is the cached endpoint, and was its
+// health before.
+func (ts *targets) cacheUpdated(known *opened, e Endpoint, was Health) {
 	fresh := *known
 	fresh.Endpoint, fresh.read = e, ts.opts.Now()
 	if e.Revision != known.Revision+1 {
@@ -353,7 +353,7 @@ func (ts *targets) changed(known *opened, e Endpoint, was Health) {
 
 func (e *Endpoint) disable(why DisabledReason, at time.Time, id uuid.UUID) healthlab.Event {
 	e.Disabled, e.DisabledReason = true, why
-	return about(id, typeDisabled, e.Team, e.ID, at, EndpointDisabled{
+	return newEndpointEvent(id, typeDisabled, e.Team, e.ID, at, EndpointDisabled{
 		EndpointID: e.ID.String(), URL: e.URL, Reason: why, At: healthlab.At(at),
 	})
 }

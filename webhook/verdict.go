@@ -14,9 +14,9 @@ type limits struct {
 	crashLimit int
 }
 
-// before returns the outcome of a claimed delivery that must end without being sent. It returns false if the delivery
-// may be sent.
-func (l limits) before(d Delivery, at time.Time) (Outcome, bool) {
+// endBeforeSend returns the outcome of a claimed delivery that must end without being sent. It returns false if the
+// delivery may be sent.
+func (l limits) endBeforeSend(d Delivery, at time.Time) (Outcome, bool) {
 	switch {
 	case d.Superseded:
 		return Outcome{Delivery: d, State: Cancelled, Reason: ReasonSuperseded}, true
@@ -29,9 +29,9 @@ func (l limits) before(d Delivery, at time.Time) (Outcome, bool) {
 	}
 }
 
-// after returns the outcome of a delivery after an attempt. at is when the attempt ended; accepted is when the
+// outcomeOf returns the outcome of a delivery after an attempt. at is when the attempt ended; accepted is when the
 // endpoint last accepted a message.
-func (l limits) after(d Delivery, r Result, at, accepted time.Time) Outcome {
+func (l limits) outcomeOf(d Delivery, r Result, at, accepted time.Time) Outcome {
 	o := Outcome{
 		Delivery: d, Sent: true,
 		Status: r.Status, Class: r.Class, Duration: r.Duration, Head: r.Head, Response: r.Response,

@@ -388,7 +388,7 @@ func (p *panel) draw(x func(time.Time) float64) (drawnPanel, string) {
 			out.Class, out.Area, out.Path = "area full "+class(l.colour), true, " "
 		case p.labels != nil:
 			out.Class, out.Path = "step", linePath(l, x, y)
-			d.Boxes = append(d.Boxes, stages(l, x, y)...)
+			d.Boxes = append(d.Boxes, levelBars(l, x, y)...)
 		default:
 			out.Path = linePath(l, x, y)
 			out.Dots = dots(l, x, y)
@@ -493,9 +493,9 @@ func widen(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// stages returns a bar for each interval in which a line stays on one level, such as a sleep stage. Each level has its
-// own CSS class, and so its own colour.
-func stages(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
+// levelBars returns a bar for each interval in which a line stays on one level, such as a sleep stage. Each level has
+// its own CSS class, and so its own colour.
+func levelBars(l line, x func(time.Time) float64, y func(float64) float64) (list []box) {
 	for i := 1; i < len(l.points); i++ {
 		a, b := l.points[i-1], l.points[i]
 		if a.value == b.value { // the same level; gaps are NaN and never equal

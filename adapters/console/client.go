@@ -111,7 +111,7 @@ func asJSON(w http.ResponseWriter, v any) error {
 	return json.NewEncoder(w).Encode(v)
 }
 
-func passOn(w http.ResponseWriter, a *answer, name string) error {
+func sendFile(w http.ResponseWriter, a *answer, name string) error {
 	w.Header().Set("Content-Type", a.header.Get("Content-Type"))
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	_, err := w.Write(a.body.Bytes())

@@ -107,7 +107,7 @@ func New(c Config) (*Console, error) {
 		"GET /team": s.team, "POST /team/keys": s.makeKey, "POST /team/keys/{id}/rotate": s.rotateKey, "POST /team/keys/{id}/delete": s.deleteKey,
 		"POST /team/settings": s.changeSettings, "POST /team/teams": s.makeTeam, "GET /sources": s.sourcesBehind,
 		"GET /providers": s.providers, "GET /sandbox": s.sandbox, "POST /sandbox/people": s.makePerson, "POST /sandbox/data": s.pushData,
-		"POST /sandbox/orders": s.placeOrder, "POST /sandbox/results": s.holdResult, "POST /users/{id}/refresh": s.refresh,
+		"POST /sandbox/orders": s.placeOrder, "POST /sandbox/results": s.sendUnmatchedResult, "POST /users/{id}/refresh": s.refresh,
 		"GET /team/": s.toTeam, "GET /": notFound,
 	} {
 		method, below, _ := strings.Cut(pattern, " ")
@@ -165,7 +165,7 @@ func (s *Console) signedIn(h pageHandler) http.HandlerFunc {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-		if r.Method == http.MethodPost && !on.holds(r.PostFormValue("csrf")) {
+		if r.Method == http.MethodPost && !on.hasCSRFToken(r.PostFormValue("csrf")) {
 			s.render(w, r, on, http.StatusForbidden, "problem", "Form expired", "Open the page once more and send the form.")
 			return
 		}

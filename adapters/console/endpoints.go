@@ -74,7 +74,7 @@ func (s *Console) showEndpoint(w http.ResponseWriter, r *http.Request, on *sessi
 func endpointForm(r *http.Request) (map[string]any, error) {
 	in := map[string]any{"url": strings.TrimSpace(r.PostFormValue("url")), "description": r.PostFormValue("description"), "rate_limit": nil, "filter_types": nil}
 	if text := strings.TrimSpace(r.PostFormValue("rate_limit")); text != "" {
-		n, err := wholeNumber("rate_limit", text)
+		n, err := parseIntField("rate_limit", text)
 		if err != nil {
 			return nil, err
 		}

@@ -73,7 +73,7 @@ func (s *Console) glucoseProfile(r *http.Request, unit string, days rangeOf) (*g
 	}
 	var target reference
 	for _, b := range in.Bands {
-		one := profileBand{Name: words(b.Name), Ends: ends(digits, b.Low, b.High), Percent: tenths(b.Percent)}
+		one := profileBand{Name: words(b.Name), Ends: bandLimits(digits, b.Low, b.High), Percent: tenths(b.Percent)}
 		p.Bands = append(p.Bands, one)
 		if b.Name == targetBand {
 			p.In, target = &one, reference{low: b.Low, high: b.High}
@@ -112,8 +112,8 @@ func tenths(v *float64) string {
 	return fmt.Sprintf("%.1f", *v)
 }
 
-// ends returns the limits of a glucose band as text. digits is the fmt verb of a limit; a nil limit is open.
-func ends(digits string, low, high *float64) string {
+// bandLimits returns the limits of a glucose band as text. digits is the fmt verb of a limit; a nil limit is open.
+func bandLimits(digits string, low, high *float64) string {
 	switch {
 	case low == nil && high == nil:
 		return ""

@@ -77,7 +77,7 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 		if data.Behind, err = s.pullsBehind(r); err != nil {
 			return err
 		}
-		if err := s.pictures(r, &data); err != nil {
+		if err := s.readCharts(r, &data); err != nil {
 			return err
 		}
 	}
@@ -104,9 +104,9 @@ func (s *Console) home(w http.ResponseWriter, r *http.Request, on *session) (err
 	return s.show(w, r, on, "home", "Home", data)
 }
 
-// pictures reads the data of the home page's drawings: the samples stored on each of the last days, the age of users'
+// readCharts reads the data of the home page's drawings: the samples stored on each of the last days, the age of users'
 // newest data, and the orders.
-func (s *Console) pictures(r *http.Request, data *homePage) error {
+func (s *Console) readCharts(r *http.Request, data *homePage) error {
 	for _, status := range slices.Sorted(maps.Keys(data.Orders.ByStatus)) {
 		data.Statuses = append(data.Statuses, share{Name: words(status), Link: "orders?" + url.Values{"status": {status}}.Encode(), Count: data.Orders.ByStatus[status]})
 	}

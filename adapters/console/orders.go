@@ -173,7 +173,7 @@ func (s *Console) order(w http.ResponseWriter, r *http.Request, on *session) err
 	if data.Documents, err = s.documents(r, c, data.Order.ID); err != nil {
 		return err
 	}
-	if data.Held, data.MoreHeld, err = s.heldFor(r, data.Order.ID); err != nil {
+	if data.Held, data.MoreHeld, err = s.reviewsForOrder(r, data.Order.ID); err != nil {
 		return err
 	}
 	if s.Environment == "sandbox" {
@@ -212,9 +212,9 @@ func (s *Console) documents(r *http.Request, c *contract, order string) (list []
 	return list, nil
 }
 
-// heldFor returns the results under review for which the order id is a candidate. It looks at the newest 100 results;
-// more reports whether there are others.
-func (s *Console) heldFor(r *http.Request, id string) (list []held, more bool, err error) {
+// reviewsForOrder returns the results under review for which the order id is a candidate. It looks at the newest 100
+// results; more reports whether there are others.
+func (s *Console) reviewsForOrder(r *http.Request, id string) (list []held, more bool, err error) {
 	var page struct {
 		Data []held `json:"data"`
 		Next string `json:"next_cursor"`
@@ -223,7 +223,7 @@ func (s *Console) heldFor(r *http.Request, id string) (list []held, more bool, e
 		return nil, false, err
 	}
 	for _, h := range page.Data {
-		if h.names(id) {
+		if h.hasCandidate(id) {
 			list = append(list, h)
 		}
 	}
@@ -248,7 +248,7 @@ func (s *Console) document(w http.ResponseWriter, r *http.Request, _ *session) e
 	if err != nil {
 		return err
 	}
-	return passOn(w, a, strings.NewReplacer("/pdf", "", "_pdf", "").Replace(path)+".pdf")
+	return sendFile(w, a, strings.NewReplacer("/pdf", "", "_pdf", "").Replace(path)+".pdf")
 }
 
 // simulate moves an order of the sandbox to a status.
@@ -312,8 +312,8 @@ type held struct {
 // CanAccept reports whether the API allows a reviewer to accept the result.
 func (h *held) CanAccept() bool { return slices.Contains(h.Actions, "accept") }
 
-// names reports whether the API proposes an order as the one to which the result may belong.
-func (h *held) names(order string) bool {
+// hasCandidate reports whether the API proposes an order as the one to which the result may belong.
+func (h *held) hasCandidate(order string) bool {
 	for _, g := range h.Groups {
 		for _, c := range g.Candidates {
 			if c.OrderID == order {

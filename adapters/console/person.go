@@ -386,7 +386,7 @@ func (s *Console) latest(r *http.Request, res resource, newest time.Time) (time.
 	}
 	at := newest.UTC().Truncate(day)
 	days := rangeOf{at.AddDate(0, 0, -1), at.AddDate(0, 0, 1)} // no time zone is more than a day away
-	got, err := s.ask(r, userPath(r), days, "all", map[string]any{"select": []any{
+	got, err := s.runQuery(r, userPath(r), days, "all", map[string]any{"select": []any{
 		map[string]any{"func": "newest", "arg": map[string]any{"index": "timeseries"}}, map[string]any{"func": "count", "arg": res.arg(res.fields[0])},
 	}})
 	if err != nil {

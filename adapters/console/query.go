@@ -116,7 +116,7 @@ func (s *Console) parquet(w http.ResponseWriter, r *http.Request, path, text str
 	if err != nil {
 		return err
 	}
-	return passOn(w, a, parquetFile)
+	return sendFile(w, a, parquetFile)
 }
 
 // parquetFile is the name of the archive of Parquet files.

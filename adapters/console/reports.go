@@ -267,7 +267,7 @@ func (s *Console) reportImage(w http.ResponseWriter, r *http.Request, on *sessio
 	if err != nil {
 		return err
 	}
-	return passOn(w, a, "page.png")
+	return sendFile(w, a, "page.png")
 }
 
 // decideReport approves a report with the changed fields of the form, or rejects it.

@@ -15,7 +15,7 @@ type labTest struct {
 	Name string `json:"name"`
 }
 
-func (s *Console) onlySandbox() error {
+func (s *Console) requireSandbox() error {
 	if s.Environment != "sandbox" {
 		return &apiError{Status: http.StatusNotFound, Message: "page not found; only a sandbox makes people and orders"}
 	}
@@ -24,7 +24,7 @@ func (s *Console) onlySandbox() error {
 
 // sandbox shows the forms that create people, data, orders and results.
 func (s *Console) sandbox(w http.ResponseWriter, r *http.Request, on *session) error {
-	if err := s.onlySandbox(); err != nil {
+	if err := s.requireSandbox(); err != nil {
 		return err
 	}
 	var data struct {
@@ -85,7 +85,7 @@ func (s *Console) cases(r *http.Request) ([]string, error) {
 	return list, err
 }
 
-func (s *Console) made(w http.ResponseWriter, r *http.Request, q url.Values) error {
+func (s *Console) redirectMade(w http.ResponseWriter, r *http.Request, q url.Values) error {
 	http.Redirect(w, r, s.Path+"/sandbox?"+q.Encode(), http.StatusSeeOther)
 	return nil
 }
@@ -93,7 +93,7 @@ func (s *Console) made(w http.ResponseWriter, r *http.Request, q url.Values) err
 // makePerson creates a person with the history of one or two sources, and with lab results if the form selects an
 // interpretation.
 func (s *Console) makePerson(w http.ResponseWriter, r *http.Request, _ *session) error {
-	if err := s.onlySandbox(); err != nil {
+	if err := s.requireSandbox(); err != nil {
 		return err
 	}
 	var made user
@@ -128,7 +128,7 @@ func (s *Console) makePerson(w http.ResponseWriter, r *http.Request, _ *session)
 
 // pushData stores one sample of a person, as an app of that person would.
 func (s *Console) pushData(w http.ResponseWriter, r *http.Request, _ *session) error {
-	if err := s.onlySandbox(); err != nil {
+	if err := s.requireSandbox(); err != nil {
 		return err
 	}
 	id, err := s.userID(r, r.PostFormValue("user_id"))
@@ -164,12 +164,12 @@ func (s *Console) pushData(w http.ResponseWriter, r *http.Request, _ *session) e
 	if err := s.post(r, "/v2/timeseries/"+url.PathEscape(id)+"/"+url.PathEscape(name), in, &counts); err != nil {
 		return err
 	}
-	return s.made(w, r, url.Values{"done": {"data"}, "user": {id}, "new": {strconv.Itoa(counts.New)}})
+	return s.redirectMade(w, r, url.Values{"done": {"data"}, "user": {id}, "new": {strconv.Itoa(counts.New)}})
 }
 
 // placeOrder orders a test kit for a person.
 func (s *Console) placeOrder(w http.ResponseWriter, r *http.Request, _ *session) error {
-	if err := s.onlySandbox(); err != nil {
+	if err := s.requireSandbox(); err != nil {
 		return err
 	}
 	user, err := s.userID(r, r.PostFormValue("user_id"))
@@ -207,10 +207,10 @@ func (s *Console) orderKit(r *http.Request, user, test string) (string, error) {
 	return placed.Order.ID, err
 }
 
-// holdResult makes the sandbox's laboratory send a result that is not matched to an order automatically, so that it
-// waits for a review.
-func (s *Console) holdResult(w http.ResponseWriter, r *http.Request, _ *session) error {
-	if err := s.onlySandbox(); err != nil {
+// sendUnmatchedResult makes the sandbox's laboratory send a result that is not matched to an order automatically, so
+// that it waits for a review.
+func (s *Console) sendUnmatchedResult(w http.ResponseWriter, r *http.Request, _ *session) error {
+	if err := s.requireSandbox(); err != nil {
 		return err
 	}
 	header := s.teamKeys(r, "application/json")
@@ -219,7 +219,7 @@ func (s *Console) holdResult(w http.ResponseWriter, r *http.Request, _ *session)
 	if err := s.call(r, http.MethodPost, "/v3/unmatched_result_test", nil, header, in, nil); err != nil {
 		return err
 	}
-	return s.made(w, r, url.Values{"done": {"result"}})
+	return s.redirectMade(w, r, url.Values{"done": {"result"}})
 }
 
 // refresh pulls new data from the sources of a person.

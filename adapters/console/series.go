@@ -210,7 +210,7 @@ func (s *Console) series(r *http.Request, id string, res resource, days rangeOf,
 	if err != nil {
 		return nil, err
 	}
-	out.winners = winners(merged, res, step, func(name string) int {
+	out.winners = mergedSources(merged, res, step, func(name string) int {
 		return slices.IndexFunc(out.lines, func(l line) bool {
 			return l.name == name || len(res.fields) > 1 && l.name == name+", "+res.fields[0].Name
 		})
@@ -230,15 +230,15 @@ func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, 
 			selected = append(selected, map[string]any{"func": name, "arg": res.arg(f)})
 		}
 	}
-	return s.ask(r, id, days, policy, map[string]any{"select": selected, "group_by": []any{
+	return s.runQuery(r, id, days, policy, map[string]any{"select": selected, "group_by": []any{
 		map[string]any{"date_trunc": map[string]any{"unit": step.Unit, "value": step.Value}, "arg": map[string]any{"index": "timeseries"}},
 		map[string]any{"source": "source_provider"}, map[string]any{"source": "source_type"},
 	}})
 }
 
-// ask runs one query on a range of days of the user id. policy is its overlap_policy. The column names of the table
-// have the form function.timeseries.field.
-func (s *Console) ask(r *http.Request, id string, days rangeOf, policy string, question map[string]any) (table, error) {
+// runQuery runs one query on a range of days of the user id. policy is its overlap_policy. The column names of the
+// table have the form function.timeseries.field.
+func (s *Console) runQuery(r *http.Request, id string, days rangeOf, policy string, question map[string]any) (table, error) {
 	in := map[string]any{
 		"timeframe": map[string]any{"type": "relative", "anchor": days.to.Format(time.DateOnly), "past": map[string]any{"unit": "day", "value": days.days()}},
 		"config":    map[string]any{"overlap_policy": policy, "column_naming": "qualified"},
@@ -295,9 +295,9 @@ func sourceName(t table, row int) string {
 	return t.text("group_key.1", row) + " · " + cmp.Or(t.text("group_key.2", row), "unknown")
 }
 
-// winners returns the intervals in which the merge used one source. If it used several sources in a step, the first one
-// in t counts. colour returns the index of the line of a source, which selects its colour.
-func winners(t table, res resource, step bucket, colour func(string) int) (list []span) {
+// mergedSources returns the intervals in which the merge used one source. If it used several sources in a step, the
+// first one in t counts. colour returns the index of the line of a source, which selects its colour.
+func mergedSources(t table, res resource, step bucket, colour func(string) int) (list []span) {
 	for i := range t["index"] {
 		at, err := time.Parse(floating, t.text("index", i))
 		if err != nil || math.IsNaN(t.number(res.column(res.function(), res.fields[0]), i)) {

@@ -36,7 +36,7 @@ func (h *holder) May(role string) bool {
 	return h.Role == role || h.Role == "admin" || h.Role == "developer" && role == "viewer"
 }
 
-func (s *session) holds(token string) bool {
+func (s *session) hasCSRFToken(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.csrf), []byte(token)) == 1
 }
 

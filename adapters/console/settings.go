@@ -212,15 +212,15 @@ func (o *setting) value(r *http.Request) (any, error) {
 	case strings.TrimSpace(text) == "":
 		return nil, nil //nolint:nilnil // null resets to the default
 	case o.Kind == "number":
-		return wholeNumber(o.Name, text)
+		return parseIntField(o.Name, text)
 	case o.Kind == "lines":
 		return strings.Fields(text), nil
 	}
 	return text, nil
 }
 
-// wholeNumber parses the whole number in a form field. Its error names the field.
-func wholeNumber(name, text string) (int, error) {
+// parseIntField parses the whole number in a form field. Its error names the field.
+func parseIntField(name, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
 		return 0, &apiError{Status: http.StatusUnprocessableEntity, Message: name + ": must be a whole number"}
@@ -266,7 +266,7 @@ func (o *setting) object(r *http.Request, key string) (any, error) {
 			}
 			continue
 		case f.Kind == "number":
-			out[name], err = wholeNumber(o.Name+"."+name, text)
+			out[name], err = parseIntField(o.Name+"."+name, text)
 		case f.Kind == "lines":
 			out[name] = strings.Fields(text)
 		default:
@@ -297,7 +297,7 @@ func (o *setting) histories(r *http.Request) (any, error) {
 		if slug == "" || strings.TrimSpace(days) == "" {
 			continue
 		}
-		n, err := wholeNumber(o.Name+".days", days)
+		n, err := parseIntField(o.Name+".days", days)
 		if err != nil {
 			return nil, err
 		}
@@ -307,7 +307,7 @@ func (o *setting) histories(r *http.Request) (any, error) {
 			if name == "" {
 				continue
 			}
-			if n, err = wholeNumber(o.Name+".resources", rest); err != nil {
+			if n, err = parseIntField(o.Name+".resources", rest); err != nil {
 				return nil, err
 			}
 			if one.Overrides == nil {

@@ -102,8 +102,8 @@ func noFile() error {
 	return fmt.Errorf("%w: the export has no file of this name, or no data for it", healthlab.NotFound)
 }
 
-// object returns the writer of a file with one JSON value, which read returns.
-func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID) (T, error)) write {
+// jsonWriter returns the writer of a file with one JSON value, which read returns.
+func jsonWriter[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID) (T, error)) write {
 	return func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, w io.Writer) error {
 		v, err := read(ctx, team, user)
 		if err != nil {
@@ -118,13 +118,13 @@ func object[T any](read func(context.Context, healthlab.TeamID, healthlab.UserID
 // person returns the files with the account, connections, consents, devices and demographics of the user.
 func (s Services) person() []file {
 	list := []file{
-		{"user.json", object(s.Health.User)},
-		{"connections.json", object(s.Health.Connections().List)},
-		{"consents.json", object(s.Health.Connections().Consents)},
-		{"devices.json", object(s.Health.Devices)},
+		{"user.json", jsonWriter(s.Health.User)},
+		{"connections.json", jsonWriter(s.Health.Connections().List)},
+		{"consents.json", jsonWriter(s.Health.Connections().Consents)},
+		{"devices.json", jsonWriter(s.Health.Devices)},
 	}
 	if s.Orders != nil {
-		list = append(list, file{"demographics.json", object(s.Orders.People().UserInfo)}, file{"insurance.ndjson", s.insurance})
+		list = append(list, file{"demographics.json", jsonWriter(s.Orders.People().UserInfo)}, file{"insurance.ndjson", s.insurance})
 	}
 	return list
 }

@@ -78,8 +78,8 @@ func (s *server) mayRead(ctx context.Context, team healthlab.TeamID, user health
 	return err //nolint:wrapcheck // names the feature that is off
 }
 
-// coverage reads an insurance record by its id, and adds the insured person to the access log entry.
-func (s *server) coverage(ctx context.Context, by caller, id string) (people.Coverage, error) {
+// insuranceRecord reads an insurance record by its id, and adds the insured person to the access log entry.
+func (s *server) insuranceRecord(ctx context.Context, by caller, id string) (people.Coverage, error) {
 	u, ok := parseUUID(id)
 	if !ok {
 		by.Concerns(healthlab.UserID{})
@@ -100,7 +100,7 @@ func (s *server) coverage(ctx context.Context, by caller, id string) (people.Cov
 }
 
 func (s *server) readCoverage(ctx context.Context, by caller, id string) (resource, error) {
-	c, err := s.coverage(ctx, by, id)
+	c, err := s.insuranceRecord(ctx, by, id)
 	if err != nil {
 		return nil, err
 	}

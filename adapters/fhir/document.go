@@ -96,7 +96,7 @@ type binaryResource struct {
 
 // binary answers with the content of a document: as a Binary if the request accepts FHIR, else as a PDF file.
 func (s *server) binary(w http.ResponseWriter, r *http.Request, by caller) error {
-	may, err := s.may(r)
+	may, err := s.rightsOf(r)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (s *server) readSelection(text string, handling handling) (*selection, []he
 	out.values = values
 	for name, list := range values {
 		for _, value := range list {
-			if msg := out.take(s, k, name, value); msg != "" {
+			if msg := out.parseParam(s, k, name, value); msg != "" {
 				problems = append(problems, parameterProblem(name, msg))
 			}
 		}
@@ -59,9 +59,9 @@ func (s *server) readSelection(text string, handling handling) (*selection, []he
 	return out, problems
 }
 
-// take reads the parameter name of $everything. k lists the allowed search parameters. It returns what is wrong with
-// value; "" if nothing is.
-func (l *selection) take(s *server, k *kind, name, value string) string {
+// parseParam reads the parameter name of $everything. k lists the allowed search parameters. It returns what is wrong
+// with value; "" if nothing is.
+func (l *selection) parseParam(s *server, k *kind, name, value string) string {
 	switch name {
 	case "start", "end":
 		if strings.Contains(value, ",") {
@@ -98,12 +98,12 @@ func (l *selection) hasType(name string) bool {
 	return len(l.types) == 0 || slices.Contains(l.types, name)
 }
 
-func (l *selection) keeps(m *match) bool {
+func (l *selection) matches(m *match) bool {
 	// Bounds of dates do not exclude a resource without a time, nor does _since one without a time of its last
 	// change.
 	return (m.updated.IsZero() || !m.updated.Before(l.since)) &&
-		(len(l.filters) == 0 || slices.ContainsFunc(l.filters, func(q *query) bool { return q.keeps(m) })) &&
-		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyHolds(either, m.when) }))
+		(len(l.filters) == 0 || slices.ContainsFunc(l.filters, func(q *query) bool { return q.matches(m) })) &&
+		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyMatches(either, m.when) }))
 }
 
 // everything answers with all resources of a person. It streams them, so that memory does not grow with their number.
@@ -120,7 +120,7 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}
-	may, err := s.may(r)
+	may, err := s.rightsOf(r)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 		return err
 	}
 	if l.place.n > 0 {
-		if l.place, err = s.find(r.Context(), &u, l); err != nil {
+		if l.place, err = s.locatePage(r.Context(), &u, l); err != nil {
 			return err
 		}
 	}
@@ -175,11 +175,11 @@ func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) e
 // errPageFull stops the reading of a person's resources when the page is complete.
 var errPageFull = errors.New("the page is full")
 
-// find returns the position of a page in the person's current resources. It looks for the last resource before the
-// page; if that resource no longer exists, it uses the number of resources before the page.
-func (s *server) find(ctx context.Context, u *healthdata.User, l *selection) (place, error) {
+// locatePage returns the position of a page in the person's current resources. It looks for the last resource before
+// the page; if that resource no longer exists, it uses the number of resources before the page.
+func (s *server) locatePage(ctx context.Context, u *healthdata.User, l *selection) (place, error) {
 	n := 0
-	err := s.person(ctx, u, l, func(k string, res resource) error {
+	err := s.selectedResources(ctx, u, l, func(k string, res resource) error {
 		if n++; k+"/"+res.start().ID == l.place.last {
 			return errPageFull
 		}
@@ -196,7 +196,7 @@ func (s *server) find(ctx context.Context, u *healthdata.User, l *selection) (pl
 func (s *server) writeEntries(ctx context.Context, out *bufio.Writer, u *healthdata.User, l *selection) ([]link, error) {
 	_, _ = out.WriteString(`{"resourceType":"Bundle","type":"searchset","entry":[`)
 	links, last, n, sent := []link{{Relation: "self"}}, "", 0, 0
-	err := s.person(ctx, u, l, func(k string, res resource) error {
+	err := s.selectedResources(ctx, u, l, func(k string, res resource) error {
 		if n++; n <= l.place.n {
 			return nil
 		}
@@ -235,9 +235,9 @@ func encode(w io.Writer, v any) error {
 	return nil
 }
 
-// person calls use with each selected resource of a person, the Patient first. It leaves out insurance records if the
-// team may not read them.
-func (s *server) person(ctx context.Context, u *healthdata.User, l *selection, use func(kind string, r resource) error) error {
+// selectedResources calls use with each selected resource of a person, the Patient first. It leaves out insurance
+// records if the team may not read them.
+func (s *server) selectedResources(ctx context.Context, u *healthdata.User, l *selection, use func(kind string, r resource) error) error {
 	if l.hasType("Patient") {
 		p, err := s.patientOf(ctx, u)
 		if err != nil {
@@ -257,10 +257,10 @@ func (s *server) person(ctx context.Context, u *healthdata.User, l *selection, u
 		}
 	}
 	labs := map[string]bool{} // laboratories that were sent, because orders share them
-	return s.each(ctx, u, &l.query, kinds, func(k *kind, list []match) error {
+	return s.eachResource(ctx, u, &l.query, kinds, func(k *kind, list []match) error {
 		for i := range list {
 			m := &list[i]
-			if !l.keeps(m) || labs[m.start().ID] {
+			if !l.matches(m) || labs[m.start().ID] {
 				continue
 			}
 			if k.name == "Organization" {

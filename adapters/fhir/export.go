@@ -68,8 +68,8 @@ func exportKey(team healthlab.TeamID, id string) string {
 	return "fhir-exports/" + team.String() + "/" + id
 }
 
-// keep stores v as JSON under an id in the export records of a team.
-func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v any) error {
+// putJSON stores v as JSON under an id in the export records of a team.
+func (s *server) putJSON(ctx context.Context, team healthlab.TeamID, id string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode export: %w", err)
@@ -80,8 +80,8 @@ func (s *server) keep(ctx context.Context, team healthlab.TeamID, id string, v a
 	return nil
 }
 
-// kept decodes the export record of a team with an id into v. It returns NotFound if the record does not exist.
-func (s *server) kept(ctx context.Context, team healthlab.TeamID, id string, v any) error {
+// getJSON decodes the export record of a team with an id into v. It returns NotFound if the record does not exist.
+func (s *server) getJSON(ctx context.Context, team healthlab.TeamID, id string, v any) error {
 	r, err := s.Exports.Get(ctx, team, healthlab.UserID{}, exportKey(team, id))
 	if err != nil {
 		return fmt.Errorf("read export: %w", err)
@@ -110,7 +110,7 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	if len(problems) > 0 {
 		return refuse(w, httpapi.Refusal{Status: http.StatusBadRequest, Problems: problems})
 	}
-	may, err := s.may(r)
+	may, err := s.rightsOf(r)
 	if err != nil {
 		return err
 	}
@@ -121,13 +121,13 @@ func (s *server) kickOff(w http.ResponseWriter, r *http.Request, by caller) erro
 	if params != "" {
 		x.Request += "?" + params
 	}
-	if err := s.list(r.Context(), by, x); err != nil {
+	if err := s.setPersons(r.Context(), by, x); err != nil {
 		return err
 	}
-	if err := s.keep(r.Context(), by.Team, x.ID.String(), x); err != nil {
+	if err := s.putJSON(r.Context(), by.Team, x.ID.String(), x); err != nil {
 		return err
 	}
-	if err := s.makeRoom(r.Context(), by.Team, x); err != nil {
+	if err := s.addToList(r.Context(), by.Team, x); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Location", s.URL+"/$export-status/"+x.ID.String())
@@ -161,7 +161,7 @@ func (s *server) readExport(params string, handling handling) (l *selection, fil
 					msg = "must be application/fhir+ndjson, application/ndjson or ndjson"
 				}
 			default:
-				msg = l.take(s, &kind{params: []string{"interval"}}, name, value)
+				msg = l.parseParam(s, &kind{params: []string{"interval"}}, name, value)
 			}
 			if msg != "" {
 				problems = append(problems, parameterProblem(name, msg))
@@ -176,9 +176,9 @@ func (s *server) readExport(params string, handling handling) (l *selection, fil
 	return l, filters, problems
 }
 
-// list sets x.Persons to the users of the team, or to the one user for whom the caller may act. With x.Since it also
-// sets x.Deleted.
-func (s *server) list(ctx context.Context, by caller, x *export) error {
+// setPersons sets x.Persons to the users of the team, or to the one user for whom the caller may act. With x.Since it
+// also sets x.Deleted.
+func (s *server) setPersons(ctx context.Context, by caller, x *export) error {
 	if !by.User.IsZero() {
 		x.Persons = []uuid.UUID{by.User.UUID}
 		return nil
@@ -226,14 +226,14 @@ func (s *server) list(ctx context.Context, by caller, x *export) error {
 	return nil
 }
 
-// makeRoom adds an export to the team's list of exports, and deletes those that are too old or too many.
-func (s *server) makeRoom(ctx context.Context, team healthlab.TeamID, x *export) error {
+// addToList adds an export to the team's list of exports, and deletes those that are too old or too many.
+func (s *server) addToList(ctx context.Context, team healthlab.TeamID, x *export) error {
 	type entry struct {
 		ID uuid.UUID
 		At time.Time
 	}
 	var all []entry
-	if err := s.kept(ctx, team, "list", &all); err != nil && healthlab.KindOf(err) != healthlab.NotFound {
+	if err := s.getJSON(ctx, team, "list", &all); err != nil && healthlab.KindOf(err) != healthlab.NotFound {
 		return err
 	}
 	all = append(all, entry{x.ID, x.At})
@@ -243,7 +243,7 @@ func (s *server) makeRoom(ctx context.Context, team healthlab.TeamID, x *export)
 		}
 		all = all[1:]
 	}
-	return s.keep(ctx, team, "list", all)
+	return s.putJSON(ctx, team, "list", all)
 }
 
 // exportOf reads an export. It returns NotFound if the export has expired, another API key began it, or the caller may
@@ -254,7 +254,7 @@ func (s *server) exportOf(ctx context.Context, by caller, id string) (*export, e
 		return nil, healthlab.NotFound
 	}
 	var x export
-	if err := s.kept(ctx, by.Team, id, &x); err != nil {
+	if err := s.getJSON(ctx, by.Team, id, &x); err != nil {
 		return nil, err
 	}
 	if s.Now().Sub(x.At) > exportKept || x.Key != by.Key && x.Key != uuid.Nil || x.Bound != by.User && !by.User.IsZero() {
@@ -347,7 +347,7 @@ func (s *server) deleteExport(w http.ResponseWriter, r *http.Request, by caller)
 // exportFile answers with one file of an export: the resources of one type of at most shard persons. It leaves out
 // persons who were deleted since the kick-off.
 func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) error {
-	may, err := s.may(r)
+	may, err := s.rightsOf(r)
 	if err != nil {
 		return err
 	}
@@ -407,7 +407,7 @@ func (s *server) writeShard(ctx context.Context, out *bufio.Writer, team healthl
 		if err != nil {
 			return fmt.Errorf("read user: %w", err)
 		}
-		err = s.person(ctx, &u, l, func(kind string, res resource) error {
+		err = s.selectedResources(ctx, &u, l, func(kind string, res resource) error {
 			if kind == "Organization" {
 				if at := res.start().ID; labs[at] {
 					return nil

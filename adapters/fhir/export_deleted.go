@@ -187,8 +187,8 @@ func (s *server) withdrawn(ctx context.Context, q orders.Query, use func(*orders
 	}
 }
 
-// of reports whether a measurement uses data of a source type.
-func (m *measurement) of(source healthdata.SourceType) bool {
+// usesSource reports whether a measurement uses data of a source type.
+func (m *measurement) usesSource(source healthdata.SourceType) bool {
 	sensor := strings.Contains(sensors, "'"+string(source)+"'")
 	switch m.key {
 	case "gs":
@@ -212,12 +212,12 @@ func (s *server) removedObservations(ctx context.Context, team healthlab.TeamID,
 	earliest, latest := s.firstDay(), s.lastDay()
 	for i := range measurements {
 		m := &measurements[i]
-		if !m.has(by) {
+		if !m.hasInterval(by) {
 			continue
 		}
 		hours := map[healthlab.Date]uint32{}
 		for _, d := range removed {
-			if d.Resource == m.source() && m.of(d.SourceType) && !d.Day.Before(earliest) && !d.Day.After(latest) {
+			if d.Resource == m.source() && m.usesSource(d.SourceType) && !d.Day.Before(earliest) && !d.Day.After(latest) {
 				hours[d.Day] |= d.Hours
 			}
 		}
@@ -262,7 +262,7 @@ func observationIDs(user healthlab.UserID, m *measurement, by interval, day heal
 // idsOfDays returns the ids of the existing observations of the days from first to last, both inclusive.
 func (s *server) idsOfDays(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, m *measurement, by interval, first, last healthlab.Date) (map[string]bool, error) {
 	out := map[string]bool{}
-	all, err := s.measured(ctx, team, user, []*measurement{m}, by, first, last)
+	all, err := s.queryMeasurements(ctx, team, user, []*measurement{m}, by, first, last)
 	if err != nil {
 		return nil, err
 	}

@@ -98,12 +98,12 @@ func Handler(c Config) (http.Handler, error) {
 			add(httpapi.Extension{ID: "fhir_search_" + name, Scopes: k.scopes, Handle: searches}, "GET /Patient/{patient}/"+k.name)
 		}
 	}
-	add(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, both("/Patient/{id}/$everything")...)
+	add(httpapi.Extension{ID: "fhir_everything", Scopes: everyScope, Timeout: streamTime, Handle: s.everything}, getAndPost("/Patient/{id}/$everything")...)
 	if c.Documents != nil && c.Orders != nil {
 		add(httpapi.Extension{ID: "fhir_read_binary", Scopes: ordersScope, Handle: s.binary}, "GET /Binary/{id}")
 	}
 	if c.Exports != nil {
-		add(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, both("/$export", "/Patient/$export", "/Group/{id}/$export")...)
+		add(httpapi.Extension{ID: "fhir_export", Scopes: everyScope, Handle: s.kickOff}, getAndPost("/$export", "/Patient/$export", "/Group/{id}/$export")...)
 		add(httpapi.Extension{ID: "fhir_read_export", Scopes: everyScope, Handle: s.exportStatus}, "GET /$export-status/{id}")
 		add(httpapi.Extension{ID: "fhir_delete_export", Scopes: everyScope, Handle: s.deleteExport}, "DELETE /$export-status/{id}")
 		add(httpapi.Extension{ID: "fhir_download_export", Scopes: everyScope, Timeout: streamTime, Handle: s.exportFile}, "GET /$export-file/{id}/{type}/{n}")
@@ -173,7 +173,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 	if !acceptsJSON(r, r.URL.Query()) {
 		return refuseFormat(w)
 	}
-	may, err := s.may(r)
+	may, err := s.rightsOf(r)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, by caller, k *kind
 const formLimit = 64 << 10
 
 func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *kind) error {
-	may, err := s.may(r)
+	may, err := s.rightsOf(r)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (s *server) search(w http.ResponseWriter, r *http.Request, by caller, k *ki
 	if err != nil {
 		return err
 	}
-	included, err := s.included(r.Context(), by, may, q, out.all)
+	included, err := s.includedResources(r.Context(), by, may, q, out.all)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (k *kind) isTarget() bool { return k.name == "DiagnosticReport" || k.name =
 func (q *query) setInclude(name, value string, k *kind) string {
 	if name == "_revinclude" {
 		q.provenance = true
-		return wrongOf(value, provenanceOf)
+		return enumProblem(value, provenanceOf)
 	}
 	parts := strings.Split(value, ":")
 	var allowed []string
@@ -76,9 +76,9 @@ func references(v any, out []string) []string {
 	return out
 }
 
-// included returns the resources to which the matches of a page refer, and those that refer to matches, as far as
-// the query asks for them, sorted by type and id. It leaves out what the caller may not read.
-func (s *server) included(ctx context.Context, by caller, may rights, q *query, page []match) ([]resource, error) {
+// includedResources returns the resources to which the matches of a page refer, and those that refer to matches, as far
+// as the query asks for them, sorted by type and id. It leaves out what the caller may not read.
+func (s *server) includedResources(ctx context.Context, by caller, may rights, q *query, page []match) ([]resource, error) {
 	if len(q.includes) == 0 && !q.provenance {
 		return nil, nil
 	}
@@ -185,5 +185,5 @@ func (h *ordersHeld) read(ctx context.Context, k *kind, id string) (resource, er
 		}
 		h.all[key] = list
 	}
-	return named(list, id, nil)
+	return resourceByID(list, id, nil)
 }

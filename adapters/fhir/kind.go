@@ -118,7 +118,7 @@ func (s *server) readOfOrder(ctx context.Context, by caller, id string, of func(
 		return nil, err
 	}
 	list, err := of(ctx, &r)
-	return named(list, id, err)
+	return resourceByID(list, id, err)
 }
 
 func (s *server) readOfUser(ctx context.Context, by caller, id string, of func(context.Context, *healthdata.User, *query, func([]match) error) error) (resource, error) {
@@ -138,11 +138,12 @@ func (s *server) readOfUser(ctx context.Context, by caller, id string, of func(c
 		all = append(all, m...)
 		return nil
 	})
-	return named(all, id, err)
+	return resourceByID(all, id, err)
 }
 
-// named returns the resource with an id among all; NotFound if there is none. An err that is not nil is returned.
-func named(all []match, id string, err error) (resource, error) {
+// resourceByID returns the resource with an id among all; NotFound if there is none. An err that is not nil is
+// returned.
+func resourceByID(all []match, id string, err error) (resource, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +169,9 @@ func (s *server) searchPersonal(ctx context.Context, by caller, q *query, k *kin
 		if err != nil {
 			return found{}, err
 		}
-		err = s.each(ctx, &u, q, []kind{*k}, func(_ *kind, list []match) error {
+		err = s.eachResource(ctx, &u, q, []kind{*k}, func(_ *kind, list []match) error {
 			for _, m := range list {
-				if q.keeps(&m) {
+				if q.matches(&m) {
 					all = append(all, m)
 				}
 			}
@@ -183,9 +184,9 @@ func (s *server) searchPersonal(ctx context.Context, by caller, q *query, k *kin
 	return q.page(all), nil
 }
 
-// each calls use with the resources of some types of a person, in several lists, so that memory does not grow with the
-// number of resources.
-func (s *server) each(ctx context.Context, u *healthdata.User, q *query, kinds []kind, use func(*kind, []match) error) error {
+// eachResource calls use with the resources of some types of a person, in several lists, so that memory does not grow
+// with the number of resources.
+func (s *server) eachResource(ctx context.Context, u *healthdata.User, q *query, kinds []kind, use func(*kind, []match) error) error {
 	orderly := false
 	for i := range kinds {
 		k := &kinds[i]

@@ -270,10 +270,10 @@ func (o *observation) setValue(r *labresult.Result) {
 	case text == "":
 		o.DataAbsentReason = absence("unknown", "Unknown")
 	case r.Type == labresult.Numeric && plainNumber.MatchString(text):
-		o.ValueQuantity = measure(decimal(text), r.Unit)
+		o.ValueQuantity = quantityOf(decimal(text), r.Unit)
 	case r.Type != labresult.Comment && bound.MatchString(text):
 		parts := bound.FindStringSubmatch(text)
-		o.ValueQuantity = measure(decimal(parts[2]), r.Unit)
+		o.ValueQuantity = quantityOf(decimal(parts[2]), r.Unit)
 		o.ValueQuantity.Comparator = parts[1]
 	case r.Type == labresult.CodedValue || len(r.Codes) > 0:
 		o.ValueConcept = &concept{Coding: codings(r.Codes), Text: text}
@@ -295,8 +295,8 @@ func decimal(text string) json.Number {
 	return json.Number(sign + text)
 }
 
-// measure returns a number with its unit. The unit has a UCUM code if the laboratory's text for it is known.
-func measure(value json.Number, unit *string) *quantity {
+// quantityOf returns a number with its unit. The unit has a UCUM code if the laboratory's text for it is known.
+func quantityOf(value json.Number, unit *string) *quantity {
 	q := &quantity{Value: value}
 	if unit == nil || *unit == "" {
 		return q
@@ -355,10 +355,10 @@ func rangeOf(r *labresult.Result) (out referenceRange, ok bool) {
 		out.Text = *r.ReferenceRange
 	}
 	if n := r.MinRangeValue; n != nil {
-		out.Low = measure(json.Number(n.String()), r.Unit)
+		out.Low = quantityOf(json.Number(n.String()), r.Unit)
 	}
 	if n := r.MaxRangeValue; n != nil {
-		out.High = measure(json.Number(n.String()), r.Unit)
+		out.High = quantityOf(json.Number(n.String()), r.Unit)
 	}
 	return out, out.Text != "" || out.Low != nil || out.High != nil
 }

@@ -99,7 +99,7 @@ const (
 	sampled interval = "sampled"
 )
 
-func (m *measurement) has(i interval) bool {
+func (m *measurement) hasInterval(i interval) bool {
 	// The profile of blood pressure cannot hold samples.
 	return i == byDay || m.table == "" && (i == byHour || m.parts == nil && m.function != aggregate.Sum)
 }
@@ -165,7 +165,7 @@ func parseMeasurementID(id string) (measurementID, bool) {
 			v.of = &measurements[i]
 		}
 	}
-	return v, v.of != nil && v.of.has(v.by) && v.String() == id
+	return v, v.of != nil && v.of.hasInterval(v.by) && v.String() == id
 }
 
 // pastYears is the number of past years whose measurements are served.
@@ -182,7 +182,7 @@ func (s *server) readMeasurement(ctx context.Context, by caller, v measurementID
 	if v.day.After(s.lastDay()) {
 		return nil, healthlab.NotFound
 	}
-	all, err := s.measured(ctx, by.Team, v.user, []*measurement{v.of}, v.by, v.day, v.day)
+	all, err := s.queryMeasurements(ctx, by.Team, v.user, []*measurement{v.of}, v.by, v.day, v.day)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 	var kinds []*measurement
 	for i := range measurements {
 		m := &measurements[i]
-		if m.has(by) && hasToken(q.code, s.codesOf(m, by)) && hasToken(q.category, category(m.category)[0].Coding) {
+		if m.hasInterval(by) && hasToken(q.code, s.codesOf(m, by)) && hasToken(q.category, category(m.category)[0].Coding) {
 			kinds = append(kinds, m)
 		}
 	}
@@ -246,7 +246,7 @@ func (s *server) eachMeasurement(ctx context.Context, u *healthdata.User, q *que
 		if len(there) == 0 {
 			continue
 		}
-		all, err := s.measured(ctx, u.Team, u.ID, there, by, first, to)
+		all, err := s.queryMeasurements(ctx, u.Team, u.ID, there, by, first, to)
 		if err != nil {
 			return err
 		}
@@ -332,8 +332,8 @@ func (m *measurement) fields() (out []aggregate.Expr) {
 	return out
 }
 
-// measured returns the Observations of kinds for each interval of the days from first to last, both inclusive.
-func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, kinds []*measurement, by interval, first, last healthlab.Date) ([]match, error) {
+// queryMeasurements returns the Observations of kinds for each interval of the days from first to last, both inclusive.
+func (s *server) queryMeasurements(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, kinds []*measurement, by interval, first, last healthlab.Date) ([]match, error) {
 	period := map[interval]aggregate.Period{byDay: aggregate.Days(1), byHour: aggregate.Hours(1), sampled: aggregate.Minutes(1)}[by]
 	queries := make([]aggregate.Query, len(kinds))
 	for i, m := range kinds {
@@ -357,7 +357,7 @@ func (s *server) measured(ctx context.Context, team healthlab.TeamID, user healt
 	var out []match
 	for i, m := range kinds {
 		f := &res.Frames[i]
-		rows := rows{of: m, user: user, by: by, at: &f.Columns[0], values: f.Columns[len(f.Columns)-len(queries[i].Select):], fields: len(m.fields()), same: s.sameOf(m, user, by), now: s.Now()}
+		rows := rows{of: m, user: user, by: by, at: &f.Columns[0], values: f.Columns[len(f.Columns)-len(queries[i].Select):], fields: len(m.fields()), same: s.baseObservation(m, user, by), now: s.Now()}
 		if by == sampled {
 			out = append(out, rows.samples(f.Len())...)
 			continue
@@ -411,8 +411,8 @@ func (r *rows) quantity(column, row int) *quantity {
 	return &quantity{Value: number(v), Unit: r.of.display, System: ucumSystem, Code: r.of.unit}
 }
 
-// sameOf returns the elements that all Observations of a measurement, a person and an interval share.
-func (s *server) sameOf(m *measurement, user healthlab.UserID, by interval) observation {
+// baseObservation returns the elements that all Observations of a measurement, a person and an interval share.
+func (s *server) baseObservation(m *measurement, user healthlab.UserID, by interval) observation {
 	o := observation{
 		head: head{ResourceType: "Observation"}, Status: "final", Category: category(m.category),
 		Code: concept{Coding: s.codesOf(m, by), Text: m.text}, Subject: personReference(user),
@@ -434,8 +434,8 @@ func (s *server) sameOf(m *measurement, user healthlab.UserID, by interval) obse
 	return o
 }
 
-// begin returns an observation with an id and a status, but without a value and a time.
-func (r *rows) begin(day healthlab.Date, hour int) *observation {
+// newObservation returns an observation with an id and a status, but without a value and a time.
+func (r *rows) newObservation(day healthlab.Date, hour int) *observation {
 	o := r.same
 	o.ID = measurementID{r.user, r.of, r.by, day, hour}.String()
 	if r.now.Before(final(day)) {
@@ -453,13 +453,13 @@ func final(day healthlab.Date) time.Time {
 func (r *rows) observation(row int) (match, bool) {
 	local := r.at.Time(row)
 	day := healthlab.DateOf(local)
-	o := r.begin(day, local.Hour())
+	o := r.newObservation(day, local.Hour())
 	when := daySpan(day)
 	switch {
 	case r.by == byHour:
 		from := r.instant(row)
 		when = span{from.UTC(), from.Add(time.Hour).UTC()}
-		r.lasts(o, from, from.Add(time.Hour))
+		r.setEffective(o, from, from.Add(time.Hour))
 	case r.of.period:
 		o.EffectivePeriod = &period{Start: day.String(), End: day.String()}
 	default:
@@ -488,9 +488,9 @@ func (r *rows) observation(row int) (match, bool) {
 	return o.match(when), known
 }
 
-// lasts sets the effective time of an observation; to is exclusive. A vital sign gets only the start, because
+// setEffective sets the effective time of an observation; to is exclusive. A vital sign gets only the start, because
 // validators read the rule vs-1 of its profile as if it forbade a period.
-func (r *rows) lasts(o *observation, from, to time.Time) {
+func (r *rows) setEffective(o *observation, from, to time.Time) {
 	if r.of.category == vitalSigns {
 		o.Effective = from.Format(time.RFC3339)
 		return
@@ -526,8 +526,8 @@ func (r *rows) samples(n int) (out []match) {
 		if begin.IsZero() {
 			continue
 		}
-		o := r.begin(day, 0)
-		r.lasts(o, begin, end.Add(time.Minute))
+		o := r.newObservation(day, 0)
+		r.setEffective(o, begin, end.Add(time.Minute))
 		o.Component = []component{{Code: o.Code, ValueSampledData: &sampledData{
 			Origin: quantity{Value: "0", Unit: r.of.display, System: ucumSystem, Code: r.of.unit}, Period: json.Number("60000"), Dimensions: 1, Data: data.String(),
 		}}}

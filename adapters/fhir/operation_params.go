@@ -11,7 +11,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 )
 
-func both(paths ...string) (out []string) {
+func getAndPost(paths ...string) (out []string) {
 	for _, p := range paths {
 		out = append(out, "GET "+p, "POST "+p)
 	}

@@ -104,7 +104,7 @@ func (s *server) readOrganization(ctx context.Context, by caller, id string) (re
 		return nil, healthlab.NotFound
 	}
 	if coverage, ok := strings.CutPrefix(id, payorIDs); ok {
-		c, err := s.coverage(ctx, by, coverage)
+		c, err := s.insuranceRecord(ctx, by, coverage)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (s *server) readOrganization(ctx context.Context, by caller, id string) (re
 		return nil, err
 	}
 	list, err := s.organizationsOf(ctx, &r)
-	return named(list, id, err)
+	return resourceByID(list, id, err)
 }
 
 // searchOrganizations finds organizations by their ids; without ids, the laboratories of the catalogue.

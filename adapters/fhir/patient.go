@@ -133,8 +133,8 @@ func (s *server) user(ctx context.Context, by caller, id healthlab.UserID) (heal
 
 func (s *server) clientUserIDs() string { return s.URL + "/NamingSystem/client-user-id" }
 
-// identified replaces the values of the parameter identifier in a query by the ids of the users who have them.
-func (s *server) identified(ctx context.Context, by caller, q *query) error {
+// resolveIdentifiers replaces the values of the parameter identifier in a query by the ids of the users who have them.
+func (s *server) resolveIdentifiers(ctx context.Context, by caller, q *query) error {
 	for _, alternatives := range q.identifier {
 		var ids []string
 		for _, t := range alternatives {
@@ -168,7 +168,7 @@ func (s *server) identified(ctx context.Context, by caller, q *query) error {
 
 // searchPatients returns a page of the team's users as Patients, in the order of the list of users.
 func (s *server) searchPatients(ctx context.Context, by caller, q *query) (found, error) {
-	if err := s.identified(ctx, by, q); err != nil {
+	if err := s.resolveIdentifiers(ctx, by, q); err != nil {
 		return found{}, err
 	}
 	if !by.User.IsZero() && !q.byID {

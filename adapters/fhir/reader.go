@@ -71,7 +71,7 @@ func (r *Reader) Person(ctx context.Context, team healthlab.TeamID, user healthl
 	if err != nil {
 		return Resource{}, "", err
 	}
-	out, err := written(p)
+	out, err := toResource(p)
 	return out, u.ClientUserID, err
 }
 
@@ -92,13 +92,13 @@ func (r *Reader) Days(ctx context.Context, team healthlab.TeamID, user healthlab
 	if len(kinds) == 0 {
 		return nil, nil
 	}
-	all, err := r.s.measured(ctx, team, user, kinds, byDay, first, last)
+	all, err := r.s.queryMeasurements(ctx, team, user, kinds, byDay, first, last)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Resource, len(all))
 	for i := range all {
-		if out[i], err = written(all[i].resource); err != nil {
+		if out[i], err = toResource(all[i].resource); err != nil {
 			return nil, err
 		}
 		id, _ := parseMeasurementID(out[i].ID)
@@ -148,7 +148,7 @@ func (r *Reader) Order(ctx context.Context, team healthlab.TeamID, user healthla
 			return nil, err
 		}
 		for i := range list {
-			one, err := written(list[i].resource)
+			one, err := toResource(list[i].resource)
 			if err != nil {
 				return nil, err
 			}
@@ -158,8 +158,8 @@ func (r *Reader) Order(ctx context.Context, team healthlab.TeamID, user healthla
 	return out, nil
 }
 
-// written converts a resource to a Resource: it sets the version, and encodes the resource as JSON.
-func written(r resource) (Resource, error) {
+// toResource converts a resource to a Resource: it sets the version, and encodes the resource as JSON.
+func toResource(r resource) (Resource, error) {
 	b, err := seal(r)
 	if err != nil {
 		return Resource{}, err

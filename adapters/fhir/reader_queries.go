@@ -81,7 +81,7 @@ func (r *Reader) rowOf(q *continuous.Query, m *continuous.Mapper, user healthlab
 	of := measurementOf(m.Resource)
 	id := "cq." + hex.EncodeToString(user.UUID[:]) + "." + digest(q.ID.String(), m.Column) + "." + day.String()
 	statistic := statisticOf[m.Func]
-	out, err := written(&observation{
+	out, err := toResource(&observation{
 		head:   head{ResourceType: "Observation", ID: id, Meta: meta{Profile: []string{of.profile}}},
 		Status: "final", Category: category(of.category), Code: concept{Coding: r.s.codesOf(of, byHour), Text: of.codes[0].Display},
 		Subject: personReference(user), Effective: day.String(),

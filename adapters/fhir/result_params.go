@@ -76,10 +76,10 @@ func (o order) key(m *match) int64 {
 func (q *query) setResult(name, value string, k *kind) string {
 	switch name {
 	case "_pretty": // the answer is as compact as ever
-		return wrongOf(value, "true", "false")
+		return enumProblem(value, "true", "false")
 	case "_total":
 		q.noTotal = value == "none"
-		return wrongOf(value, "none", "estimate", "accurate")
+		return enumProblem(value, "none", "estimate", "accurate")
 	case "_since":
 		at, err := time.Parse(time.RFC3339, plus(value))
 		if err != nil {
@@ -98,7 +98,7 @@ func (q *query) setResult(name, value string, k *kind) string {
 				q.elements[name] = true
 			}
 		}
-		return wrongOf(value, "true", "text", "data", "count", "false")
+		return enumProblem(value, "true", "text", "data", "count", "false")
 	case "_elements":
 		q.elements = map[string]bool{}
 		for _, one := range strings.Split(value, ",") {
@@ -120,7 +120,7 @@ func (q *query) setResult(name, value string, k *kind) string {
 	return ""
 }
 
-func wrongOf(value string, allowed ...string) string {
+func enumProblem(value string, allowed ...string) string {
 	if slices.Contains(allowed, value) {
 		return ""
 	}

@@ -324,12 +324,12 @@ func second(t time.Time) time.Time {
 	return t.Add(time.Second)
 }
 
-func anyHolds(bounds []moment, s span) bool {
-	return slices.ContainsFunc(bounds, func(b moment) bool { return b.holds(s) })
+func anyMatches(bounds []moment, s span) bool {
+	return slices.ContainsFunc(bounds, func(b moment) bool { return b.matches(s) })
 }
 
-// holds reports whether a period satisfies the bound. The zero period satisfies none.
-func (m moment) holds(s span) bool {
+// matches reports whether a period satisfies the bound. The zero period satisfies none.
+func (m moment) matches(s span) bool {
 	if s.from.IsZero() {
 		return false
 	}
@@ -366,15 +366,15 @@ func hasToken(wanted [][]token, codes []coding) bool {
 	return true
 }
 
-// keeps reports whether a match satisfies all parameters of the query.
-func (q *query) keeps(m *match) bool {
+// matches reports whether a match satisfies all parameters of the query.
+func (q *query) matches(m *match) bool {
 	return (!q.byID || slices.Contains(q.ids, m.start().ID)) && hasToken(q.code, m.codes) && hasToken(q.category, m.categories) &&
 		hasToken(q.identifier, m.identifiers) && (m.updated.IsZero() || !m.updated.Before(q.since)) &&
 		hasToken(q.status, []coding{{Code: m.status}, {System: statusSystems[m.start().ResourceType], Code: m.status}}) &&
-		!slices.ContainsFunc(q.date, func(either []moment) bool { return !anyHolds(either, m.when) }) &&
+		!slices.ContainsFunc(q.date, func(either []moment) bool { return !anyMatches(either, m.when) }) &&
 		!slices.ContainsFunc(q.updated, func(either []moment) bool {
 			at := m.updated.Truncate(time.Millisecond) // the precision of meta.lastUpdated
-			return m.updated.IsZero() || !anyHolds(either, span{at, at.Add(time.Millisecond)})
+			return m.updated.IsZero() || !anyMatches(either, span{at, at.Add(time.Millisecond)})
 		})
 }
 
@@ -388,7 +388,7 @@ var statusSystems = map[string]string{
 
 // page returns one page of the matches in all, in the order of the query.
 func (q *query) page(all []match) found {
-	all = slices.DeleteFunc(all, func(m match) bool { return !q.keeps(&m) })
+	all = slices.DeleteFunc(all, func(m match) bool { return !q.matches(&m) })
 	slices.SortFunc(all, func(a, b match) int { return q.order.compare(&a, q.order.key(&b), b.start().ID) })
 	out := found{total: len(all)}
 	if q.count == 0 {

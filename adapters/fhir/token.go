@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi"
 )
 
-// withTokens returns the configuration c with an Authenticate that accepts tokens as well as API keys. [server.may]
-// checks which resource types a token allows.
+// withTokens returns the configuration c with an Authenticate that accepts tokens as well as API keys.
+// [server.rightsOf] checks which resource types a token allows.
 func withTokens(c httpapi.Config, tokens *smart.Server) httpapi.Config {
 	if tokens == nil {
 		return c
@@ -49,8 +49,8 @@ func tokenOf(ctx context.Context, r *http.Request, tokens *smart.Server) (*smart
 // rights are the resource types that a request may read and search.
 type rights struct{ grant *smart.Grant }
 
-// may returns the rights of a request: those of its token, or all rights if it uses an API key.
-func (s *server) may(r *http.Request) (rights, error) {
+// rightsOf returns the rights of a request: those of its token, or all rights if it uses an API key.
+func (s *server) rightsOf(r *http.Request) (rights, error) {
 	if s.Tokens == nil {
 		return rights{}, nil
 	}

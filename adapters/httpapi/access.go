@@ -58,7 +58,7 @@ func CheckRole(r Role) error {
 	return fmt.Errorf("%w: role: must be one of admin, developer, viewer, reviewer, auditor", healthlab.Invalid)
 }
 
-func (r Role) has(needed Role) bool {
+func (r Role) includes(needed Role) bool {
 	return needed == "" || r == "" || r == RoleAdmin || r == needed || r == RoleDeveloper && needed == RoleViewer
 }
 
@@ -145,16 +145,16 @@ func (a api) manager(r *http.Request) (Manager, error) {
 	if err != nil {
 		return Manager{}, err
 	}
-	if needed, _ := r.Context().Value(roleKey{}).(Role); !m.Role.has(needed) {
+	if needed, _ := r.Context().Value(roleKey{}).(Role); !m.Role.includes(needed) {
 		return Manager{}, &wire.Fault{Status: http.StatusForbidden, Type: "ROLE_MISSING", Msg: fmt.Sprintf("this management key has the role %s; the operation needs %s", m.Role, needed)}
 	}
 	return m, nil
 }
 
-// companion returns the name of the management key that a request carries besides the API key of a team; "" if there
-// is none. The management key must have [RoleAdmin] for the team, because operations of a team reach data of
+// secondManager returns the name of the management key that a request carries besides the API key of a team; "" if
+// there is none. The management key must have [RoleAdmin] for the team, because operations of a team reach data of
 // persons.
-func (a api) companion(r *http.Request, team healthlab.TeamID) (string, error) {
+func (a api) secondManager(r *http.Request, team healthlab.TeamID) (string, error) {
 	if a.AuthenticateManagement == nil || a.orgOf == nil || r.Header.Get(a.ManagementKeyHeader) == "" {
 		return "", nil
 	}

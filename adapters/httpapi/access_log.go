@@ -223,7 +223,7 @@ func (a api) accessLog(ctx context.Context, in *wire.In, q accesslog.Query) (any
 // exportAccessLog answers with a team's access log as NDJSON: its entries in order, then the signed anchors of the
 // chain.
 func (a api) exportAccessLog(w http.ResponseWriter, r *http.Request, m *managed) error {
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}

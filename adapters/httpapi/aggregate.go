@@ -63,7 +63,7 @@ func (a api) queryAggregate(w http.ResponseWriter, r *http.Request, team healthl
 		data = compat.WithoutAccept(data)
 	}
 	req, err := a.Aggregate.Decode(data, a.IgnoreUnknown)
-	if err := both(in.Err(), err); err != nil {
+	if err := joinProblems(in.Err(), err); err != nil {
 		return err
 	}
 	if req.ReadsLabResults() {
@@ -99,9 +99,9 @@ func notAcceptable(kinds []string) error {
 	return f
 }
 
-// both joins the problems of a request's parameters and of its body into one error. If only one of the arguments is an
-// error, both returns it.
-func both(request, body error) error {
+// joinProblems joins the problems of a request's parameters and of its body into one error. If only one of the
+// arguments is an error, joinProblems returns it.
+func joinProblems(request, body error) error {
 	var input *wire.InputError
 	var invalid *healthlab.InvalidError
 	if request == nil || !errors.As(request, &input) || !errors.As(body, &invalid) {

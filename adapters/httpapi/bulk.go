@@ -26,8 +26,8 @@ func (a api) bulkOperations() []server.Operation {
 	}
 }
 
-// ownTeam reads the query parameter team_id. If it is present, it must be the caller's team.
-func ownTeam(in *wire.In, team healthlab.TeamID) error {
+// checkTeamID reads the query parameter team_id. If it is present, it must be the caller's team.
+func checkTeamID(in *wire.In, team healthlab.TeamID) error {
 	text := in.OptText("team_id", 36)
 	if text == nil || *text == "infer_from_context" {
 		return nil
@@ -48,7 +48,7 @@ type bulkUsersIn struct {
 }
 
 func (a api) bulkPause(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
-	foreign := ownTeam(in, team)
+	foreign := checkTeamID(in, team)
 	var body bulkUsersIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
@@ -69,7 +69,7 @@ type bulkExportIn struct {
 
 func (a api) bulkExport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	foreign := ownTeam(in, team)
+	foreign := checkTeamID(in, team)
 	var body bulkExportIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
@@ -118,7 +118,7 @@ type bulkImportedOut struct {
 
 func (a api) bulkImport(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	foreign := ownTeam(in, team)
+	foreign := checkTeamID(in, team)
 	var body bulkImportIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
@@ -158,7 +158,7 @@ type bulkTriggerIn struct {
 
 func (a api) bulkTrigger(w http.ResponseWriter, r *http.Request, team healthlab.TeamID) error {
 	in := wire.From(r)
-	foreign := ownTeam(in, team)
+	foreign := checkTeamID(in, team)
 	var body bulkTriggerIn
 	in.Body(&body)
 	if err := in.Err(); err != nil {
@@ -197,7 +197,7 @@ type bulkOpsOut struct {
 }
 
 func (a api) listBulkOps(ctx context.Context, in *wire.In, team healthlab.TeamID) (any, error) {
-	foreign := ownTeam(in, team)
+	foreign := checkTeamID(in, team)
 	q := bulk.OpsQuery{Team: team, Cursor: orEmpty(in.OptText("next_cursor", 100)), Size: in.Int("page_size", 10, 0, bulk.MaxOps)}
 	if err := in.Err(); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (m *managed) queryID() continuous.QueryID {
 
 func (a api) listContinuous(ctx context.Context, m *managed) (any, error) {
 	size, cursor := m.page()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (a api) listContinuous(ctx context.Context, m *managed) (any, error) {
 
 func (a api) newContinuous(m *managed) (healthlab.TeamID, *continuous.Definition, error) {
 	n, bad := a.Continuous.DecodeDefinition(m.Raw(), a.IgnoreUnknown)
-	team, err := m.open()
-	return team, &n, both(err, bad)
+	team, err := m.authorizedTeam()
+	return team, &n, joinProblems(err, bad)
 }
 
 func (a api) createContinuous(ctx context.Context, m *managed) (any, error) {
@@ -95,8 +95,8 @@ func (a api) validateContinuous(ctx context.Context, m *managed) (any, error) {
 func (a api) patchContinuous(ctx context.Context, m *managed) (any, error) {
 	id := m.queryID()
 	patch, bad := a.Continuous.DecodePatch(m.Raw(), a.IgnoreUnknown)
-	team, err := m.open()
-	if err := both(err, bad); err != nil {
+	team, err := m.authorizedTeam()
+	if err := joinProblems(err, bad); err != nil {
 		return nil, err
 	}
 	return a.Continuous.Update(ctx, team, id, patch)
@@ -104,7 +104,7 @@ func (a api) patchContinuous(ctx context.Context, m *managed) (any, error) {
 
 func (a api) archiveContinuous(ctx context.Context, m *managed) (any, error) {
 	id := m.queryID()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}

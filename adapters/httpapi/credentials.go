@@ -69,7 +69,7 @@ type credentialsOut struct {
 
 func (a api) listCredentials(ctx context.Context, m *managedTeams) (any, error) {
 	provider := orEmpty(m.OptText("provider", wire.MaxPathText))
-	teams, next, err := a.teamsPage(ctx, m, m.named(), 20)
+	teams, next, err := a.teamsPage(ctx, m, m.queryTeamIDs(), 20)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ type credentialIn struct {
 // team returns a team that the caller may manage, or the problems of the request. All parameters must have been
 // read.
 func (m *managedTeams) team(id uuid.UUID) (healthlab.TeamID, error) {
-	teams, err := m.allowed([]uuid.UUID{id})
+	teams, err := m.authorizedTeams([]uuid.UUID{id})
 	if err != nil {
 		return healthlab.TeamID{}, err
 	}

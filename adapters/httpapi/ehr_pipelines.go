@@ -168,7 +168,7 @@ func (a api) pipelineFrom(ctx context.Context, p *ehr.Pipeline) (pipelineOut, er
 }
 
 func (a api) listPipelines(ctx context.Context, m *managed) (any, error) {
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (a api) createPipeline(ctx context.Context, m *managed) (any, error) {
 	} {
 		m.NotEmpty(name, text)
 	}
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (a api) createPipeline(ctx context.Context, m *managed) (any, error) {
 
 func (a api) readPipeline(ctx context.Context, m *managed) (any, error) {
 	id := m.pipelineID()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (a api) patchPipeline(ctx context.Context, m *managed) (any, error) {
 	if s := body.Status; s != nil && *s != string(ehr.Active) && *s != string(ehr.Disabled) {
 		m.Problem("enum", "must be one of: active, disabled", "body", "status")
 	}
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (a api) patchPipeline(ctx context.Context, m *managed) (any, error) {
 
 func (a api) deletePipeline(ctx context.Context, m *managed) (any, error) {
 	id := m.pipelineID()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (a api) deletePipeline(ctx context.Context, m *managed) (any, error) {
 func (a api) listRuns(ctx context.Context, m *managed) (any, error) {
 	id := m.pipelineID()
 	size, cursor := m.page()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func (a api) listRuns(ctx context.Context, m *managed) (any, error) {
 func (a api) listDeadLetters(ctx context.Context, m *managed) (any, error) {
 	id := m.pipelineID()
 	size, cursor := m.page()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +304,7 @@ func (a api) replayDeadLetters(ctx context.Context, m *managed) (any, error) {
 	if body.Letters != nil && (len(*body.Letters) == 0 || len(*body.Letters) > mostReplayed) {
 		m.Problem("invalid", "must have 1 to 1000 ids, or be null for all", "body", "dead_letter_ids")
 	}
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 	if body.Mode == "append" {
 		put = a.Health.AppendWorkoutStream
 	}
-	fresh := freshBody(in, &body)
+	fresh := bodyRereader(in, &body)
 	return &server.Change{Do: func(ctx context.Context) (any, error) {
 		if err := fresh(); err != nil {
 			return nil, err
@@ -93,9 +93,9 @@ func (a api) ingestWorkoutStream(in *wire.In, team healthlab.TeamID) (*server.Ch
 	}}, nil
 }
 
-// freshBody returns a function that a change must call at the start of each of its runs. From the second run on, the
+// bodyRereader returns a function that a change must call at the start of each of its runs. From the second run on, the
 // function decodes the body again, because a service may have changed the items.
-func freshBody[T any](in *wire.In, body *T) func() error {
+func bodyRereader[T any](in *wire.In, body *T) func() error {
 	used := false
 	return func() error {
 		if !used {
@@ -213,7 +213,7 @@ func ingest[T any, P interface {
 			up.Atomic, up.Unparsed, up.Within = atomic, *unparsed, within
 			return a.Health.IngestSummaries(ctx, team, user, resource, up, items)
 		}
-		fresh := freshBody(in, &body)
+		fresh := bodyRereader(in, &body)
 		change := &server.Change{Do: func(ctx context.Context) (any, error) {
 			if err := fresh(); err != nil {
 				return nil, err

@@ -120,9 +120,9 @@ func asJSON[M any](answer func(context.Context, M) (any, error)) func(http.Respo
 	}
 }
 
-// open returns the team of the request, or the problems of the request. All parameters must have been read. It
-// returns NotFound if the team is in another environment or outside of the caller's mandate.
-func (m *managed) open() (healthlab.TeamID, error) {
+// authorizedTeam returns the team of the request, or the problems of the request. All parameters must have been read.
+// It returns NotFound if the team is in another environment or outside of the caller's mandate.
+func (m *managed) authorizedTeam() (healthlab.TeamID, error) {
 	if err := m.Err(); err != nil {
 		return healthlab.TeamID{}, err
 	}

@@ -163,7 +163,7 @@ type managementKeyOut struct {
 }
 
 func readManagementKey(_ context.Context, m *managed) (any, error) {
-	if _, err := m.open(); err != nil {
+	if _, err := m.authorizedTeam(); err != nil {
 		return nil, err
 	}
 	return managementKeyOut{m.by.Name, cmp.Or(m.by.Role, RoleAdmin)}, nil
@@ -252,7 +252,7 @@ func integrationTaken(err error, org uuid.UUID, mandate Mandate) error {
 }
 
 func (a api) readOrgTeam(ctx context.Context, m *managed) (any, error) {
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (a api) patchTeam(ctx context.Context, m *managed) (any, error) {
 	var body teamPatchIn
 	m.Body(&body)
 	m.NotEmpty("integration_team_id", body.IntegrationID.Ptr())
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (a api) patchTeam(ctx context.Context, m *managed) (any, error) {
 }
 
 func (a api) deleteTeam(ctx context.Context, m *managed) (any, error) {
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err == nil {
 		err = m.by.Mandate.requireOrganisation(m.org)
 	}
@@ -340,7 +340,7 @@ type apiKeysOut struct {
 }
 
 func (a api) listAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
-	teams, next, err := a.teamsPage(ctx, m, m.named(), 20)
+	teams, next, err := a.teamsPage(ctx, m, m.queryTeamIDs(), 20)
 	if err != nil {
 		return nil, err
 	}
@@ -403,7 +403,7 @@ func (a api) rotateAPIKey(w http.ResponseWriter, r *http.Request, m *managedTeam
 	if most := int(organisation.MaxOverlap / time.Hour); hours < 0 || hours > most {
 		m.Problem("range", "must be between 0 and 720", "body", "overlap_hours")
 	}
-	if _, err := m.allowed(nil); err != nil {
+	if _, err := m.authorizedTeams(nil); err != nil {
 		return err
 	}
 	if err := a.manages(r.Context(), m, id); err != nil {
@@ -440,7 +440,7 @@ func (a api) deleteAPIKeys(ctx context.Context, m *managedTeams) (any, error) {
 	} else if len(ids) > mostTeams {
 		m.Problem("too_long", fmt.Sprintf("must list at most %d key ids", mostTeams), "query", "key_id")
 	}
-	if _, err := m.allowed(nil); err != nil {
+	if _, err := m.authorizedTeams(nil); err != nil {
 		return nil, err
 	}
 	out := apiKeysGoneOut{Success: []uuid.UUID{}, Failure: []uuid.UUID{}, NotFound: []uuid.UUID{}}

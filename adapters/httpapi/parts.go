@@ -69,7 +69,7 @@ func HealthData(s *healthdata.Service) Part {
 	return Part{
 		domain: "healthdata",
 		mount:  func(a *api) { a.Health = s },
-		operations: tables(api.userOperations, api.healthOperations, api.ingestOperations, api.connectionOperations,
+		operations: joinOperations(api.userOperations, api.healthOperations, api.ingestOperations, api.connectionOperations,
 			api.consentOperations),
 		events: healthdata.EventTypes,
 	}
@@ -110,7 +110,7 @@ func TeamSettings(s *teamsettings.Service, identity func(context.Context, health
 				return c.LinkOrigins, err
 			}
 		},
-		operations: tables(api.settingsOperations, api.pullPreferenceOperations, api.scopeOperations), managed: true,
+		operations: joinOperations(api.settingsOperations, api.pullPreferenceOperations, api.scopeOperations), managed: true,
 	}
 }
 
@@ -141,7 +141,7 @@ func Linking(s *linking.Service) Part {
 			a.Linking = s
 			a.disconnect, a.endConsent, a.tokenUser = s.Disconnect, s.WithdrawConsent, s.TokenUser
 		},
-		operations: tables(api.linkOperations, api.credentialOperations),
+		operations: joinOperations(api.linkOperations, api.credentialOperations),
 	}
 }
 
@@ -247,8 +247,8 @@ func PersonExports(s *personexport.Service) Part {
 	return Part{domain: "privacy", mount: func(a *api) { a.Exports = s }, operations: api.exportOperations}
 }
 
-// tables returns a function that joins the operations of several functions to one list.
-func tables(of ...func(api) []server.Operation) func(api) []server.Operation {
+// joinOperations returns a function that joins the operations of several functions to one list.
+func joinOperations(of ...func(api) []server.Operation) func(api) []server.Operation {
 	return func(a api) (out []server.Operation) {
 		for _, t := range of {
 			out = append(out, t(a)...)

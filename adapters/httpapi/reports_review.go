@@ -58,7 +58,7 @@ func (a api) listReportJobs(ctx context.Context, m *managed) (any, error) {
 	if user := m.OptUUID("user_id"); user != nil {
 		q.User = healthlab.UserID{UUID: *user}
 	}
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (a api) listReportJobs(ctx context.Context, m *managed) (any, error) {
 
 func (a api) readReportReview(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (a api) readReportReview(ctx context.Context, m *managed) (any, error) {
 
 func (a api) readReportPage(w http.ResponseWriter, r *http.Request, m *managed) error {
 	id, page := reportJobID(m.In), m.PathInt("page")
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a api) approveReport(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	var body reportApproval
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (a api) rejectReport(ctx context.Context, m *managed) (any, error) {
 	id := reportJobID(m.In)
 	var body reportRejection
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (a api) rejectReport(ctx context.Context, m *managed) (any, error) {
 
 func (a api) exportCorrections(w http.ResponseWriter, r *http.Request, m *managed) error {
 	ctx := r.Context()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (a api) run(w *server.Tracker, r *http.Request, c *call) error {
 	if err := a.teams.Allow(w, team.String()); err != nil {
 		return err
 	}
-	by, err := a.companion(r, team)
+	by, err := a.secondManager(r, team)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 		// The connection is closed so that the client does not take half an answer for a whole one.
 		panic(http.ErrAbortHandler)
 	}
-	if problems, ok := server.ProblemsOf(err, c.settings); ok && !worded(c.op.Replies, err) {
+	if problems, ok := server.ProblemsOf(err, c.settings); ok && !hasReply(c.op.Replies, err) {
 		err = c.refuse(w, nil, problems)
 	} else {
 		f := server.FaultOf(err, a.replies(r, c, err))
@@ -300,8 +300,8 @@ func (a api) fail(w *server.Tracker, r *http.Request, c *call, err error) {
 	}
 }
 
-// worded reports whether the operation defines its own reply for err.
-func worded(replies []server.Reply, err error) bool {
+// hasReply reports whether the operation defines its own reply for err.
+func hasReply(replies []server.Reply, err error) bool {
 	for _, r := range replies {
 		if r.On != nil && errors.Is(err, r.On) {
 			return true

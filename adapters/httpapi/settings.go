@@ -289,7 +289,7 @@ func (h historyWire) choice() healthdata.HistoryChoice {
 }
 
 func (a api) readSettings(ctx context.Context, m *managed) (any, error) {
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +303,7 @@ func (a api) readSettings(ctx context.Context, m *managed) (any, error) {
 func (a api) patchSettings(ctx context.Context, m *managed) (any, error) {
 	var body settingsIn
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}

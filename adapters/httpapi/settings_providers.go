@@ -60,9 +60,9 @@ func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedT
 	}
 }
 
-// allowed returns the distinct teams of a request, or the problems of the request. It returns NotFound if a team is in
-// another environment or region, or outside of the caller's mandate.
-func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
+// authorizedTeams returns the distinct teams of a request, or the problems of the request. It returns NotFound if a
+// team is in another environment or region, or outside of the caller's mandate.
+func (m *managedTeams) authorizedTeams(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 	if err := m.Err(); err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (m *managedTeams) allowed(ids []uuid.UUID) ([]healthlab.TeamID, error) {
 	return out, nil
 }
 
-// named returns the team ids in the query of a request.
-func (m *managedTeams) named() []uuid.UUID {
+// queryTeamIDs returns the team ids in the query of a request.
+func (m *managedTeams) queryTeamIDs() []uuid.UUID {
 	ids := m.UUIDs("team_id")
 	if len(ids) > mostTeams {
 		m.Problem("too_long", fmt.Sprintf("must list at most %d team ids", mostTeams), "query", "team_id")
@@ -119,7 +119,7 @@ func (a api) pullPreferences(ctx context.Context, teams []healthlab.TeamID, prov
 }
 
 func (a api) readPullPreferences(ctx context.Context, m *managedTeams) (any, error) {
-	ids, providers := m.named(), m.Strings("provider")
+	ids, providers := m.queryTeamIDs(), m.Strings("provider")
 	teams, next, err := a.teamsPage(ctx, m, ids, 5)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (a api) teamsPage(ctx context.Context, m *managedTeams, ids []uuid.UUID, si
 	if len(ids) == 0 && a.TeamsOf == nil && a.Organisations == nil {
 		m.Problem("missing", "must list at least one team id", "query", "team_id")
 	}
-	if teams, err = m.allowed(ids); err != nil {
+	if teams, err = m.authorizedTeams(ids); err != nil {
 		return nil, "", err
 	}
 	if len(ids) == 0 {
@@ -168,7 +168,7 @@ func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, erro
 	} else if n == 0 && m.Err() == nil {
 		m.Problem("missing", "must list at least one team id", "body", "team_ids")
 	}
-	teams, err := m.allowed(body.Teams)
+	teams, err := m.authorizedTeams(body.Teams)
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +183,11 @@ func (a api) setPullPreferences(ctx context.Context, m *managedTeams) (any, erro
 }
 
 func (a api) deletePullPreferences(ctx context.Context, m *managedTeams) (any, error) {
-	ids, providers := m.named(), m.Strings("provider")
+	ids, providers := m.queryTeamIDs(), m.Strings("provider")
 	if len(ids) == 0 {
 		m.Problem("missing", "must list at least one team id", "query", "team_id")
 	}
-	teams, err := m.allowed(ids)
+	teams, err := m.authorizedTeams(ids)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func scopesFrom(team healthlab.TeamID, c *teamsettings.Choices, only string) sco
 
 func (a api) readScopes(ctx context.Context, m *managed) (any, error) {
 	only := orEmpty(m.OptText("provider", wire.MaxPathText))
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ type scopeIn struct {
 func (a api) changeScopes(ctx context.Context, m *managed) (any, error) {
 	var body map[string]*scopeIn
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -275,14 +275,14 @@ func (a api) changeScopes(ctx context.Context, m *managed) (any, error) {
 		}
 	})
 	if err != nil {
-		return nil, ofBody(err)
+		return nil, withoutSettingName(err)
 	}
 	return scopesFrom(team, &c, ""), nil
 }
 
-// ofBody removes the name of the setting from the paths of problems, because the body of the request is the setting
-// itself.
-func ofBody(err error) error {
+// withoutSettingName removes the name of the setting from the paths of problems, because the body of the request is the
+// setting itself.
+func withoutSettingName(err error) error {
 	var invalid *healthlab.InvalidError
 	if !errors.As(err, &invalid) {
 		return err

@@ -133,7 +133,7 @@ func next(cursor string) *string {
 
 func (a api) listWebhooks(ctx context.Context, m *managed) (any, error) {
 	size, cursor := m.page()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (a api) createWebhook(ctx context.Context, m *managed) (any, error) {
 	m.Body(&body)
 	m.NotEmpty("secret", body.Secret)
 	m.NotEmpty("order_scope", body.OrderScope)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func value[T any](p *T) T {
 
 func (a api) readWebhook(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (a api) patchWebhook(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
 	var body webhookPatchIn
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (a api) patchWebhook(ctx context.Context, m *managed) (any, error) {
 
 func (a api) deleteWebhook(w http.ResponseWriter, r *http.Request, m *managed) error {
 	id := m.webhookID()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ type webhookSecretIn struct {
 
 func (a api) readWebhookHeaders(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func (a api) putWebhookHeaders(w http.ResponseWriter, r *http.Request, m *manage
 	id := m.webhookID()
 	var body webhookHeadersIn
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (a api) putWebhookHeaders(w http.ResponseWriter, r *http.Request, m *manage
 
 func (a api) readWebhookSecret(w http.ResponseWriter, r *http.Request, m *managed) error {
 	id := m.webhookID()
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (a api) rotateWebhookSecret(w http.ResponseWriter, r *http.Request, m *mana
 	var body webhookSecretIn
 	m.OptBody(&body)
 	m.NotEmpty("key", body.Key)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}

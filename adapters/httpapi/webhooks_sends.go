@@ -61,8 +61,8 @@ type webhookQueuedOut struct {
 	Queued int `json:"queued"`
 }
 
-// set returns a pointer to v, or nil if v is the zero value, which stands for an absent field.
-func set[T comparable](v T) *T {
+// nonZero returns a pointer to v, or nil if v is the zero value, which stands for an absent field.
+func nonZero[T comparable](v T) *T {
 	var zero T
 	if v == zero {
 		return nil
@@ -73,8 +73,8 @@ func set[T comparable](v T) *T {
 func attemptFrom(t webhook.Attempt) webhookAttemptOut {
 	out := webhookAttemptOut{
 		At: healthlab.At(t.At), WebhookID: t.Endpoint.UUID, MessageID: webhook.MessageID(t.Event), EventType: t.Type,
-		Attempt: t.N, Trigger: t.Trigger, Outcome: set(t.Class), StatusCode: set(t.Status),
-		DurationMS: int64(t.Duration / time.Millisecond), State: t.State, Reason: set(t.Reason),
+		Attempt: t.N, Trigger: t.Trigger, Outcome: nonZero(t.Class), StatusCode: nonZero(t.Status),
+		DurationMS: int64(t.Duration / time.Millisecond), State: t.State, Reason: nonZero(t.Reason),
 	}
 	out.Head, out.Response = received(t.Head), received(t.Response)
 	return out
@@ -91,7 +91,7 @@ func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed)
 	id := m.webhookID()
 	var body webhookTestIn
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a api) sendWebhookTest(w http.ResponseWriter, r *http.Request, m *managed)
 		return err
 	}
 	return wire.JSON(w, http.StatusOK, webhookTestOut{
-		Outcome: result.Class, StatusCode: set(result.Status), DurationMS: int64(result.Duration / time.Millisecond),
+		Outcome: result.Class, StatusCode: nonZero(result.Status), DurationMS: int64(result.Duration / time.Millisecond),
 	})
 }
 
@@ -109,7 +109,7 @@ func (a api) listWebhookAttempts(ctx context.Context, m *managed) (any, error) {
 	q.Size, q.Cursor = m.page()
 	message := m.ShortText("message_id")
 	var err error
-	if q.Team, err = m.open(); err != nil {
+	if q.Team, err = m.authorizedTeam(); err != nil {
 		return nil, err
 	}
 	if message != "" {
@@ -133,7 +133,7 @@ func (a api) listWebhookAttempts(ctx context.Context, m *managed) (any, error) {
 
 func (a api) retryWebhookMessage(ctx context.Context, m *managed) (any, error) {
 	id, message := m.webhookID(), m.PathText("message_id", wire.MaxPathText)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (a api) recoverWebhook(ctx context.Context, m *managed) (any, error) {
 	id := m.webhookID()
 	var body webhookRecoverIn
 	m.Body(&body)
-	team, err := m.open()
+	team, err := m.authorizedTeam()
 	if err != nil {
 		return nil, err
 	}

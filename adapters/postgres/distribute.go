@@ -107,8 +107,8 @@ func clusterTables(ctx context.Context, tx pgx.Tx, schema string) (known map[str
 	return known, true, err
 }
 
-// findSpread marks the tables that Citus distributes, and sets the statements that distributed tables require.
-func (e *Store) findSpread(ctx context.Context) error {
+// findDistributed marks the tables that Citus distributes, and sets the statements that distributed tables require.
+func (e *Store) findDistributed(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		known, _, err := clusterTables(ctx, tx, e.opts.Schema)
 		for name, t := range e.tables {

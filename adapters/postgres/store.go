@@ -64,7 +64,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, tables []store.Definition, opt
 	if err := e.Ping(ctx); err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	if err := e.findSpread(ctx); err != nil {
+	if err := e.findDistributed(ctx); err != nil {
 		return nil, fmt.Errorf("open the store: %w", classify(ctx, err))
 	}
 	_, err = e.now(ctx)
@@ -175,7 +175,7 @@ func (e *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row,
 	}
 	err = repeat(ctx, func() (again bool, err error) {
 		rows, err = e.readOnce(ctx, q)
-		return lost(err) && ctx.Value(hostTx{e}) == nil, classify(ctx, err)
+		return isConnectionError(err) && ctx.Value(hostTx{e}) == nil, classify(ctx, err)
 	})
 	return rows, err
 }

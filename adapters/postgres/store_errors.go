@@ -28,7 +28,7 @@ func (e *databaseError) Error() string {
 		return e.kind.Error() + ": PostgreSQL error " + pg.Code + " on " + pg.ConstraintName
 	case errors.As(e.cause, &pg):
 		return e.kind.Error() + ": PostgreSQL error " + pg.Code
-	case lost(e.cause):
+	case isConnectionError(e.cause):
 		return e.kind.Error() + ": no connection to PostgreSQL"
 	}
 	return e.kind.Error() + ": unexpected answer of PostgreSQL"
@@ -77,14 +77,14 @@ func stateKind(err error) healthlab.ErrorKind {
 		}
 		return healthlab.Unknown
 	}
-	if lost(err) {
+	if isConnectionError(err) {
 		return healthlab.Unavailable
 	}
 	return healthlab.Unknown
 }
 
-// lost reports whether an error means that the connection is broken.
-func lost(err error) bool {
+// isConnectionError reports whether an error means that the connection is broken.
+func isConnectionError(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25P03" // idle for too long

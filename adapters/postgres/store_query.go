@@ -338,7 +338,7 @@ func teamOfQuery(q *store.Query) string {
 	if q.By == store.ByUser || q.By == store.ByDue {
 		return allTeams
 	}
-	return bothTeams("", q.Team)
+	return mergeTeams("", q.Team)
 }
 
 // teamOfWrites returns the id of the team whose rows are written. It is allTeams if several teams have such rows, and
@@ -346,12 +346,12 @@ func teamOfQuery(q *store.Query) string {
 func teamOfWrites(writes []store.Write) string {
 	of := ""
 	for i := range writes {
-		of = bothTeams(of, writes[i].Team)
+		of = mergeTeams(of, writes[i].Team)
 	}
 	return of
 }
 
-func bothTeams(of string, team healthlab.TeamID) string {
+func mergeTeams(of string, team healthlab.TeamID) string {
 	switch {
 	case team.IsZero() || of == team.String():
 		return of

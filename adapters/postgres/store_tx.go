@@ -82,7 +82,7 @@ func (t *transaction) run(run func(context.Context, store.Tx) error) (*store.Buf
 	}
 	now, err := t.engine.now(t.ctx)
 	if err != nil {
-		t.again = lost(err)
+		t.again = isConnectionError(err)
 		return nil, err
 	}
 	defer t.end()
@@ -106,7 +106,7 @@ func (t *transaction) start(b *pgx.Batch) error {
 	}
 	conn, host, release, err := t.engine.connect(t.ctx)
 	if err != nil {
-		return t.fail(err, lost(err))
+		return t.fail(err, isConnectionError(err))
 	}
 	t.conn, t.host, t.release, t.frame = conn, host, release, &locking
 	if host {
@@ -130,7 +130,7 @@ func (t *transaction) fetch(q []store.Query) ([][]store.Row, error) {
 	}
 	rows := t.engine.queueQueries(b, q, reading{locked: true, absent: t.absent, host: t.host})
 	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
-		return nil, t.fail(err, contended(err) || lost(err))
+		return nil, t.fail(err, contended(err) || isConnectionError(err))
 	}
 	for i := range q {
 		if !locksUser(&q[i]) {
@@ -191,13 +191,13 @@ func (t *transaction) send(b *pgx.Batch) error {
 	if err == nil {
 		return nil
 	}
-	err = t.engine.meaning(err)
+	err = t.engine.storeError(err)
 	// If the connection broke, the commit may have succeeded; a second run would then write twice.
 	return t.fail(err, contended(err) || pgconn.SafeToRetry(err))
 }
 
 func (t *transaction) fail(err error, again bool) error {
-	t.failed, t.again = classify(t.ctx, err), again && (!t.host || !lost(err))
+	t.failed, t.again = classify(t.ctx, err), again && (!t.host || !isConnectionError(err))
 	return t.failed
 }
 
@@ -224,8 +224,8 @@ func isUniqueViolation(err error) bool {
 	return errors.As(err, &pg) && pg.Code == uniqueViolation
 }
 
-// meaning converts a database error of a commit to the error that package store defines for it.
-func (e *Store) meaning(err error) error {
+// storeError converts a database error of a commit to the error that package store defines for it.
+func (e *Store) storeError(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err

@@ -72,7 +72,7 @@ func (e *Store) queueWrites(b *pgx.Batch, writes []store.Write, free, host bool)
 	e.queueEach(added, func(t *table, s *statements, args []any) {
 		put := b.Queue(s.insert, args[:8]...)
 		if t.spread {
-			put.Fn = t.wasInserted
+			put.Fn = t.checkInserted
 		}
 	})
 }
@@ -102,9 +102,9 @@ func wasChanged(tag pgconn.CommandTag) error {
 	return nil
 }
 
-// wasInserted reads the result of an insert into a table that Citus distributes. If the key exists, it returns a
+// checkInserted reads the result of an insert into a table that Citus distributes. If the key exists, it returns a
 // store.TakenError with the table's name, which the error of a worker lacks.
-func (t *table) wasInserted(rows pgx.BatchResults) error {
+func (t *table) checkInserted(rows pgx.BatchResults) error {
 	_, err := rows.Exec()
 	if isUniqueViolation(err) {
 		return &store.TakenError{Table: t.def.Name, Index: -1}

@@ -191,8 +191,8 @@ func (c *Connector) as(client linking.OAuthClient) (*Connector, error) {
 
 func (c *Connector) clientID() string { return cmp.Or(c.client.ID, "sandbox") }
 
-// grantee returns the key of the state of an account for the connector's OAuth client.
-func (c *Connector) grantee(account string) string {
+// accountKey returns the key of the state of an account for the connector's OAuth client.
+func (c *Connector) accountKey(account string) string {
 	if c.client.ID == "" {
 		return account
 	}
@@ -202,7 +202,7 @@ func (c *Connector) grantee(account string) string {
 
 func (c *Connector) known(t *ticket) bool {
 	account, _, _ := strings.Cut(t.account, ".")
-	return t.account == c.grantee(account)
+	return t.account == c.accountKey(account)
 }
 
 func (c *Connector) trusted() error {
@@ -246,9 +246,9 @@ func behaviourOf(name string) string {
 	return ""
 }
 
-// meet starts a sign-in with a name, and applies the behaviour in the name. It returns an error if the sign-in fails,
-// and a malformed grant for [BehaviourNonsense]; otherwise the grant is empty.
-func meet(ctx context.Context, name string) (g linking.Grant, behaviour string, err error) {
+// applyBehaviour starts a sign-in with a name, and applies the behaviour in the name. It returns an error if the
+// sign-in fails, and a malformed grant for [BehaviourNonsense]; otherwise the grant is empty.
+func applyBehaviour(ctx context.Context, name string) (g linking.Grant, behaviour string, err error) {
 	behaviour = behaviourOf(name)
 	switch behaviour {
 	case BehaviourRefused:
@@ -337,10 +337,10 @@ func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (li
 		return linking.Grant{}, err
 	}
 	sum := sha256.Sum256([]byte(r.Verifier))
-	if code.Client != c.clientID() || code.Challenge != base64.RawURLEncoding.EncodeToString(sum[:]) || code.RedirectURL != r.RedirectURL || !c.first(r.Code) {
+	if code.Client != c.clientID() || code.Challenge != base64.RawURLEncoding.EncodeToString(sum[:]) || code.RedirectURL != r.RedirectURL || !c.markUsed(r.Code) {
 		return linking.Grant{}, &linking.Error{Type: linking.ProviderCredentialError}
 	}
-	g, _, err := meet(ctx, code.Name)
+	g, _, err := applyBehaviour(ctx, code.Name)
 	if err != nil || g.ExternalUserID != "" {
 		return g, err
 	}
@@ -350,8 +350,8 @@ func (c *Connector) Exchange(ctx context.Context, r linking.ExchangeRequest) (li
 	return g, nil
 }
 
-// first marks an authorization code as used, and reports whether it was unused.
-func (c *Connector) first(code string) bool {
+// markUsed marks an authorization code as used, and reports whether it was unused.
+func (c *Connector) markUsed(code string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.used[code] {
@@ -367,8 +367,8 @@ func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.withdrawn, func(_ healthlab.UserID, account string) bool { return account == c.account(name) })
-	t := ticket{account: c.grantee(c.account(name)), behaviour: behaviourOf(name)}
-	a := c.remember(t.account)
+	t := ticket{account: c.accountKey(c.account(name)), behaviour: behaviourOf(name)}
+	a := c.accountState(t.account)
 	a.revoked = false
 	until := c.issue(&t, a, life)
 	a.before = t.serial // invalidates all earlier grants
@@ -380,7 +380,7 @@ func (c *Connector) SignIn(ctx context.Context, r linking.PasswordRequest) (link
 	if err := ctx.Err(); err != nil {
 		return linking.PasswordResponse{}, err
 	}
-	g, behaviour, err := meet(ctx, r.Username)
+	g, behaviour, err := applyBehaviour(ctx, r.Username)
 	switch {
 	case err != nil || g.ExternalUserID != "":
 		return linking.PasswordResponse{Grant: g}, err
@@ -410,7 +410,7 @@ func (c *Connector) SignInByEmail(ctx context.Context, r linking.EmailRequest) (
 	if err := ctx.Err(); err != nil {
 		return linking.Grant{}, err
 	}
-	g, _, err := meet(ctx, r.Email)
+	g, _, err := applyBehaviour(ctx, r.Email)
 	if err != nil || g.ExternalUserID != "" {
 		return g, err
 	}

@@ -83,11 +83,11 @@ func dayOf(user healthlab.UserID, date healthlab.Date, loc *time.Location, provi
 	minutes := int(date.AddDays(1).At(loc).Sub(d.start) / time.Minute)
 	d.doing, d.stage = make([]activity, minutes), make([]healthdata.SleepStage, minutes)
 	d.steps, d.heartRate, d.glucose = make([]float64, minutes), make([]float64, minutes), make([]float64, minutes)
-	d.sleep()
-	d.move()
-	d.eat()
-	d.beat()
-	d.measure()
+	d.addSleep()
+	d.addMovement()
+	d.addMeals()
+	d.addHeartRate()
+	d.applyErrors()
 	return d
 }
 
@@ -133,8 +133,8 @@ func nightOf(p *person, user healthlab.UserID, date healthlab.Date, loc *time.Lo
 	return n
 }
 
-// sleep adds to the day the night that ends on it and the one that begins on it.
-func (d *day) sleep() {
+// addSleep adds to the day the night that ends on it and the one that begins on it.
+func (d *day) addSleep() {
 	d.night, d.nextNight = nightOf(&d.person, d.user, d.date, d.loc), nightOf(&d.person, d.user, d.date.AddDays(1), d.loc)
 	for _, n := range []night{d.night, d.nextNight} {
 		for _, s := range n.stages {
@@ -146,8 +146,8 @@ func (d *day) sleep() {
 	}
 }
 
-// move invents the workout and the walks of the day, and counts the steps of each minute.
-func (d *day) move() {
+// addMovement invents the workout and the walks of the day, and counts the steps of each minute.
+func (d *day) addMovement() {
 	r := dice(d.user, "move", d.date)
 	goal := clamp(d.stepGoal*(0.85+0.3*r.Float64())+900*r.NormFloat64(), 800, 30000)
 	if r.Float64() < d.sporty {
@@ -182,9 +182,9 @@ func (d *day) move() {
 	}
 }
 
-// eat invents the meals of the day, and the glucose of each minute. After a meal the glucose rises, peaks after some 45
-// minutes and is back after about three hours.
-func (d *day) eat() {
+// addMeals invents the meals of the day, and the glucose of each minute. After a meal the glucose rises, peaks after
+// some 45 minutes and is back after about three hours.
+func (d *day) addMeals() {
 	r := dice(d.user, "eat", d.date)
 	for i, name := range []string{"Breakfast", "Lunch", "Dinner"} {
 		m := meal{minute: []int{480, 750, 1140}[i] + int(25*r.NormFloat64()), name: name}
@@ -209,8 +209,8 @@ func (d *day) eat() {
 	}
 }
 
-// beat computes the heart rate of each minute from the activity.
-func (d *day) beat() {
+// addHeartRate computes the heart rate of each minute from the activity.
+func (d *day) addHeartRate() {
 	r := dice(d.user, "beat", d.date)
 	top := 220 - float64(d.age)
 	rate := d.restingBPM

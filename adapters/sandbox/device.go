@@ -63,9 +63,9 @@ func (i instrument) reads(source healthdata.SourceType, at time.Time) time.Time 
 	return at.Add(i.clock)
 }
 
-// measure applies the errors of the devices to the day's values. Once or twice a day, for 20 to 90 minutes, the device
-// is not worn, except while the person sleeps or trains.
-func (d *day) measure() {
+// applyErrors applies the errors of the devices to the day's values. Once or twice a day, for 20 to 90 minutes, the
+// device is not worn, except while the person sleeps or trains.
+func (d *day) applyErrors() {
 	d.off = make([]bool, d.minutes())
 	if d.by.provider == "" {
 		return

@@ -59,9 +59,9 @@ func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	return linking.Tokens{Access: string(secret), Refresh: string(secret)}, nil
 }
 
-// remember returns the state of an account, by the key that grantee returns. It creates the state if there is none.
+// accountState returns the state of an account, by the key that grantee returns. It creates the state if there is none.
 // c.mu must be locked.
-func (c *Connector) remember(name string) *account {
+func (c *Connector) accountState(name string) *account {
 	a := c.accounts[name]
 	if a == nil {
 		a = &account{asked: map[string]int{}}
@@ -85,10 +85,10 @@ func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time
 	return until
 }
 
-// look returns the account of a grant. If the grant is newer than the newest one known, because another process issued
-// it, it becomes the newest. honoured is false if newer grants have made it invalid.
-func (c *Connector) look(t ticket) (a *account, honoured bool) {
-	a = c.remember(t.account)
+// accountOf returns the account of a grant. If the grant is newer than the newest one known, because another process
+// issued it, it becomes the newest. honoured is false if newer grants have made it invalid.
+func (c *Connector) accountOf(t ticket) (a *account, honoured bool) {
+	a = c.accountState(t.account)
 	if t.serial > a.last {
 		a.before, a.last = t.serial, t.serial
 	}
@@ -115,7 +115,7 @@ func (c *Connector) Refresh(ctx context.Context, secret []byte) (linking.Renewal
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, honoured := c.look(t)
+	a, honoured := c.accountOf(t)
 	if a.revoked || !honoured || t.behaviour == BehaviourEnded {
 		return linking.Renewal{}, &linking.GrantError{}
 	}
@@ -138,7 +138,7 @@ func (c *Connector) Revoke(_ context.Context, secret []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remember(t.account).revoked = true
+	c.accountState(t.account).revoked = true
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (c *Connector) Revoked(secret []byte) bool {
 	t, ok := openTicket(secret)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return ok && c.remember(t.account).revoked
+	return ok && c.accountState(t.account).revoked
 }
 
 // Withdraw acts as the person who withdraws the consent at the provider. It ends the grants of the account of this name
@@ -156,7 +156,7 @@ func (c *Connector) Revoked(secret []byte) bool {
 func (c *Connector) Withdraw(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remember(c.account(name)).revoked = true
+	c.accountState(c.account(name)).revoked = true
 	for key, a := range c.accounts {
 		if strings.HasPrefix(key, c.account(name)+".") {
 			a.revoked = true
@@ -174,9 +174,9 @@ func (c *Connector) withdrawFor(name string, users ...healthlab.UserID) {
 	}
 }
 
-// admit checks that a secret allows a data request of a user. It returns the content of the secret, and how many
+// checkAccess checks that a secret allows a data request of a user. It returns the content of the secret, and how many
 // requests for the resource preceded this one.
-func (c *Connector) admit(secret []byte, user healthlab.UserID, resource string) (t ticket, times int, err error) {
+func (c *Connector) checkAccess(secret []byte, user healthlab.UserID, resource string) (t ticket, times int, err error) {
 	t, ok := openTicket(secret)
 	if !ok {
 		return t, 0, healthlab.Unauthenticated
@@ -184,7 +184,7 @@ func (c *Connector) admit(secret []byte, user healthlab.UserID, resource string)
 	account, _, _ := strings.Cut(t.account, ".")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, honoured := c.look(t)
+	a, honoured := c.accountOf(t)
 	switch {
 	case a.revoked || t.behaviour == BehaviourWithdrawn || c.withdrawn[user] == account:
 		return t, 0, &linking.GrantError{Type: healthdata.FailureDeregistered}

@@ -62,7 +62,7 @@ type source interface {
 	// message executes the next step, at the instant at, and returns the message that reports it.
 	message(l *Lab, at time.Time) exchange.Message
 	// again returns how many more times each message is sent.
-	again() int
+	repeats() int
 }
 
 // labOrder is one order at the lab.
@@ -228,7 +228,7 @@ func (l *Lab) advance(now time.Time) {
 		}
 		m := next.message(l, at)
 		l.schedule(next)
-		for range 1 + next.again() {
+		for range 1 + next.repeats() {
 			l.sent = append(l.sent, m)
 		}
 	}
@@ -273,8 +273,9 @@ func (o *labOrder) next(l *Lab) (time.Time, bool) {
 	return start.Add(time.Duration(o.told-parcel+1) * step), true
 }
 
-// visit marks that an appointment was booked, which reports the steps of the visit. It removes them from the plan.
-func (o *labOrder) visit() {
+// markVisited marks that an appointment was booked, which reports the steps of the visit. It removes them from the
+// plan.
+func (o *labOrder) markVisited() {
 	if o.visited {
 		return
 	}
@@ -292,7 +293,7 @@ func (o *labOrder) visit() {
 	}
 }
 
-func (o *labOrder) again() int { return o.outcome.Repeats }
+func (o *labOrder) repeats() int { return o.outcome.Repeats }
 
 // message implements [source].
 func (o *labOrder) message(_ *Lab, at time.Time) exchange.Message {

@@ -152,12 +152,12 @@ func (o *labOrder) plan() []happening {
 		}
 		steps = append(steps, h)
 	}
-	return o.outcome.Story.bend(steps, o.order.Method() == catalogue.Testkit)
+	return o.outcome.Story.applyTo(steps, o.order.Method() == catalogue.Testkit)
 }
 
-// bend returns a plan without incidents, changed by the incident s. Incidents of shipping change only the plans of
+// applyTo returns a plan without incidents, changed by the incident s. Incidents of shipping change only the plans of
 // kits.
-func (s Story) bend(plan []happening, kit bool) []happening {
+func (s Story) applyTo(plan []happening, kit bool) []happening {
 	at := func(on orders.Trigger) int {
 		return slices.IndexFunc(plan, func(h happening) bool { return h.on == on })
 	}

@@ -220,9 +220,9 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	return out
 }
 
-// offered returns the slot whose key is b.Slot.Key. It returns Invalid if there is no such slot, and NotFound if the
+// findSlot returns the slot whose key is b.Slot.Key. It returns Invalid if there is no such slot, and NotFound if the
 // slot is not free.
-func (l *Lab) offered(b visits.Booking) (appointment.Slot, error) {
+func (l *Lab) findSlot(b visits.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
 	bad := fmt.Errorf("%w: slot: must be one that FreeSlots returned for this provider and site", healthlab.Invalid)
 	if len(parts) != 4 || parts[0] != b.Provider || parts[1] != b.Slot.SiteCode {
@@ -271,14 +271,14 @@ func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 	}
 	if v.made.IsZero() {
 		if b.Slot.Key != "" {
-			slot, err := l.offered(b)
+			slot, err := l.findSlot(b)
 			if err != nil {
 				return visits.Booked{}, err
 			}
-			v.take(l, slot)
+			v.reserveSlot(l, slot)
 		}
 		v.made = now
-		l.visited(b.Order, (*labOrder).visit)
+		l.updateOrder(b.Order, (*labOrder).markVisited)
 		v.later = b.Slot.Key == "" || slices.Contains(l.opts.PatientManaged, b.Provider)
 		v.agreed = !v.later && !v.outcome.Slow && !v.outcome.Never
 		l.schedule(v)
@@ -293,9 +293,9 @@ func (l *Lab) BookVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 	return v.answer(), nil
 }
 
-// visited calls change with the state of an order for which a visit was booked. If the order has not arrived, its state
-// waits in l.early.
-func (l *Lab) visited(id orders.OrderID, change func(*labOrder)) {
+// updateOrder calls change with the state of an order for which a visit was booked. If the order has not arrived, its
+// state waits in l.early.
+func (l *Lab) updateOrder(id orders.OrderID, change func(*labOrder)) {
 	if o := l.orders[id]; o != nil {
 		change(o)
 		l.schedule(o)
@@ -312,13 +312,13 @@ func (v *labVisit) answer() visits.Booked {
 	return visits.Booked{Confirmed: v.agreed, Start: v.start, End: v.end, ProviderID: "pr-" + id, ExternalID: "SBX-" + id}
 }
 
-func (v *labVisit) take(l *Lab, slot appointment.Slot) {
-	v.leave(l)
+func (v *labVisit) reserveSlot(l *Lab, slot appointment.Slot) {
+	v.releaseSlot(l)
 	v.slot, v.start, v.end = slot.Key, slot.Start, slot.End
 	l.taken[v.slot]++
 }
 
-func (v *labVisit) leave(l *Lab) {
+func (v *labVisit) releaseSlot(l *Lab) {
 	if v.slot != "" {
 		l.taken[v.slot]--
 		v.slot = ""
@@ -346,11 +346,11 @@ func (l *Lab) MoveVisit(ctx context.Context, b visits.Booking) (visits.Booked, e
 		return visits.Booked{}, fmt.Errorf("%w: the visit provider does not answer, because LabOptions.VisitOutcome says so", healthlab.Unavailable)
 	}
 	if v.slot != b.Slot.Key {
-		slot, err := l.offered(b)
+		slot, err := l.findSlot(b)
 		if err != nil {
 			return visits.Booked{}, err
 		}
-		v.take(l, slot)
+		v.reserveSlot(l, slot)
 		l.schedule(v)
 	}
 	if v.moves <= outcome.Down+outcome.Silent {
@@ -378,7 +378,7 @@ func (l *Lab) CancelVisit(ctx context.Context, c visits.Cancellation) error {
 		return fmt.Errorf("%w: it is too late to cancel the appointment, because LabOptions.VisitOutcome says so", healthlab.Precondition)
 	}
 	v.cancelled = true
-	v.leave(l)
+	v.releaseSlot(l)
 	l.schedule(v)
 	return nil
 }
@@ -473,10 +473,10 @@ func (v *labVisit) message(l *Lab, at time.Time) exchange.Message {
 	}
 	switch n.on {
 	case appointment.VisitDone:
-		l.visited(b.Order, func(o *labOrder) { o.drawn = at })
+		l.updateOrder(b.Order, func(o *labOrder) { o.drawn = at })
 	case appointment.VisitCalledOff:
 		v.cancelled = true
-		v.leave(l)
+		v.releaseSlot(l)
 	case appointment.VisitAccepted:
 		if v.agreed = true; !n.start.IsZero() {
 			v.start, v.end = n.start, n.end
@@ -488,4 +488,4 @@ func (v *labVisit) message(l *Lab, at time.Time) exchange.Message {
 	return m
 }
 
-func (v *labVisit) again() int { return v.outcome.Repeats }
+func (v *labVisit) repeats() int { return v.outcome.Repeats }

@@ -28,7 +28,7 @@ func (d Demo) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage
 	if ctx.Err() != nil {
 		return linking.PullPage{}, ctx.Err()
 	}
-	return invent(Provider{}, r, now(), sameZone)
+	return inventPage(Provider{}, r, now(), sameZone)
 }
 
 // streamSlug is the resource of workouts with their recorded streams.
@@ -49,7 +49,7 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	if ctx.Err() != nil {
 		return linking.PullPage{}, ctx.Err()
 	}
-	t, times, err := c.admit(r.Secret, r.User, r.Resource)
+	t, times, err := c.checkAccess(r.Secret, r.User, r.Resource)
 	if err != nil {
 		return linking.PullPage{}, err
 	}
@@ -75,9 +75,9 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	case BehaviourTravelling:
 		zones = otherZones
 	case BehaviourHourly:
-		r = wholeDays(r)
+		r = extendToDays(r)
 	}
-	page, err := invent(Provider{Slug: c.provider}, r, now, zones)
+	page, err := inventPage(Provider{Slug: c.provider}, r, now, zones)
 	for i := range page.Items {
 		for _, s := range page.Items[i].Summaries {
 			healthdata.HeadOf(s).Raw = payload(summaryOf(r.Resource), s)
@@ -90,13 +90,13 @@ func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.Pu
 	case t.behaviour == BehaviourResent:
 		halve(&page, now.Add(-time.Hour))
 	case t.behaviour == BehaviourStrange && len(page.Items) > 0:
-		page.Items = append(page.Items, strange(&page.Items[0], now)...)
+		page.Items = append(page.Items, invalidItems(&page.Items[0], now)...)
 	}
 	return page, err
 }
 
-// wholeDays extends the range of manual entries to whole days, so that no hour is split.
-func wholeDays(r linking.PullRequest) linking.PullRequest {
+// extendToDays extends the range of manual entries to whole days, so that no hour is split.
+func extendToDays(r linking.PullRequest) linking.PullRequest {
 	if x := healthdata.ResourceBySlug(r.Resource); x == nil || !x.Diary() {
 		return r
 	}
@@ -170,8 +170,8 @@ func otherZones(home *time.Location, day healthlab.Date) *time.Location {
 	return loc
 }
 
-// invent returns a page of data recorded up to now. zones returns the person's time zone on a day.
-func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.Location, healthlab.Date) *time.Location) (linking.PullPage, error) {
+// inventPage returns a page of data recorded up to now. zones returns the person's time zone on a day.
+func inventPage(p Provider, r linking.PullRequest, now time.Time, zones func(*time.Location, healthlab.Date) *time.Location) (linking.PullPage, error) {
 	var page linking.PullPage
 	at := 0
 	if r.Cursor != "" {
@@ -205,7 +205,7 @@ func invent(p Provider, r linking.PullRequest, now time.Time, zones func(*time.L
 			source, all := p.Summaries(r.User, summaryOf(r.Resource), day, loc)
 			item = linking.PullItem{Source: source}
 			for _, s := range all {
-				if over(s, day, loc, now) {
+				if hasEnded(s, day, loc, now) {
 					item.Summaries = append(item.Summaries, s)
 				}
 			}
@@ -236,8 +236,8 @@ func within(samples []healthdata.Sample, from, to, now time.Time) (out []healthd
 	return out
 }
 
-// over reports whether the period of a summary has ended. day is the day to which the summary belongs.
-func over(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time.Time) bool {
+// hasEnded reports whether the period of a summary has ended. day is the day to which the summary belongs.
+func hasEnded(s healthdata.Summary, day healthlab.Date, loc *time.Location, now time.Time) bool {
 	end := day.AddDays(1).At(loc)
 	switch s := s.(type) {
 	case *healthdata.Sleep:
@@ -264,8 +264,8 @@ func halve(page *linking.PullPage, since time.Time) {
 	}
 }
 
-// twice returns an item with two versions of the item's first sleep session; nil if it has none.
-func twice(sound *linking.PullItem) []linking.PullItem {
+// twoVersions returns an item with two versions of the item's first sleep session; nil if it has none.
+func twoVersions(sound *linking.PullItem) []linking.PullItem {
 	for _, s := range sound.Summaries {
 		night, ok := s.(*healthdata.Sleep)
 		if !ok {
@@ -279,11 +279,11 @@ func twice(sound *linking.PullItem) []linking.PullItem {
 	return nil
 }
 
-// strange returns items that must be refused, made from a valid item: another owner, an unknown unit, a future time; or
-// two versions of one sleep session if it has no samples.
-func strange(sound *linking.PullItem, now time.Time) []linking.PullItem {
+// invalidItems returns items that must be refused, made from a valid item: another owner, an unknown unit, a future
+// time; or two versions of one sleep session if it has no samples.
+func invalidItems(sound *linking.PullItem, now time.Time) []linking.PullItem {
 	if len(sound.Samples) == 0 {
-		return twice(sound)
+		return twoVersions(sound)
 	}
 	other, unit, tomorrow := *sound, sound.Samples[0], sound.Samples[0]
 	somebody := "somebody else"

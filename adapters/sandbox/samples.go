@@ -65,13 +65,13 @@ var rarities = map[string]rare{
 func (d *day) samples(r *healthdata.Resource) []healthdata.Sample {
 	switch r.Slug {
 	case "heartrate":
-		return d.course(r, 1, d.beats)
+		return d.everyMinutes(r, 1, d.beats)
 	case "respiratory_rate":
-		return d.course(r, 10, d.breaths)
+		return d.everyMinutes(r, 10, d.breaths)
 	case "hrv":
-		return d.course(r, 5, d.variability)
+		return d.everyMinutes(r, 5, d.variability)
 	case "glucose":
-		return d.course(r, 5, func(m int) (float64, bool) { return round(d.glucose[m], 1), true })
+		return d.everyMinutes(r, 5, func(m int) (float64, bool) { return round(d.glucose[m], 1), true })
 	case "steps":
 		return d.sums(r, 10, 0, func(m int) float64 { return d.steps[m] })
 	case "distance":
@@ -170,8 +170,8 @@ func (d *day) interval(r *healthdata.Resource, at time.Time, length time.Duratio
 	return s
 }
 
-// course returns a sample for every so many minutes of the day. It omits minutes for which value returns false.
-func (d *day) course(r *healthdata.Resource, every int, value func(minute int) (float64, bool)) []healthdata.Sample {
+// everyMinutes returns a sample for every so many minutes of the day. It omits minutes for which value returns false.
+func (d *day) everyMinutes(r *healthdata.Resource, every int, value func(minute int) (float64, bool)) []healthdata.Sample {
 	var out []healthdata.Sample
 	for m := 0; m < d.minutes(); m += every {
 		if v, ok := value(m); ok {
@@ -381,15 +381,15 @@ func (d *day) rare(r *healthdata.Resource) []healthdata.Sample {
 		if r.Shape != healthdata.Discrete {
 			s = d.interval(r, d.at(at), time.Duration(min(what.minutes, d.minutes()-at))*time.Minute, v)
 		}
-		d.dress(r, g, &s)
+		d.setRequired(r, g, &s)
 		out = append(out, s)
 		at += 1 + (minutesADay-480)/(n+1)/2 + g.IntN(max(1, (minutesADay-480)/(n+1)/2))
 	}
 	return out
 }
 
-// dress sets the fields that samples of some resources require, such as the type or the sensor location.
-func (d *day) dress(r *healthdata.Resource, g *rand.Rand, s *healthdata.Sample) {
+// setRequired sets the fields that samples of some resources require, such as the type or the sensor location.
+func (d *day) setRequired(r *healthdata.Resource, g *rand.Rand, s *healthdata.Sample) {
 	pick := func(of ...string) *string { return &of[g.IntN(len(of))] }
 	switch r.Slug {
 	case "heart_rate_alert":

@@ -76,7 +76,7 @@ const pingTime = 2 * time.Second
 // Ready returns nil if Run is running and the store answers within 2 seconds that it can be used. Otherwise the error
 // names the reason, without any value of a person.
 func (s *Service) Ready(ctx context.Context) error {
-	if err := s.background(); err != nil {
+	if err := s.backgroundError(); err != nil {
 		return err
 	}
 	if store, ok := s.config.Stores.Engine().(pinger); ok {
@@ -89,8 +89,8 @@ func (s *Service) Ready(ctx context.Context) error {
 	return nil
 }
 
-// background returns nil while Run runs, and otherwise an error that says why the background work does not run.
-func (s *Service) background() error {
+// backgroundError returns nil while Run runs, and otherwise an error that says why the background work does not run.
+func (s *Service) backgroundError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -121,7 +121,7 @@ func (s *Service) withHealth(next http.Handler) http.Handler {
 			}
 			answer(w, http.StatusOK, "ready")
 		default:
-			if s.background() != nil {
+			if s.backgroundError() != nil {
 				s.warn.Do(func() { s.config.Log.Warn("requests are answered, but no background work runs: call Service.Run") })
 			}
 			next.ServeHTTP(w, r)

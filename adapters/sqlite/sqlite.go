@@ -98,11 +98,11 @@ func Open(ctx context.Context, path string, tables []store.Definition, opts *Opt
 func (s *Store) start(ctx context.Context, path string, o Options) error {
 	var err error
 	for _, file := range []string{path, path + ".lock"} {
-		if err := makeOwn(file); err != nil {
+		if err := createPrivate(file); err != nil {
 			return fmt.Errorf("%w: the folder cannot be written: %w", healthlab.Unavailable, err)
 		}
 	}
-	if s.guard, err = keepOut(path + ".lock"); err != nil {
+	if s.guard, err = lockFile(path + ".lock"); err != nil {
 		return err
 	}
 	if s.writer, err = dial(ctx, path, o.Wait); err != nil {
@@ -121,9 +121,9 @@ func (s *Store) start(ctx context.Context, path string, o Options) error {
 	return nil
 }
 
-// makeOwn creates a file that only its owner can read, unless it exists. SQLite uses the same permissions for its other
-// files.
-func makeOwn(file string) error {
+// createPrivate creates a file that only its owner can read, unless it exists. SQLite uses the same permissions for its
+// other files.
+func createPrivate(file string) error {
 	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -131,9 +131,9 @@ func makeOwn(file string) error {
 	return f.Close()
 }
 
-// keepOut locks the file at path, so that no other process can open the store. The lock ends with the process, even if
+// lockFile locks the file at path, so that no other process can open the store. The lock ends with the process, even if
 // it crashes.
-func keepOut(path string) (*sqlite3.Conn, error) {
+func lockFile(path string) (*sqlite3.Conn, error) {
 	c, err := sqlite3.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the folder cannot be written: %w", healthlab.Unavailable, err)
@@ -188,7 +188,7 @@ func (s *Store) Ping(ctx context.Context) error {
 // Backup copies all committed data to a new file, concurrently with updates. It returns healthlab.Conflict if the file
 // exists.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	return s.reading(ctx, func(c *conn) error { return c.backup(path) })
+	return s.withReader(ctx, func(c *conn) error { return c.backup(path) })
 }
 
 // Backup writes a copy of all committed data in the file from to a new file, also while a process uses from. It
@@ -222,7 +222,7 @@ func (s *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row,
 	if rows, joined, err := store.JoinRead(ctx, s, q); joined {
 		return rows, err
 	}
-	err = s.reading(ctx, func(c *conn) error {
+	err = s.withReader(ctx, func(c *conn) error {
 		if err := c.exec("begin"); err != nil {
 			return err
 		}
@@ -232,8 +232,8 @@ func (s *Store) Read(ctx context.Context, q ...store.Query) (rows [][]store.Row,
 	return rows, err
 }
 
-// reading calls do with one of the connections for reads. If ctx ends, the read is interrupted.
-func (s *Store) reading(ctx context.Context, do func(*conn) error) error {
+// withReader calls do with one of the connections for reads. If ctx ends, the read is interrupted.
+func (s *Store) withReader(ctx context.Context, do func(*conn) error) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -266,7 +266,7 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	s.waiting.Add(1)
 	s.turn <- struct{}{}
 	s.waiting.Add(-1)
-	b, committed, err := s.take(ctx, began, run)
+	b, committed, err := s.runGrouped(ctx, began, run)
 	if lost := <-committed; lost != nil {
 		return lost
 	}
@@ -276,10 +276,10 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	return err
 }
 
-// take runs an update in the open transaction. It commits unless another update waits that can join the transaction;
-// committed receives the result of the commit. It releases turn, also if run panics. The wait for a locked file is
-// measured from began, so that updates that follow each other do not each wait for its full length.
-func (s *Store) take(ctx context.Context, began time.Time, run func(context.Context, store.Tx) error) (b *store.Buffer, committed chan error, err error) {
+// runGrouped runs an update in the open transaction. It commits unless another update waits that can join the
+// transaction; committed receives the result of the commit. It releases turn, also if run panics. The wait for a locked
+// file is measured from began, so that updates that follow each other do not each wait for its full length.
+func (s *Store) runGrouped(ctx context.Context, began time.Time, run func(context.Context, store.Tx) error) (b *store.Buffer, committed chan error, err error) {
 	committed = make(chan error, 1)
 	defer func() {
 		if s.waiting.Load() == 0 || len(s.group) >= mostInGroup {

@@ -36,7 +36,7 @@ func RunContinuous(t *testing.T, newStore func(t testing.TB) ContinuousHarness) 
 
 	run("Schedule/Samples", scheduleSamples)
 	run("Schedule/Records", scheduleRecords)
-	run("Schedule/WhoWasThere", scheduleWhoWasThere)
+	run("Schedule/WhoWasThere", scheduleExistingUser)
 	run("Schedule/OnlyWhatDepends", scheduleOnlyWhatDepends)
 	run("Schedule/NothingForTheSame", scheduleNothingForTheSame)
 	run("Schedule/NothingForRefused", scheduleNothingForRefused)
@@ -61,7 +61,7 @@ func RunContinuous(t *testing.T, newStore func(t testing.TB) ContinuousHarness) 
 	run("Erase/LeavesNothing", continuousErase)
 }
 
-func (t contT) same(want, got continuous.Query) {
+func (t contT) requireQuery(want, got continuous.Query) {
 	t.Helper()
 	require.Equal(t, want.CreatedAt, got.CreatedAt)
 	require.Equal(t, want.Revision, got.Revision)
@@ -75,11 +75,11 @@ func queryRoundTrip(t contT) {
 	q.CreatedAt, q.Revision = noon.Time, 1
 	got, err := t.Store.Get(t.Context(), q.Team, q.ID)
 	require.NoError(t, err)
-	t.same(q, got)
+	t.requireQuery(q, got)
 	require.Equal(t, time.UTC, got.CreatedAt.Location())
 	got, err = t.Store.Find(t.Context(), q.Team, "a-slug")
 	require.NoError(t, err)
-	t.same(q, got)
+	t.requireQuery(q, got)
 }
 
 func queryRefused(t contT) {
@@ -161,7 +161,7 @@ func queryAliasing(t contT) {
 func queryUpdate(t contT) {
 	q := t.insert(contQuery(conformance.NewTeam(), "a"))
 	got, err := t.Store.Update(t.Context(), q.Team, q.ID, func(c *continuous.Query) error {
-		t.same(q, *c)
+		t.requireQuery(q, *c)
 		c.Title, c.Scheduling.MinimumGap = "Other", new(9000)
 		c.ID, c.Team, c.Slug, c.CreatedAt, c.Revision = newQueryID(), conformance.NewTeam(), "b", time.Time{}, 77
 		return nil
@@ -169,10 +169,10 @@ func queryUpdate(t contT) {
 	require.NoError(t, err)
 	want := q
 	want.Title, want.Scheduling.MinimumGap, want.Revision = "Other", new(9000), 2
-	t.same(want, got)
+	t.requireQuery(want, got)
 	got, err = t.Store.Get(t.Context(), q.Team, q.ID)
 	require.NoError(t, err)
-	t.same(want, got)
+	t.requireQuery(want, got)
 	_, err = t.Store.Update(t.Context(), q.Team, newQueryID(), func(*continuous.Query) error { return nil })
 	require.ErrorIs(t, err, healthlab.NotFound)
 }
@@ -186,7 +186,7 @@ func queryUpdateError(t contT) {
 	require.ErrorIs(t, err, conformance.ErrRefused)
 	got, err := t.Store.Get(t.Context(), q.Team, q.ID)
 	require.NoError(t, err)
-	t.same(q, got)
+	t.requireQuery(q, got)
 }
 
 func queryNoLostUpdates(t contT) {

@@ -114,9 +114,9 @@ func scheduleSamples(t contT) {
 	require.ElementsMatch(t, people, got)
 }
 
-// scheduleWhoWasThere tests queries that are created after the user and the user's series. Backfill schedules the first
-// task of the user. After that each write schedules a task, except while the query is archived.
-func scheduleWhoWasThere(t contT) {
+// scheduleExistingUser tests queries that are created after the user and the user's series. Backfill schedules the
+// first task of the user. After that each write schedules a task, except while the query is archived.
+func scheduleExistingUser(t contT) {
 	team := conformance.NewTeam()
 	u, other := t.user(team), t.user(conformance.NewTeam())
 	write := func(minute int) {

@@ -122,7 +122,7 @@ type Preview struct {
 const codeBody = strictjson.CodeBody
 
 func checkSlug(p *healthlab.Problems, slug string) {
-	if len(slug) > 128 || !goodSlug(slug) {
+	if len(slug) > 128 || !isSlug(slug) {
 		p.Add(codeBody, "must have 1 to 128 lower-case letters, digits and single hyphens between them", "slug")
 	}
 }
@@ -155,9 +155,9 @@ func checkPatch(p *healthlab.Problems, patch *Patch) {
 // maxGap is a year, in seconds.
 const maxGap = 365 * 24 * 3600
 
-// goodSlug reports whether s consists of words of lower-case letters and digits with single hyphens between
+// isSlug reports whether s consists of words of lower-case letters and digits with single hyphens between
 // them.
-func goodSlug(s string) bool {
+func isSlug(s string) bool {
 	for word := range strings.SplitSeq(s, "-") {
 		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 			return false

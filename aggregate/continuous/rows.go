@@ -105,7 +105,7 @@ var backfillTable = store.Table[backfill]{
 	Row: func(b *backfill) store.Row { return store.Row{Key: queryKey(b.Team, b.Query), Due: b.Due} },
 }
 
-func taken(err error) error {
+func asConflict(err error) error {
 	if t := (*store.TakenError)(nil); errors.As(err, &t) {
 		return fmt.Errorf("%w: a continuous query with this id, or an active one with this slug, exists", healthlab.Conflict)
 	}
@@ -121,7 +121,7 @@ func (r *RowStore) Insert(ctx context.Context, q Query) error {
 	if q.Team.IsZero() || q.ID.UUID == uuid.Nil {
 		return fmt.Errorf("%w: continuous query: the team and the id must be set", healthlab.Invalid)
 	}
-	return taken(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+	return asConflict(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		if err := queryTable.Insert(tx, &queryRow{Query: q, CreatedAt: healthlab.At(q.CreatedAt).Time, Revision: 1}); err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (r *RowStore) Insert(ctx context.Context, q Query) error {
 
 // Get implements [Store].
 func (r *RowStore) Get(ctx context.Context, team healthlab.TeamID, id QueryID) (Query, error) {
-	return found(queryTable.Look(ctx, r.s, store.Query{Key: queryKey(team, id)}))
+	return firstOrNotFound(queryTable.Look(ctx, r.s, store.Query{Key: queryKey(team, id)}))
 }
 
 // Find implements [Store].
@@ -142,10 +142,10 @@ func (r *RowStore) Find(ctx context.Context, team healthlab.TeamID, slug string)
 	if err := healthlab.CheckText(slug); err != nil {
 		return Query{}, err
 	}
-	return found(queryTable.Look(ctx, r.s, store.Query{Key: store.Key{Team: team}, By: store.ByFirst}.Equal(activeSlug(slug))))
+	return firstOrNotFound(queryTable.Look(ctx, r.s, store.Query{Key: store.Key{Team: team}, By: store.ByFirst}.Equal(activeSlug(slug))))
 }
 
-func found(list []*store.Entry[queryRow], err error) (Query, error) {
+func firstOrNotFound(list []*store.Entry[queryRow], err error) (Query, error) {
 	if err == nil && len(list) == 0 {
 		err = noQuery()
 	}
@@ -157,7 +157,7 @@ func found(list []*store.Entry[queryRow], err error) (Query, error) {
 
 // Update implements [Store].
 func (r *RowStore) Update(ctx context.Context, team healthlab.TeamID, id QueryID, change func(*Query) error) (out Query, err error) {
-	err = taken(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+	err = asConflict(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		got, err := tx.Read(queryTable.One(queryKey(team, id), store.Held), backfillTable.One(queryKey(team, id), store.Held))
 		if err != nil {
 			return err

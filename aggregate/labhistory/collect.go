@@ -47,7 +47,7 @@ func ofOrder(o *orders.Order, res *orders.OrderResults) []found {
 		sample := sampleOf(in, res)
 		r.collectedFrom(&sample, res)
 		number := in.Type == labresult.Numeric || in.Type == labresult.Range
-		r.measure(number, decimalText(in.MinRangeValue), decimalText(in.MaxRangeValue))
+		r.setMeasurement(number, decimalText(in.MinRangeValue), decimalText(in.MaxRangeValue))
 		out = append(out, found{Result: r, facts: factsOfOrder(o, res, &sample), bounded: in.MinRangeValue != nil || in.MaxRangeValue != nil})
 	}
 	return out
@@ -71,14 +71,14 @@ func (r *Result) collectedFrom(sample *labresult.SampleData, res *orders.OrderRe
 	if s := sample.SpecimenType; s != nil && s.Text != "" {
 		r.Specimen = &s.Text
 	}
-	r.CollectedAt, r.CollectedDate = noted(sample.DateCollected, res.Metadata.DateCollected)
+	r.CollectedAt, r.CollectedDate = instantAndDay(sample.DateCollected, res.Metadata.DateCollected)
 	reported := &res.Metadata.DateReported
-	r.ReportedAt, r.ReportedDate = noted(sample.DateReported, reported)
+	r.ReportedAt, r.ReportedDate = instantAndDay(sample.DateReported, reported)
 }
 
-// noted returns the instant at and its local day, or the date in day if at is nil. The instant is nil if only the day
-// is known; both are nil for a month or year.
-func noted(at *labresult.TimestampWithOffset, day *string) (*healthlab.Time, *healthlab.Date) {
+// instantAndDay returns the instant at and its local day, or the date in day if at is nil. The instant is nil if only
+// the day is known; both are nil for a month or year.
+func instantAndDay(at *labresult.TimestampWithOffset, day *string) (*healthlab.Time, *healthlab.Date) {
 	if at != nil {
 		switch at.Precision {
 		case labresult.YearPrecision, labresult.MonthPrecision:
@@ -127,7 +127,7 @@ func ofReport(job uuid.UUID, data *labreport.Data) []found {
 			r.LOINC = &in.LoincMatches[0].LoincCode
 		}
 		number := in.Type != nil && (*in.Type == labreport.Numeric || *in.Type == labreport.Percentage || *in.Type == labreport.RangeValue)
-		r.measure(number, jsonText(in.MinReferenceRange), jsonText(in.MaxReferenceRange))
+		r.setMeasurement(number, jsonText(in.MinReferenceRange), jsonText(in.MaxReferenceRange))
 		out = append(out, found{Result: r, facts: facts, bounded: in.MinReferenceRange != nil || in.MaxReferenceRange != nil})
 	}
 	return out
@@ -155,9 +155,9 @@ const (
 	rangeOfCatalogue  = "catalogue"
 )
 
-// measure sets the fields that follow from the LOINC code, the reported value and the reported unit. number is true if
-// the reported value can be a number. low and high are the limits of the reference range in the reported unit.
-func (r *Result) measure(number bool, low, high *string) {
+// setMeasurement sets the fields that follow from the LOINC code, the reported value and the reported unit. number is
+// true if the reported value can be a number. low and high are the limits of the reference range in the reported unit.
+func (r *Result) setMeasurement(number bool, low, high *string) {
 	r.Interpretation = cmp.Or(r.Interpretation, string(labresult.UnknownInterpretation))
 	if r.ReferenceRange != nil || low != nil || high != nil {
 		r.RangeSource = new(rangeOfLaboratory)

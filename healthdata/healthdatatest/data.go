@@ -543,7 +543,7 @@ func mergeDense(t dataT) {
 	for from := 0; from < n; from += 3_333 {
 		t.merge(u, Steps, want[from:min(from+3_333, n)]...)
 	}
-	sameSeries(t, want, t.samples(u, Steps))
+	requireSeries(t, want, t.samples(u, Steps))
 	var third []series.Sample
 	for i := 0; i < n; i += 3 {
 		want[i].Value = -1
@@ -551,12 +551,12 @@ func mergeDense(t dataT) {
 	}
 	o := t.merge(u, Steps, third...)
 	require.Equal(t, len(third), o.Changed)
-	sameSeries(t, want, t.samples(u, Steps))
+	requireSeries(t, want, t.samples(u, Steps))
 }
 
-// sameSeries compares long series. It shows only the first difference, because showing all of them takes
+// requireSeries compares long series. It shows only the first difference, because showing all of them takes
 // minutes.
-func sameSeries(t dataT, want, got []series.Sample) {
+func requireSeries(t dataT, want, got []series.Sample) {
 	t.Helper()
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
@@ -572,7 +572,7 @@ func dataEventsWritten(t dataT) {
 	err := t.Data.PutRecords(t.Context(), u.Team, u.ID, []healthdata.Record{Record("sleep", noon.Time)},
 		func([]healthdata.PutResult) ([]healthlab.Event, error) { return []healthlab.Event{slept}, nil })
 	require.NoError(t, err)
-	t.mergeWith(u, walked, Sample(0, 1))
+	t.mergeWithEvent(u, walked, Sample(0, 1))
 	for _, e := range []healthlab.Event{slept, walked} {
 		m, err := t.Messages.Message(t.Context(), u.Team, e.ID)
 		require.NoError(t, err)
@@ -587,13 +587,13 @@ func dataEventsSeq(t dataT) {
 		e := Event(u, "steps", i)
 		e.Seq = 77 // a store sets its own Seq
 		ids = append(ids, e.ID)
-		t.mergeWith(u, e, Sample(i, 1))
+		t.mergeWithEvent(u, e, Sample(i, 1))
 	}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		e := Event(u, "steps", 10+i)
 		ids = append(ids, e.ID)
-		wg.Go(func() { t.mergeWith(u, e, Sample(10+i, 1)) })
+		wg.Go(func() { t.mergeWithEvent(u, e, Sample(10+i, 1)) })
 	}
 	wg.Wait()
 	seqs := make([]int64, 0, len(ids))

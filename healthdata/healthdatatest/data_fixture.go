@@ -129,8 +129,8 @@ func (t dataT) merge(u healthdata.User, key healthdata.SeriesKey, samples ...ser
 	return out
 }
 
-// mergeWith writes samples of the series Steps, and the event e in the same commit. The test fails on an error.
-func (t dataT) mergeWith(u healthdata.User, e healthlab.Event, samples ...series.Sample) {
+// mergeWithEvent writes samples of the series Steps, and the event e in the same commit. The test fails on an error.
+func (t dataT) mergeWithEvent(u healthdata.User, e healthlab.Event, samples ...series.Sample) {
 	t.Helper()
 	err := t.Data.MergeSamples(t.Context(), u.Team, u.ID, []healthdata.SampleBatch{Batch(Steps, samples...)},
 		func([]series.Outcome) ([]healthlab.Event, error) { return []healthlab.Event{e}, nil })
@@ -147,7 +147,7 @@ func (t dataT) samples(u healthdata.User, key healthdata.SeriesKey) (out []serie
 
 func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) []series.Sample {
 	t.Helper()
-	out, err := tryAll(t.Context(), v, key, func() {})
+	out, err := readSeries(t.Context(), v, key, func() {})
 	require.NoError(t, err)
 	return out
 }
@@ -155,9 +155,9 @@ func readAll(t dataT, v healthdata.View, key healthdata.SeriesKey) []series.Samp
 // errHeader reports that View.Load returned a chunk with another header than View.Series returned.
 var errHeader = errors.New("the header of a chunk is another one")
 
-// tryAll reads a whole series through a view: chunks by their headers, then pending segments. It calls between
+// readSeries reads a whole series through a view: chunks by their headers, then pending segments. It calls between
 // after it has read the headers.
-func tryAll(ctx context.Context, v healthdata.View, key healthdata.SeriesKey, between func()) (out []series.Sample, err error) {
+func readSeries(ctx context.Context, v healthdata.View, key healthdata.SeriesKey, between func()) (out []series.Sample, err error) {
 	all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{key.Resource}, Key: &key})
 	if err != nil {
 		return nil, err

@@ -62,11 +62,11 @@ func viewConsistent(t dataT) {
 	var before, after []series.Sample
 	var records []healthdata.Record
 	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) (err error) {
-		if before, err = tryAll(t.Context(), v, Steps, func() {}); err != nil {
+		if before, err = readSeries(t.Context(), v, Steps, func() {}); err != nil {
 			return err
 		}
 		w.start()
-		if after, err = tryAll(t.Context(), v, Steps, func() {}); err != nil {
+		if after, err = readSeries(t.Context(), v, Steps, func() {}); err != nil {
 			return err
 		}
 		records, err = v.Records(t.Context(), healthdata.RecordQuery{Resource: "sleep"})
@@ -121,17 +121,17 @@ func viewChunks(t dataT) {
 			w := newWriter(t, func() { c.write(u) })
 			var got []series.Sample
 			require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) (err error) {
-				got, err = tryAll(t.Context(), v, Steps, w.start)
+				got, err = readSeries(t.Context(), v, Steps, w.start)
 				return err
 			}))
 			w.ended()
 			switch {
 			case len(got) == n && got[0].Value == 1:
-				sameSeries(t, samples(1), got)
+				requireSeries(t, samples(1), got)
 			case len(got) > 0 || !c.between:
-				sameSeries(t, c.want, got)
+				requireSeries(t, c.want, got)
 			}
-			sameSeries(t, c.want, t.samples(u, Steps))
+			requireSeries(t, c.want, t.samples(u, Steps))
 		})
 	}
 }

@@ -332,7 +332,7 @@ func updateRefused(t usersT) {
 	for what, spoil := range conformance.Sorted(refusals) {
 		t.Run(what, func(sub *testing.T) {
 			t := t.on(sub)
-			_, err := t.try(u, spoil)
+			_, err := t.tryUpdate(u, spoil)
 			require.ErrorIs(t, err, healthlab.Invalid)
 		})
 	}
@@ -345,7 +345,7 @@ func updateClientUserID(t usersT) {
 	rename := func(to string) func(*healthdata.User) {
 		return func(u *healthdata.User) { u.ClientUserID = to }
 	}
-	_, err := t.try(ann, rename("bob"))
+	_, err := t.tryUpdate(ann, rename("bob"))
 	requireTaken(t, bob, err)
 	require.Equal(t, ann, t.get(ann))
 
@@ -362,7 +362,7 @@ func updateRestore(t usersT) {
 	restore := func(u *healthdata.User) { u.DeletedAt = time.Time{} }
 
 	t.update(old, func(u *healthdata.User) { u.FallbackTimeZone.ID = "Asia/Tokyo" }) // the user is still deleted
-	_, err := t.try(old, restore)
+	_, err := t.tryUpdate(old, restore)
 	requireTaken(t, fresh, err)
 	require.False(t, t.get(old).DeletedAt.IsZero())
 
@@ -370,12 +370,12 @@ func updateRestore(t usersT) {
 	got := t.update(old, restore)
 	require.True(t, got.Live())
 	require.Equal(t, []healthdata.User{got}, t.list(healthdata.UserQuery{Team: old.Team}).Users)
-	_, err = t.try(fresh, restore)
+	_, err = t.tryUpdate(fresh, restore)
 	requireTaken(t, got, err)
 }
 
-// scribble overwrites everything that a user points to.
-func scribble(u *healthdata.User) {
+// overwriteFields overwrites everything that a user points to.
+func overwriteFields(u *healthdata.User) {
 	u.FallbackBirthDate.SourceSlug = "scribbled"
 	*u.IngestionStart, *u.IngestionEnd = healthlab.Date{}, healthlab.Date{}
 	*u.Connections[0].ExternalUserID = "scribbled"
@@ -392,13 +392,13 @@ func (t usersT) unscribbled(u healthdata.User, revision int64) {
 
 func aliasingInsert(t usersT) {
 	u := t.insert(person(conformance.NewTeam(), "ann"))
-	scribble(&u)
+	overwriteFields(&u)
 	t.unscribbled(u, 1)
 }
 
 func aliasingGet(t usersT) {
 	u := t.get(t.insert(person(conformance.NewTeam(), "ann")))
-	scribble(&u)
+	overwriteFields(&u)
 	t.unscribbled(u, 1)
 }
 
@@ -406,12 +406,12 @@ func aliasingUpdate(t usersT) {
 	u := t.insert(person(conformance.NewTeam(), "ann"))
 	var kept *healthdata.User
 	got := t.update(u, func(u *healthdata.User) { kept = u })
-	scribble(&got)
+	overwriteFields(&got)
 	t.unscribbled(u, 2)
-	scribble(kept)
+	overwriteFields(kept)
 	t.unscribbled(u, 2)
 	_, err := t.Users.Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
-		scribble(u)
+		overwriteFields(u)
 		return nil, conformance.ErrRefused
 	})
 	require.ErrorIs(t, err, conformance.ErrRefused)
@@ -421,7 +421,7 @@ func aliasingUpdate(t usersT) {
 func aliasingList(t usersT) {
 	u := t.insert(person(conformance.NewTeam(), "ann"))
 	page := t.list(healthdata.UserQuery{Team: u.Team})
-	scribble(&page.Users[0])
+	overwriteFields(&page.Users[0])
 	t.unscribbled(u, 1)
 }
 

@@ -79,7 +79,7 @@ func erasuresRace(t usersT) {
 func eraseEverything(t usersT) {
 	u := t.insert(person(conformance.NewTeam(), "ann"))
 	e := Event(u, "k", 1)
-	t.announce(u, e)
+	t.writeEvent(u, e)
 	t.written(e)
 	t.remove(u, noon.Time)
 	require.NoError(t, t.Users.Erase(t.Context(), u.Team, u.ID))
@@ -93,8 +93,8 @@ func eraseEverything(t usersT) {
 	t.add(u.Team, "ann")
 }
 
-// announce writes the event e about u.
-func (t usersT) announce(u healthdata.User, e healthlab.Event) {
+// writeEvent writes the event e about u.
+func (t usersT) writeEvent(u healthdata.User, e healthlab.Event) {
 	t.Helper()
 	_, err := t.Users.Update(t.Context(), u.Team, u.ID, func(*healthdata.User) ([]healthlab.Event, error) {
 		return []healthlab.Event{e}, nil
@@ -107,21 +107,21 @@ func (t usersT) announce(u healthdata.User, e healthlab.Event) {
 func deletedHasNoEvents(t usersT) {
 	ann, bob := t.insert(person(conformance.NewTeam(), "ann")), t.insert(person(conformance.NewTeam(), "bob"))
 	first, other := Event(ann, "k", 1), Event(bob, "k", 1)
-	t.announce(ann, first)
-	t.announce(bob, other)
+	t.writeEvent(ann, first)
+	t.writeEvent(bob, other)
 	t.written(first)
 
 	deleted := t.remove(ann, noon.Time)
 	t.unwritten(first)
 	late := Event(ann, "k", 2)
-	t.announce(deleted, late)
+	t.writeEvent(deleted, late)
 	t.unwritten(late)
 	t.written(other)
 
 	restored := t.update(deleted, func(u *healthdata.User) { u.DeletedAt = time.Time{} })
 	t.unwritten(first)
 	next := Event(ann, "k", 3)
-	t.announce(restored, next)
+	t.writeEvent(restored, next)
 	t.written(next)
 
 	last := Event(bob, "k", 4)
@@ -133,8 +133,8 @@ func deletedHasNoEvents(t usersT) {
 	t.unwritten(last)
 }
 
-// measure stores a record and a sample of u and returns the record.
-func (t usersT) measure(u healthdata.User) healthdata.Record {
+// storeData stores a record and a sample of u and returns the record.
+func (t usersT) storeData(u healthdata.User) healthdata.Record {
 	t.Helper()
 	r := healthdata.Record{
 		Resource: "body", ID: uuid.New(), Provider: "acme_scale", SourceType: healthdata.SourceScale,
@@ -150,8 +150,8 @@ func (t usersT) measure(u healthdata.User) healthdata.Record {
 	return r
 }
 
-// measured counts the stored records and series of a user.
-func (t usersT) measured(u healthdata.User) (records, series int) {
+// countData counts the stored records and series of a user.
+func (t usersT) countData(u healthdata.User) (records, series int) {
 	t.Helper()
 	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {
 		found, err := v.Records(t.Context(), healthdata.RecordQuery{Resource: "body"})
@@ -166,20 +166,20 @@ func (t usersT) measured(u healthdata.User) (records, series int) {
 
 func eraseData(t usersT) {
 	u, other := t.add(conformance.NewTeam(), "ann"), t.add(conformance.NewTeam(), "ann")
-	r := t.measure(u)
-	t.measure(other)
-	records, lines := t.measured(u)
+	r := t.storeData(u)
+	t.storeData(other)
+	records, lines := t.countData(u)
 	require.Equal(t, []int{1, 1}, []int{records, lines})
 	t.remove(u, noon.Time)
 	require.NoError(t, t.Users.Erase(t.Context(), u.Team, u.ID))
 
 	// A user with an erased user's id shows data that the erasure left.
 	t.insert(u)
-	records, lines = t.measured(u)
+	records, lines = t.countData(u)
 	require.Equal(t, []int{0, 0}, []int{records, lines})
 	_, _, err := t.Data.Find(t.Context(), u.Team, r.Resource, r.ID)
 	require.ErrorIs(t, err, healthlab.NotFound)
-	records, lines = t.measured(other)
+	records, lines = t.countData(other)
 	require.Equal(t, []int{1, 1}, []int{records, lines})
 }
 

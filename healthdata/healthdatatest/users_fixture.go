@@ -104,12 +104,12 @@ func (t usersT) get(u healthdata.User) healthdata.User {
 
 func (t usersT) update(u healthdata.User, change func(*healthdata.User)) healthdata.User {
 	t.Helper()
-	got, err := t.try(u, change)
+	got, err := t.tryUpdate(u, change)
 	require.NoError(t, err)
 	return got
 }
 
-func (t usersT) try(u healthdata.User, change func(*healthdata.User)) (healthdata.User, error) {
+func (t usersT) tryUpdate(u healthdata.User, change func(*healthdata.User)) (healthdata.User, error) {
 	return t.Users.Update(t.Context(), u.Team, u.ID, func(u *healthdata.User) ([]healthlab.Event, error) {
 		change(u)
 		return nil, nil

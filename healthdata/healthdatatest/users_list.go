@@ -64,8 +64,8 @@ func listOrder(t usersT) {
 	require.Equal(t, []string{"a", "b", "c", "d", "e"}, t.names(healthdata.UserQuery{Team: team}))
 }
 
-// crowd adds n users with the client user ids 00, 01, … and creation times one second apart.
-func (t usersT) crowd(team healthlab.TeamID, n int) {
+// addUsers adds n users with the client user ids 00, 01, … and creation times one second apart.
+func (t usersT) addUsers(team healthlab.TeamID, n int) {
 	t.Helper()
 	for i := range n {
 		u := LiveUser(team, fmt.Sprintf("%02d", i))
@@ -76,7 +76,7 @@ func (t usersT) crowd(team healthlab.TeamID, n int) {
 
 func listPages(t usersT) {
 	team := conformance.NewTeam()
-	t.crowd(team, 7)
+	t.addUsers(team, 7)
 	for _, tt := range []struct {
 		offset, limit int
 		want          []string
@@ -101,7 +101,7 @@ func listPages(t usersT) {
 
 func listInsertBetweenPages(t usersT) {
 	team := conformance.NewTeam()
-	t.crowd(team, 4)
+	t.addUsers(team, 4)
 	q := healthdata.UserQuery{Team: team, Limit: 2}
 	require.Equal(t, []string{"00", "01"}, t.names(q))
 	late := LiveUser(team, "late")
@@ -115,7 +115,7 @@ func listInsertBetweenPages(t usersT) {
 
 func listDefaultLimit(t usersT) {
 	team := conformance.NewTeam()
-	t.crowd(team, 102)
+	t.addUsers(team, 102)
 	page := t.list(healthdata.UserQuery{Team: team})
 	require.Len(t, page.Users, 100)
 	require.Equal(t, 102, page.Total)

@@ -61,8 +61,8 @@ func (m *usersModel) anyone(t *rapid.T) healthlab.UserID {
 	return rapid.SampledFrom(m.known).Draw(t, "user")
 }
 
-// taken returns the live user, other than the user by, whose client user id is name; nil if there is none.
-func (m *usersModel) taken(name string, by healthlab.UserID) *healthdata.User {
+// findByName returns the live user, other than the user by, whose client user id is name; nil if there is none.
+func (m *usersModel) findByName(name string, by healthlab.UserID) *healthdata.User {
 	for _, u := range m.users {
 		if u.Live() && u.ClientUserID == name && u.ID != by {
 			return &u
@@ -85,7 +85,7 @@ func (m *usersModel) insert(t *rapid.T) {
 	u.CreatedOn = healthlab.At(modelTimes.Draw(t, "created"))
 	limit := rapid.SampledFrom([]int{0, 0, 0, 5, 8}).Draw(t, "limit")
 	err := m.store.Insert(m.t.Context(), u, limit)
-	if other := m.taken(u.ClientUserID, u.ID); other != nil {
+	if other := m.findByName(u.ClientUserID, u.ID); other != nil {
 		requireTaken(t, *other, err)
 		return
 	}
@@ -111,7 +111,7 @@ func (m *usersModel) edit(t *rapid.T, id healthlab.UserID, change func(*healthda
 	}
 	want.Connections = slices.Clone(want.Connections)
 	change(&want)
-	if other := m.taken(want.ClientUserID, id); want.Live() && other != nil {
+	if other := m.findByName(want.ClientUserID, id); want.Live() && other != nil {
 		requireTaken(t, *other, err)
 		return
 	}

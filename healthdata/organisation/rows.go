@@ -142,8 +142,8 @@ func (r rowStore) Teams(ctx context.Context, q Query) ([]Team, error) {
 	return out, err
 }
 
-// heldTeam locks and returns a team of an organisation.
-func heldTeam(tx store.Tx, org uuid.UUID, id healthlab.TeamID) (*store.Entry[teamRecord], error) {
+// lockTeam locks and returns a team of an organisation.
+func lockTeam(tx store.Tx, org uuid.UUID, id healthlab.TeamID) (*store.Entry[teamRecord], error) {
 	e, err := teamTable.Get(tx, teamKey(id), store.Held)
 	if err == nil && (e == nil || e.Value.Deleted || e.Value.Org != org) {
 		err = errNoTeam()
@@ -154,7 +154,7 @@ func heldTeam(tx store.Tx, org uuid.UUID, id healthlab.TeamID) (*store.Entry[tea
 func (r rowStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*Team) error) (Team, error) {
 	var out Team
 	err := r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, err := heldTeam(tx, org, id)
+		e, err := lockTeam(tx, org, id)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (r rowStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 
 func (r rowStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, _ time.Time) error {
 	return r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		e, err := heldTeam(tx, org, id)
+		e, err := lockTeam(tx, org, id)
 		if err != nil {
 			return err
 		}
@@ -247,10 +247,10 @@ func (r rowStore) InsertKey(ctx context.Context, k Key, most int) error {
 	if err := checkKey(&k); err != nil {
 		return err
 	}
-	return takenKey(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error { return insertKey(tx, k, most) }))
+	return asConflict(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error { return insertKey(tx, k, most) }))
 }
 
-func takenKey(err error) error {
+func asConflict(err error) error {
 	if taken := (*store.TakenError)(nil); errors.As(err, &taken) {
 		return fmt.Errorf("%w: a stored API key has this id or secret already", healthlab.Conflict)
 	}
@@ -262,8 +262,8 @@ func (r rowStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, 
 		return err
 	}
 	until = healthlab.At(until).Time
-	return takenKey(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, err := heldKey(tx, next.Team, id)
+	return asConflict(r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
+		e, err := lockKey(tx, next.Team, id)
 		if err != nil {
 			return err
 		}
@@ -277,8 +277,8 @@ func (r rowStore) RotateKey(ctx context.Context, id uuid.UUID, until time.Time, 
 	}))
 }
 
-// heldKey locks and returns a key of a team.
-func heldKey(tx store.Tx, team healthlab.TeamID, id uuid.UUID) (*store.Entry[Key], error) {
+// lockKey locks and returns a key of a team.
+func lockKey(tx store.Tx, team healthlab.TeamID, id uuid.UUID) (*store.Entry[Key], error) {
 	e, err := keyTable.Get(tx, store.Key{ID: store.UUID(id)}, store.Held)
 	if err == nil && (e == nil || e.Value.Team != team) {
 		err = errNoKey()
@@ -289,7 +289,7 @@ func heldKey(tx store.Tx, team healthlab.TeamID, id uuid.UUID) (*store.Entry[Key
 func (r rowStore) TouchKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID, at time.Time) error {
 	at = healthlab.At(at).Time
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, err := heldKey(tx, team, id)
+		e, err := lockKey(tx, team, id)
 		if errors.Is(err, healthlab.NotFound) || err == nil && !at.After(e.Value.LastUsedAt) {
 			return nil
 		}
@@ -345,7 +345,7 @@ func (r rowStore) FindKeys(ctx context.Context, sums [][sha256.Size]byte) (map[[
 
 func (r rowStore) DeleteKey(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, err := heldKey(tx, team, id)
+		e, err := lockKey(tx, team, id)
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func mergeLog(log, one, other *Block, pending []Segment) error {
 		}
 		log.put(one, other)
 	}
-	log.tidy()
+	log.dropEmptyColumns()
 	return nil
 }
 
@@ -73,7 +73,7 @@ func mergeLog(log, one, other *Block, pending []Segment) error {
 // moved.
 func (b *Block) put(later, spare *Block) {
 	if n := b.Len(); n == 0 || later.Len() > 0 && b.Time[n-1] < later.Time[0] {
-		b.take(&cursor{b: later}, later.Len())
+		b.appendFrom(&cursor{b: later}, later.Len())
 		return
 	}
 	var o Outcome
@@ -103,7 +103,7 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 		if ii < in.Len() {
 			t = min(t, in.Time[ii])
 		}
-		target, until := place(old, next, t, span)
+		target, until := owningChunk(old, next, t, span)
 		if target < 0 {
 			// No chunk owns this time: earlier chunks get no more samples.
 			for next < len(old) && old[next].Start < t {
@@ -136,18 +136,18 @@ func (w *writer) rebuild(old []Chunk, in *Block, span Span) (body []Chunk, o Out
 			body = append(body, old[target])
 			continue
 		}
-		if body, err = w.cut(body, now, span); err != nil {
+		if body, err = w.appendChunks(body, now, span); err != nil {
 			return nil, o, err
 		}
 	}
 	return append(body, old[next:]...), o, nil
 }
 
-// place returns the chunk of old that a sample at t is merged into, -1 for none, and the time until (exclusive) up to
-// which later samples belong to the same chunk or cell. A chunk owns the time from its first to its last sample, the
-// time after it in its last cell up to the next chunk, and the time before it in its first cell unless the previous
+// owningChunk returns the chunk of old that a sample at t is merged into, -1 for none, and the time until (exclusive)
+// up to which later samples belong to the same chunk or cell. A chunk owns the time from its first to its last sample,
+// the time after it in its last cell up to the next chunk, and the time before it in its first cell unless the previous
 // chunk owns that. Chunks before next get no more samples and own nothing.
-func place(old []Chunk, next int, t int64, span Span) (target int, until int64) {
+func owningChunk(old []Chunk, next int, t int64, span Span) (target int, until int64) {
 	k := next
 	for k < len(old) && old[k].Start <= t {
 		k++
@@ -176,9 +176,9 @@ func place(old []Chunk, next int, t int64, span Span) (target int, until int64) 
 	return -1, cell.To
 }
 
-// cut encodes b into at least one chunk for each cell of span and appends the chunks to body. A cell with more than
-// MaxChunk samples is split into equal parts.
-func (w *writer) cut(body []Chunk, b *Block, span Span) ([]Chunk, error) {
+// appendChunks encodes b into at least one chunk for each cell of span and appends the chunks to body. A cell with more
+// than MaxChunk samples is split into equal parts.
+func (w *writer) appendChunks(body []Chunk, b *Block, span Span) ([]Chunk, error) {
 	for i := 0; i < b.Len(); {
 		j := seek(b.Time, i, span.Cell(b.Time[i]).To)
 		parts := (j - i + MaxChunk - 1) / MaxChunk

@@ -161,7 +161,7 @@ func (b *Block) part(i, j int, runs []Run) Block {
 		}
 		at += b.Runs[r].N
 	}
-	p.tidy()
+	p.dropEmptyColumns()
 	return p
 }
 
@@ -179,13 +179,13 @@ func (b *Block) Keep(dst *Block, keep func(i int) bool) {
 		for j < b.Len() && keep(j) {
 			j++
 		}
-		dst.take(&c, j-i)
+		dst.appendFrom(&c, j-i)
 		if i = j; i < b.Len() {
 			c.skip(1) // keep(j) returned false
 			i++
 		}
 	}
-	dst.tidy()
+	dst.dropEmptyColumns()
 }
 
 // Validate checks the conditions that every other function of the package requires: columns of one length, times
@@ -294,8 +294,8 @@ func (b *Block) addRun(a *Attrs, n int) {
 	b.Runs = append(b.Runs, Run{n, *a})
 }
 
-// tidy removes empty columns, so that equal samples have equal blocks.
-func (b *Block) tidy() {
+// dropEmptyColumns removes empty columns, so that equal samples have equal blocks.
+func (b *Block) dropEmptyColumns() {
 	if b.End != nil && !slices.ContainsFunc(b.End, func(e int64) bool { return e != NoEnd }) {
 		b.spareEnd, b.End = b.End[:0], nil
 	}

@@ -51,7 +51,7 @@ func (b *Builder) Block() *Block {
 		}
 		b.out.Append(b.raw.sample(int(i), runs(int(i))))
 	}
-	b.out.tidy()
+	b.out.dropEmptyColumns()
 	return &b.out
 }
 

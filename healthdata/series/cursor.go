@@ -11,7 +11,7 @@ type cursor struct {
 
 func (c *cursor) attrs() *Attrs { return &c.b.Runs[c.run].Attrs }
 
-func (c *cursor) left() int { return c.b.Runs[c.run].N - c.used }
+func (c *cursor) remainingInRun() int { return c.b.Runs[c.run].N - c.used }
 
 // skip moves the cursor by n samples.
 func (c *cursor) skip(n int) {
@@ -23,8 +23,8 @@ func (c *cursor) skip(n int) {
 	}
 }
 
-// take copies the next n samples of c to the end of b and moves the cursor.
-func (b *Block) take(c *cursor, n int) {
+// appendFrom copies the next n samples of c to the end of b and moves the cursor.
+func (b *Block) appendFrom(c *cursor, n int) {
 	if n == 0 {
 		return
 	}
@@ -46,7 +46,7 @@ func (b *Block) take(c *cursor, n int) {
 		b.Value2 = appendZeros(b.Value2, n)
 	}
 	for n > 0 {
-		k := min(n, c.left())
+		k := min(n, c.remainingInRun())
 		b.addRun(c.attrs(), k)
 		c.skip(k)
 		n -= k

@@ -45,7 +45,7 @@ func (l *layout) decode(dst *Block) error {
 	if err := decodeAttrs(dst, l.attrs, l.n); err != nil {
 		return err
 	}
-	dst.tidy()
+	dst.dropEmptyColumns()
 	return nil
 }
 
@@ -85,22 +85,22 @@ func (l *layout) decodeTimes(dst []int64) error {
 		if at < from || at >= l.n {
 			return corrupt("gaps")
 		}
-		t = l.tick(dst, from, at, t, step)
+		t = l.fillTimes(dst, from, at, t, step)
 		t += extra * l.unit
-		t = l.tick(dst, at, at+1, t, step)
+		t = l.fillTimes(dst, at, at+1, t, step)
 		from = at + 1
 		ascend = ascend && extra >= 0 && extra <= MaxTime/l.unit && t <= MaxTime
 	}
-	t = l.tick(dst, from, l.n, t, step)
+	t = l.fillTimes(dst, from, l.n, t, step)
 	if (!ascend || t > MaxTime) && !ascending(dst) {
 		return corrupt("times")
 	}
 	return nil
 }
 
-// tick fills dst[from:to] with the times that follow t, and returns the last of them. Each time is step microseconds
-// and its stored delta after the one before it.
-func (l *layout) tick(dst []int64, from, to int, t, step int64) int64 {
+// fillTimes fills dst[from:to] with the times that follow t, and returns the last of them. Each time is step
+// microseconds and its stored delta after the one before it.
+func (l *layout) fillTimes(dst []int64, from, to int, t, step int64) int64 {
 	dst = dst[from:to]
 	unit := l.unit
 	switch l.deltas.width {

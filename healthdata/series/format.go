@@ -186,7 +186,7 @@ func (l *layout) read(data []byte) error {
 func (c *numbers) spec(b byte, ok *bool) {
 	c.scale, c.width = int(b>>4), int(b&15)
 	raw := c.scale == rawScale
-	*ok = *ok && goodWidth(c.width) && (raw && c.width == 8 || !raw && c.scale <= maxScale)
+	*ok = *ok && isValidWidth(c.width) && (raw && c.width == 8 || !raw && c.scale <= maxScale)
 }
 
 func unitAndWidth(b byte, ok *bool) (unit int64, width int) {
@@ -196,11 +196,11 @@ func unitAndWidth(b byte, ok *bool) (unit int64, width int) {
 		u = 0
 	}
 	width = int(b & 15)
-	*ok = *ok && goodWidth(width)
+	*ok = *ok && isValidWidth(width)
 	return units[u], width
 }
 
-func goodWidth(w int) bool { return w == 0 || w == 1 || w == 2 || w == 4 || w == 8 }
+func isValidWidth(w int) bool { return w == 0 || w == 1 || w == 2 || w == 4 || w == 8 }
 
 func takeBytes(b []byte, n int, ok *bool) (part, rest []byte) {
 	if n < 0 || n > len(b) {

@@ -24,14 +24,14 @@ func Latest(dst *Block, blocks ...*Block) {
 			break
 		}
 		at := best.time()
-		dst.take(best, 1)
+		dst.appendFrom(best, 1)
 		for i := range cursors {
 			if c := &cursors[i]; c.i < c.b.Len() && c.time() == at {
 				c.skip(1)
 			}
 		}
 	}
-	dst.tidy()
+	dst.dropEmptyColumns()
 }
 
 func (c *cursor) time() int64 { return c.b.Time[c.i] }

@@ -50,8 +50,8 @@ func (o *Outcome) Diff(dst, in *Block) (isNew []bool) {
 	return isNew
 }
 
-// note records that the next n incoming samples have the state s.
-func (o *Outcome) note(s State, n int) {
+// count records that the next n incoming samples have the state s.
+func (o *Outcome) count(s State, n int) {
 	switch s {
 	case New:
 		o.New += n
@@ -66,8 +66,8 @@ func (o *Outcome) note(s State, n int) {
 }
 
 // merge fills dst with the samples of old and of in, and o with the outcome. If both have a sample at one time, that of
-// in is used. Two samples are the same if their values (bit for bit), ends and attributes are equal. dst must be neither
-// old nor in; its memory is reused. Both blocks must be valid.
+// in is used. Two samples are the same if their values (bit for bit), ends and attributes are equal. dst must be
+// neither old nor in; its memory is reused. Both blocks must be valid.
 //
 // The result does not depend on how samples are split into batches.
 func merge(dst, old, in *Block, o *Outcome) {
@@ -77,26 +77,26 @@ func merge(dst, old, in *Block, o *Outcome) {
 	for co.i < old.Len() && ci.i < in.Len() {
 		switch to, ti := old.Time[co.i], in.Time[ci.i]; {
 		case to < ti:
-			dst.take(&co, seek(old.Time, co.i, ti)-co.i)
+			dst.appendFrom(&co, seek(old.Time, co.i, ti)-co.i)
 		case to > ti:
 			n := seek(in.Time, ci.i, to) - ci.i
-			o.note(New, n)
-			dst.take(&ci, n)
+			o.count(New, n)
+			dst.appendFrom(&ci, n)
 		default:
-			n := shared(old.Time[co.i:], in.Time[ci.i:])
+			n := commonPrefix(old.Time[co.i:], in.Time[ci.i:])
 			compare(&co, ci, n, o)
-			dst.take(&ci, n)
+			dst.appendFrom(&ci, n)
 		}
 	}
-	dst.take(&co, old.Len()-co.i)
+	dst.appendFrom(&co, old.Len()-co.i)
 	n := in.Len() - ci.i
-	o.note(New, n)
-	dst.take(&ci, n)
-	dst.tidy()
+	o.count(New, n)
+	dst.appendFrom(&ci, n)
+	dst.dropEmptyColumns()
 }
 
-// shared returns the number of equal times at the front of a and b.
-func shared(a, b []int64) int {
+// commonPrefix returns the number of equal times at the front of a and b.
+func commonPrefix(a, b []int64) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {
@@ -110,14 +110,14 @@ func shared(a, b []int64) int {
 // and moves co.
 func compare(co *cursor, ci cursor, n int, o *Outcome) {
 	for n > 0 {
-		k := min(n, co.left(), ci.left())
+		k := min(n, co.remainingInRun(), ci.remainingInRun())
 		alike := *co.attrs() == *ci.attrs()
 		for range k {
 			s := Changed
 			if alike && sameNumbers(co.b, co.i, ci.b, ci.i) {
 				s = Same
 			}
-			o.note(s, 1)
+			o.count(s, 1)
 			co.i++
 			ci.i++
 		}

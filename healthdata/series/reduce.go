@@ -61,8 +61,8 @@ func (a *Acc) add(n int, firstAt, lastAt int64, t *total) {
 	}
 }
 
-// one adds a sample with the value v at the time at. It is faster than computing a total for a few samples.
-func (a *Acc) one(at int64, v float64) {
+// addSample adds a sample with the value v at the time at. It is faster than computing a total for a few samples.
+func (a *Acc) addSample(at int64, v float64) {
 	if a.N == 0 {
 		a.N, a.Sum.Hi = 1, v
 		a.Min, a.Max, a.First, a.Last = v, v, v, v
@@ -224,12 +224,12 @@ func (r *Reducer) headerSuffices(h *Header) (bucket int, ok bool) {
 	case r.r.Filter && (h.Min < r.r.AtLeast || h.Max > r.r.AtMost), start < e[0]:
 		return -1, false
 	}
-	bucket = r.find(start)
+	bucket = r.bucketAt(start)
 	return bucket, stop < e[bucket+1]
 }
 
-// find returns the bucket of t, which must be between the first and the last edge. It starts at the last result.
-func (r *Reducer) find(t int64) int {
+// bucketAt returns the bucket of t, which must be between the first and the last edge. It starts at the last result.
+func (r *Reducer) bucketAt(t int64) int {
 	e := r.r.Edges
 	b := r.bucket
 	if t >= e[b] {
@@ -324,7 +324,7 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 	if i >= k.n || k.at(i)+shift >= e[len(e)-1] {
 		return
 	}
-	b := r.find(k.at(i) + shift)
+	b := r.bucketAt(k.at(i) + shift)
 	// A decimal fraction is added with the part that float64 cannot hold; see Sum.
 	whole := c.ints == nil || c.ints.scale == 0 && c.ints.width < 8
 	for run := 0; ; {
@@ -333,7 +333,7 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 		switch {
 		case run == 0:
 		case run == 1 && whole:
-			r.accs[b].one(k.at(i)+shift, c.at(i))
+			r.accs[b].addSample(k.at(i)+shift, c.at(i))
 		default:
 			t := c.total(i, j)
 			r.accs[b].add(run, k.at(i)+shift, k.at(j-1)+shift, &t)
@@ -349,7 +349,7 @@ func (r *Reducer) add(k clock, c column, shift int64) {
 				break
 			}
 			r.bucket = b
-			b = r.find(k.at(i) + shift)
+			b = r.bucketAt(k.at(i) + shift)
 		}
 	}
 	r.bucket = min(b, len(r.accs)-1)

@@ -59,7 +59,7 @@ func Remove(old []Chunk, pending []Segment, times []int64, which func(*Attrs) bo
 			continue
 		}
 		var err error
-		if trimmed, err = w.cut(trimmed, &rest, span); err != nil {
+		if trimmed, err = w.appendChunks(trimmed, &rest, span); err != nil {
 			return Change{}, nil, err
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Scanner) Read(dst *Block, chunks []Chunk, pending []Segment, r Range, l
 			return b.Time[0], nil
 		}
 		n := min(limit, b.Len())
-		dst.take(&cursor{b: b}, n)
+		dst.appendFrom(&cursor{b: b}, n)
 		if limit -= n; n < b.Len() {
 			return b.Time[n], nil
 		}

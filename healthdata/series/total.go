@@ -30,7 +30,7 @@ func totalPlain(v []float64) total {
 		lost += e
 	}
 	lo, hi := extremes(v)
-	return total{normal(s, lost), lo, hi, v[0], v[len(v)-1]}
+	return total{sumOf(s, lost), lo, hi, v[0], v[len(v)-1]}
 }
 
 // extremes compares with branches, which the processor predicts well. The built-in min and max handle NaN and
@@ -118,12 +118,12 @@ func totalFast(v []float64) (total, bool) {
 	if max(-least, most)*n > bias/2 {
 		return total{}, false
 	}
-	sum := normal(s-bias, lostS).Plus(normal(t-bias, lostT))
+	sum := sumOf(s-bias, lostS).Plus(sumOf(t-bias, lostT))
 	return total{sum, least, most, v[0], v[len(v)-1]}, true
 }
 
-// normal returns s + e as a Sum. s is a rounded sum and e the sum of its rounding errors.
-func normal(s, e float64) Sum {
+// sumOf returns s + e as a Sum. s is a rounded sum and e the sum of its rounding errors.
+func sumOf(s, e float64) Sum {
 	if s-s != 0 {
 		return Sum{s, 0}
 	}

@@ -224,7 +224,7 @@ func of[T any, P interface {
 	}}
 }
 
-func never(name string, t ColumnType, unit string) Column {
+func nullColumn(name string, t ColumnType, unit string) Column {
 	return Column{Name: name, Type: t, Unit: unit, Doc: "null unless the source gives it", get: func(*Row) Cell { return Cell{} }}
 }
 

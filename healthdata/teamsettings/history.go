@@ -30,7 +30,7 @@ type PullPreference struct {
 // Pulls returns by slug how many days of history are fetched for a team from the named providers; no name means
 // all. Providers without a history are left out. It returns Invalid if there is no such provider.
 func (s *Service) Pulls(ctx context.Context, team healthlab.TeamID, providers []string) (map[string]PullPreference, error) {
-	if err := s.known(providers); err != nil {
+	if err := s.checkProviders(providers); err != nil {
 		return nil, fmt.Errorf("pull preferences: %w", err)
 	}
 	c, err := s.Of(ctx, team)
@@ -69,11 +69,11 @@ const backfillNone = "none"
 func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want map[string]healthdata.HistoryChoice) error {
 	var p healthlab.Problems
 	for _, slug := range slices.Sorted(maps.Keys(want)) {
-		p.Under(historyProblems(want[slug], slug, s.providers), "providers", shortKey(slug))
+		p.Under(historyProblems(want[slug], slug, s.providers), "providers", truncateKey(slug))
 	}
 	err := p.Err()
 	if err == nil {
-		err = s.each(ctx, teams, func(c *Choices) {
+		err = s.changeTeams(ctx, teams, func(c *Choices) {
 			if c.History == nil {
 				c.History = map[string]healthdata.HistoryChoice{}
 			}
@@ -89,9 +89,9 @@ func (s *Service) SetPulls(ctx context.Context, teams []healthlab.TeamID, want m
 // ForgetPulls removes the teams' choices about the history of providers; no provider means all. The errors are
 // those of [Service.SetPulls].
 func (s *Service) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, providers []string) error {
-	err := s.known(providers)
+	err := s.checkProviders(providers)
 	if err == nil {
-		err = s.each(ctx, teams, func(c *Choices) {
+		err = s.changeTeams(ctx, teams, func(c *Choices) {
 			if len(providers) == 0 {
 				c.History = nil
 			}
@@ -106,7 +106,7 @@ func (s *Service) ForgetPulls(ctx context.Context, teams []healthlab.TeamID, pro
 	return nil
 }
 
-func (s *Service) each(ctx context.Context, teams []healthlab.TeamID, edit func(*Choices)) error {
+func (s *Service) changeTeams(ctx context.Context, teams []healthlab.TeamID, edit func(*Choices)) error {
 	for _, team := range teams {
 		if _, err := s.Change(ctx, team, edit); err != nil {
 			return err
@@ -115,8 +115,8 @@ func (s *Service) each(ctx context.Context, teams []healthlab.TeamID, edit func(
 	return nil
 }
 
-// known returns an error that lists the providers that are not configured; nil if all are.
-func (s *Service) known(providers []string) error {
+// checkProviders returns an error that lists the providers that are not configured; nil if all are.
+func (s *Service) checkProviders(providers []string) error {
 	var p healthlab.Problems
 	for i, slug := range providers {
 		if s.providers.Get(slug) == nil {
@@ -154,7 +154,7 @@ func historyProblems(h healthdata.HistoryChoice, slug string, providers *healthd
 		}
 	}
 	for _, resource := range slices.Sorted(maps.Keys(h.Resources)) {
-		key := shortKey(resource)
+		key := truncateKey(resource)
 		switch {
 		case len(choosable) == 0:
 			p.Add("unknown_resource", "must be left out: the days of all resources of "+of.Slug+" are fixed", "resource_overrides", key)
@@ -166,7 +166,7 @@ func historyProblems(h healthdata.HistoryChoice, slug string, providers *healthd
 	return p
 }
 
-func shortKey(s string) string {
+func truncateKey(s string) string {
 	const most = 64
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }

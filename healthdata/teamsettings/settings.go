@@ -143,16 +143,16 @@ func New(store Store, providers *healthdata.Providers, defaults Choices) (*Servi
 		return nil, fmt.Errorf("%w: team settings need a store and providers", healthlab.Invalid)
 	}
 	on, off, mode, week := true, false, healthdata.VerbUpsert, 7
-	return &Service{store, providers, defaults.over(Choices{
+	return &Service{store, providers, defaults.withDefaults(Choices{
 		VerbMode: &mode, PushHistoricalData: &off, ProviderRawData: &off, RejectDuplicates: &off,
 		PartialWebhooks: &off, Minors: &off, PatientSMS: &on, PatientEmail: &on, DevicesApart: &off, Texts: &off,
 		ExplicitConnect: &off, EventBodyDays: &week, CriticalLadder: DefaultLadder(),
 	})}, nil
 }
 
-// over returns the choices c, with empty fields taken from below. In History and Scopes, it takes the providers that c
-// does not have from below.
-func (c Choices) over(below Choices) Choices {
+// withDefaults returns the choices c, with empty fields taken from below. In History and Scopes, it takes the providers
+// that c does not have from below.
+func (c Choices) withDefaults(below Choices) Choices {
 	history := maps.Clone(below.History)
 	if history == nil {
 		history = map[string]healthdata.HistoryChoice{}
@@ -209,7 +209,7 @@ func (s *Service) Of(ctx context.Context, team healthlab.TeamID) (Choices, error
 	if err != nil {
 		return Choices{}, fmt.Errorf("team settings: %w", err)
 	}
-	return c.over(s.defaults), nil
+	return c.withDefaults(s.defaults), nil
 }
 
 // Settings returns a team's settings for health data. Use it as Settings of [healthdata.Options].
@@ -237,7 +237,7 @@ func (s *Service) Change(ctx context.Context, team healthlab.TeamID, edit func(*
 	if err != nil {
 		return Choices{}, fmt.Errorf("change team settings: %w", err)
 	}
-	return c.over(s.defaults), nil
+	return c.withDefaults(s.defaults), nil
 }
 
 // check returns the invalid fields of choices. Earlier choices about a provider that is no longer configured are
@@ -267,14 +267,14 @@ func (s *Service) check(c, before *Choices) error {
 		if old, ok := before.History[slug]; ok && old.Default == h.Default && maps.Equal(old.Resources, h.Resources) {
 			continue
 		}
-		p.Under(historyProblems(h, slug, s.providers), "data_pull_preferences", shortKey(slug))
+		p.Under(historyProblems(h, slug, s.providers), "data_pull_preferences", truncateKey(slug))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(c.Scopes)) {
 		x := c.Scopes[slug]
 		if old, ok := before.Scopes[slug]; ok && slices.Equal(old.Must, x.Must) && slices.Equal(old.May, x.May) {
 			continue
 		}
-		p.Under(x.problems(slug, s.providers), "scope_requirements", shortKey(slug))
+		p.Under(x.problems(slug, s.providers), "scope_requirements", truncateKey(slug))
 	}
 	return p.Err()
 }

@@ -259,7 +259,7 @@ func DrawQuestion(t *rapid.T, policies ...string) *Question {
 	}
 	q.keep = func(*row) int { return 2 }
 	if rapid.Bool().Draw(t, "where") {
-		q.where, q.keep = drawWhere(t, q.resource, fields, 3)
+		q.where, q.keep = drawCondition(t, q.resource, fields, 3)
 	}
 	if rapid.Bool().Draw(t, "overrides") {
 		q.overrides = rapid.SliceOfN(rapid.SampledFrom([]string{"northring", "manual", "acme_band"}), 0, 2).Draw(t, "slugs")
@@ -325,21 +325,21 @@ func (q *Question) drawKeys(t *rapid.T) {
 	}
 }
 
-// drawWhere returns a random condition of a query as JSON, and a function that evaluates it for a row: 0 false, 1
+// drawCondition returns a random condition of a query as JSON, and a function that evaluates it for a row: 0 false, 1
 // unknown, 2 true.
-func drawWhere(t *rapid.T, resource string, fields []string, depth int) (string, func(*row) int) {
+func drawCondition(t *rapid.T, resource string, fields []string, depth int) (string, func(*row) int) {
 	if depth > 0 {
 		switch rapid.IntRange(0, 5).Draw(t, "node") {
 		case 0:
-			a, f := drawWhere(t, resource, fields, depth-1)
-			b, g := drawWhere(t, resource, fields, depth-1)
+			a, f := drawCondition(t, resource, fields, depth-1)
+			b, g := drawCondition(t, resource, fields, depth-1)
 			return "(" + a + ") AND (" + b + ")", func(r *row) int { return min(f(r), g(r)) }
 		case 1:
-			a, f := drawWhere(t, resource, fields, depth-1)
-			b, g := drawWhere(t, resource, fields, depth-1)
+			a, f := drawCondition(t, resource, fields, depth-1)
+			b, g := drawCondition(t, resource, fields, depth-1)
 			return "(" + a + ") or (" + b + ")", func(r *row) int { return max(f(r), g(r)) }
 		case 2:
-			a, f := drawWhere(t, resource, fields, depth-1)
+			a, f := drawCondition(t, resource, fields, depth-1)
 			return "NOT (" + a + ")", func(r *row) int { return 2 - f(r) }
 		}
 	}

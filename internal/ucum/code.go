@@ -97,12 +97,12 @@ func (r *reader) main() (quantity, error) {
 	}
 	q, err := r.term(true)
 	if err == nil && r.rest != "" {
-		err = r.wrong("expected a point, a slash or the end")
+		err = r.syntaxError("expected a point, a slash or the end")
 	}
 	return q, err
 }
 
-func (r *reader) wrong(expected string) error {
+func (r *reader) syntaxError(expected string) error {
 	return fmt.Errorf("%w: unit: must be a UCUM code: %s at byte %d", healthlab.Invalid, expected, r.length-len(r.rest)+1)
 }
 
@@ -148,14 +148,14 @@ func (r *reader) component() (q quantity, err error) {
 	switch {
 	case r.skip('('):
 		if q, err = r.term(false); err == nil && !r.skip(')') {
-			err = r.wrong("expected a closing parenthesis")
+			err = r.syntaxError("expected a closing parenthesis")
 		}
 	case text != "":
 		q, err = r.unit(text)
 	case strings.HasPrefix(r.rest, "{"):
 		q = one()
 	default:
-		err = r.wrong("expected a unit, a number, an annotation or an opening parenthesis")
+		err = r.syntaxError("expected a unit, a number, an annotation or an opening parenthesis")
 	}
 	if err != nil || !strings.HasPrefix(r.rest, "{") {
 		return q, err
@@ -194,10 +194,10 @@ func (r *reader) annotation() (string, error) {
 			r.written.WriteString(text)
 			return text[1:i], nil
 		case c < '!' || c > '~' || c == '{':
-			return "", r.wrong("expected printable ASCII without spaces and braces in an annotation")
+			return "", r.syntaxError("expected printable ASCII without spaces and braces in an annotation")
 		}
 	}
-	return "", r.wrong("expected a closing brace")
+	return "", r.syntaxError("expected a closing brace")
 }
 
 // unit reads a number, or an atom with an optional prefix and exponent.
@@ -206,7 +206,7 @@ func (r *reader) unit(text string) (quantity, error) {
 	if symbol == "" {
 		n := number(rational(text))
 		if n.factor.Sign() == 0 {
-			return n, r.wrong("expected a number above 0")
+			return n, r.syntaxError("expected a number above 0")
 		}
 		r.written.WriteString(r.take(len(text)))
 		return n, nil
@@ -223,13 +223,13 @@ func (r *reader) unit(text string) (quantity, error) {
 	if digits != "" {
 		n, err := strconv.Atoi(digits)
 		if r.powers += n; err != nil || n > maxExponent || r.powers > maxPowers {
-			return quantity{}, r.wrong(fmt.Sprintf("expected an exponent of at most %d", maxExponent))
+			return quantity{}, r.syntaxError(fmt.Sprintf("expected an exponent of at most %d", maxExponent))
 		}
 		exponent = sign * n
 	}
 	q, code, ok := r.simple(symbol)
 	if !ok {
-		return quantity{}, r.wrong("expected an atom of UCUM, or a prefix and a metric atom,")
+		return quantity{}, r.syntaxError("expected an atom of UCUM, or a prefix and a metric atom,")
 	}
 	r.written.WriteString(code + text[len(symbol):])
 	r.take(len(text))

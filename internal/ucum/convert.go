@@ -73,14 +73,14 @@ func Convert(value float64, from, to string) (float64, error) {
 		return 0, fmt.Errorf("%w: unit: a special unit such as Cel must not be part of a product or power", healthlab.Invalid)
 	}
 	under, over := a.proper(), b.proper()
-	if !under.sameByStandard(over) {
+	if !under.isCommensurable(over) {
 		return 0, fmt.Errorf("%w: unit: the two units must have the same dimension", healthlab.Invalid)
 	}
 	x := rational(strconv.FormatFloat(value, 'g', -1, 64))
 	if a.scale != nil && a.scale == b.scale {
 		x.Mul(x, a.factor).Quo(x, b.factor)
 	} else if x = a.toProper(x); x != nil {
-		x = b.fromProper(x.Mul(x, under.full()).Quo(x, over.full()))
+		x = b.fromProper(x.Mul(x, under.expandedFactor()).Quo(x, over.expandedFactor()))
 	}
 	if x == nil {
 		return 0, fmt.Errorf("%w: value: must be within the range of the special unit", healthlab.Invalid)
@@ -99,11 +99,11 @@ func (q quantity) proper() quantity {
 	return q
 }
 
-func (q quantity) sameByStandard(r quantity) bool {
+func (q quantity) isCommensurable(r quantity) bool {
 	return [dimensions]int(q.dims[:dimensions]) == [dimensions]int(r.dims[:dimensions]) && maps.Equal(q.arbitrary(), r.arbitrary())
 }
 
-func (q quantity) full() *big.Rat {
+func (q quantity) expandedFactor() *big.Rat {
 	return new(big.Rat).Mul(q.factor, power(avogadro, q.dims[dimAmount]))
 }
 

@@ -15,7 +15,7 @@ import (
 func Repair(printed string) (unit Unit, better string, ok bool) {
 	t := units()
 	code, better, ok := t.repair(printed)
-	return Unit{UCUM: code, kind: kindOf(code)}, t.pretty(better), ok
+	return Unit{UCUM: code, kind: kindOf(code)}, t.usualForm(better), ok
 }
 
 // Misread reports whether a text may be a unit in which a reader of pictures misread some letters.
@@ -36,9 +36,9 @@ func (t *printedUnits) repair(printed string) (ucum, better string, ok bool) {
 		return "", "", false
 	}
 	look := glyphs(key)
-	found, clear := t.alone(len(key), func(have form) bool { return have.look == look })
+	found, clear := t.uniqueMatch(len(key), func(have form) bool { return have.look == look })
 	if found == "" && clear && len(key) >= 4 {
-		found, clear = t.alone(len(key), func(have form) bool {
+		found, clear = t.uniqueMatch(len(key), func(have form) bool {
 			return strings.IndexFunc(have.text, fold.IsDigit) < 0 && fold.Distance(look, have.look, 1) <= 1
 		})
 	}
@@ -48,9 +48,9 @@ func (t *printedUnits) repair(printed string) (ucum, better string, ok bool) {
 	return t.folded[found], found, true
 }
 
-// alone returns a known form, of length-1 to length+1 bytes, for which fits is true; the shortest if there are
+// uniqueMatch returns a known form, of length-1 to length+1 bytes, for which fits is true; the shortest if there are
 // several. clear is false if they belong to different units.
-func (t *printedUnits) alone(length int, fits func(form) bool) (found string, clear bool) {
+func (t *printedUnits) uniqueMatch(length int, fits func(form) bool) (found string, clear bool) {
 	for _, n := range []int{length - 1, length, length + 1} {
 		for _, have := range t.byLength[n] {
 			switch {
@@ -70,7 +70,7 @@ func (t *printedUnits) alone(length int, fits func(form) bool) (found string, cl
 func RepairAmong(printed string, own []string) (better string, ok bool) {
 	t := units()
 	better, ok = t.repairAmong(printed, own)
-	return t.pretty(better), ok
+	return t.usualForm(better), ok
 }
 
 func (t *printedUnits) repairAmong(printed string, own []string) (better string, ok bool) {

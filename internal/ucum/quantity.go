@@ -126,7 +126,7 @@ func (q quantity) ratio(r quantity) float64 {
 	return f
 }
 
-func (q quantity) has(name string) bool {
+func (q quantity) hasUnit(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "/"); ok {
 		return q.of[rest] < 0
 	}
@@ -178,17 +178,17 @@ func (q quantity) kindOf() string {
 	switch {
 	case q.scale != nil || q.mixed:
 		return "other"
-	case q.has("/[HPF]"), q.has("/[LPF]"):
+	case q.hasUnit("/[HPF]"), q.hasUnit("/[LPF]"):
 		return "field"
-	case q.has("osm"):
+	case q.hasUnit("osm"):
 		return "osmolality"
-	case q.has("/{creat}"):
+	case q.hasUnit("/{creat}"):
 		return "massratio"
 	case d == dims(0, 0, 0, 0) && q.factor.Cmp(hundredth) == 0:
 		return "fraction"
-	case d == dims(0, 0, 0, 0) && strings.HasPrefix(first, "{") && !q.has("{copies}"):
+	case d == dims(0, 0, 0, 0) && strings.HasPrefix(first, "{") && !q.hasUnit("{copies}"):
 		return "ratio"
-	case strings.HasPrefix(first, "["), q.has("{copies}"), q.has("{EU}"):
+	case strings.HasPrefix(first, "["), q.hasUnit("{copies}"), q.hasUnit("{EU}"):
 		if d == dims(0, 0, 0, 0) || d == dims(0, -3, 0, 0) {
 			return "arbitrary"
 		}

@@ -32,9 +32,9 @@ var givenTexts = map[string]string{
 // givenExact maps texts to UCUM codes whose letter case matters: cal is a thousandth of Cal.
 var givenExact = map[string]string{"mM": "mmol/L", "uM": "umol/L", "Cal": "[Cal]", "Cals": "[Cal]", "cal": "cal"}
 
-// otherUnit reports whether a text means another unit in lower case, so that nothing tells which one was meant: S
+// isCaseAmbiguous reports whether a text means another unit in lower case, so that nothing tells which one was meant: S
 // (siemens) and s (second), H (henry) and h (hour), CAL (calorie or kilocalorie).
-func otherUnit(key string) bool {
+func isCaseAmbiguous(key string) bool {
 	if key == "CAL" || key == "CALS" {
 		return true
 	}
@@ -127,12 +127,12 @@ type textCodes struct {
 func ParseAs(text, like string) (Unit, bool) {
 	want, ok := parseCode(like)
 	key := textKey(text)
-	if !ok || key == "" || len(key) > maxCode || otherUnit(key) {
+	if !ok || key == "" || len(key) > maxCode || isCaseAmbiguous(key) {
 		return Unit{}, false
 	}
 	fits := func(code string) bool {
 		q, ok := parseCode(code)
-		return ok && q.measures(want)
+		return ok && q.sameDimension(want)
 	}
 	found := func(code string) (Unit, bool) { return Unit{UCUM: code, kind: kindOf(code)}, true }
 	if key == "{}" {
@@ -252,9 +252,9 @@ func mcAsMicro(key string) string {
 	return key
 }
 
-// measures reports whether q and want have the same dimension, annotations aside. A special unit, such as degrees
+// sameDimension reports whether q and want have the same dimension, annotations aside. A special unit, such as degrees
 // Celsius, has the dimension of its underlying unit.
-func (q quantity) measures(want quantity) bool {
+func (q quantity) sameDimension(want quantity) bool {
 	if q.mixed || want.mixed {
 		return false
 	}
@@ -320,7 +320,7 @@ func ConversionAs(text, to string) (Conversion, bool) {
 func (u Unit) ConversionTo(code string) (Conversion, bool) {
 	a, ok1 := parseCode(u.UCUM)
 	b, ok2 := parseCode(code)
-	if !ok1 || !ok2 || !a.measures(b) {
+	if !ok1 || !ok2 || !a.sameDimension(b) {
 		return Conversion{}, false
 	}
 	return a.linear(b)

@@ -331,8 +331,8 @@ func Near(units []string, unit string) bool {
 	return !compared
 }
 
-// pretty returns the usual printed form of a key of folded: mg/dL for mg/dl.
-func (t *printedUnits) pretty(folded string) string {
+// usualForm returns the usual printed form of a key of folded: mg/dL for mg/dl.
+func (t *printedUnits) usualForm(folded string) string {
 	if as, ok := t.cased[folded]; ok {
 		return as
 	}

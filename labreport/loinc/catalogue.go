@@ -207,10 +207,10 @@ func (t *Table) Find(name string) ([]Found, error) {
 		for _, e := range t.squeezed[squeeze(name)] {
 			found[e.term] = max(found[e.term], 0.95*e.weight)
 		}
-		t.near(found, name)
+		t.addSimilar(found, name)
 	}
 	if len(found) == 0 {
-		t.contained(found, name)
+		t.addContained(found, name)
 	}
 	out := make([]Found, 0, len(found))
 	for i, w := range found {
@@ -250,8 +250,8 @@ func (t *Table) exact(found map[int]float64, name string, weight float64) {
 	}
 }
 
-// near adds to found the terms with similar names, by index with their likeness to name.
-func (t *Table) near(found map[int]float64, name string) {
+// addSimilar adds to found the terms with similar names, by index with their likeness to name.
+func (t *Table) addSimilar(found map[int]float64, name string) {
 	key := strings.Join(Key(name), " ")
 	if len(key) < 5 {
 		return
@@ -283,10 +283,10 @@ func (t *Table) near(found map[int]float64, name string) {
 	}
 }
 
-// contained adds to found the terms of which one name is a part of name: "Ferritin i.S.", "LDL berechnet". The part
+// addContained adds to found the terms of which one name is a part of name: "Ferritin i.S.", "LDL berechnet". The part
 // must have more than three fifths of the letters. The likeness of these terms, less than 0.8, is too low for a match
 // without review.
-func (t *Table) contained(found map[int]float64, name string) {
+func (t *Table) addContained(found map[int]float64, name string) {
 	key := Key(name)
 	const most = 8
 	if len(key) > most {
@@ -414,14 +414,14 @@ func readCommon(names io.Reader, tables ...io.Reader) ([]Term, error) {
 			return nil, fmt.Errorf("read terms: %w", err)
 		}
 	}
-	shareNames(out, less)
+	copyNamesAcrossUnits(out, less)
 	return out, nil
 }
 
-// shareNames adds to each term the names of the term that measures the same analyte as an amount of substance
+// copyNamesAcrossUnits adds to each term the names of the term that measures the same analyte as an amount of substance
 // instead of a mass, or the reverse: the unit distinguishes them and the name does not. The own names are first;
 // names in less, by code, are not added.
-func shareNames(terms []Term, less map[string][]string) {
+func copyNamesAcrossUnits(terms []Term, less map[string][]string) {
 	type measured struct{ component, system, scale, rest string }
 	mass, substance := map[measured]int{}, map[measured]int{}
 	for i, t := range terms {

@@ -68,7 +68,7 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 		if !specimen.Compatible(f.Term.Specimen()) {
 			continue
 		}
-		s, clash := weigh(f, q, specimen, kind)
+		s, clash := scoreTerm(f, q, specimen, kind)
 		out = append(out, Candidate{f.Term, s, clash, guessed || !kind.certain(f.Term)})
 	}
 	order := func(a, b Candidate) int {
@@ -91,8 +91,8 @@ func Rank(c Catalogue, q Question) ([]Candidate, error) {
 	return out, nil
 }
 
-// weigh returns the score of one possible term for a row. clash is true if the row's unit does not fit the term.
-func weigh(f Found, q Question, specimen Specimen, kind bloodKind) (score float64, clash bool) {
+// scoreTerm returns the score of one possible term for a row. clash is true if the row's unit does not fit the term.
+func scoreTerm(f Found, q Question, specimen Specimen, kind bloodKind) (score float64, clash bool) {
 	t := f.Term
 	score = 0.77 - 1.6*(1-f.Likeness)
 	byUnit, clash := unitScore(t, q)

@@ -113,7 +113,7 @@ var siteWords = func() map[string]bool {
 // and both over blood: "blood cells in pleural fluid". It is [SeveralSpecimens] if the text joins two specimens:
 // "Serum and urine".
 func SpecimenOf(text string) Specimen {
-	got := mentioned(text)
+	got := specimenInWords(text)
 	words := Key(text)
 	if (got == NoSpecimen || got == Blood) && slices.ContainsFunc(words, func(w string) bool { return siteWords[w] }) {
 		got = OtherSpecimen
@@ -148,7 +148,7 @@ func NamedSpecimen(name string) Specimen {
 		}
 		return Blood
 	}
-	got := mentioned(name)
+	got := specimenInWords(name)
 	switch {
 	case got == NoSpecimen && reUrineLetter.MatchString(name):
 		return Urine
@@ -158,9 +158,9 @@ func NamedSpecimen(name string) Specimen {
 	return got
 }
 
-// mentioned returns the specimen that the words of a text name; NoSpecimen if they name none. A specific fluid has
-// priority over an unspecific one, and over blood.
-func mentioned(text string) Specimen {
+// specimenInWords returns the specimen that the words of a text name; NoSpecimen if they name none. A specific fluid
+// has priority over an unspecific one, and over blood.
+func specimenInWords(text string) Specimen {
 	words := Key(text)
 	got := NoSpecimen
 	for _, w := range words {

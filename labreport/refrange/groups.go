@@ -147,7 +147,7 @@ func known(is, holds bool) answer {
 
 func (c *condition) narrower(o *condition) bool {
 	includes := (o.sex == "" || o.sex == c.allSex()) && (len(o.age) == 0 || slices.Equal(o.age, c.age)) &&
-		(o.pregnant == nil || same(o.pregnant, c.pregnant)) && (o.fasting == nil || same(o.fasting, c.fasting)) && !o.unclear
+		(o.pregnant == nil || equalNonNil(o.pregnant, c.pregnant)) && (o.fasting == nil || equalNonNil(o.fasting, c.fasting)) && !o.unclear
 	return includes && c.count() > o.count()
 }
 
@@ -158,7 +158,7 @@ func (c *condition) allSex() Sex {
 	return c.sex
 }
 
-func same(a, b *bool) bool { return a != nil && b != nil && *a == *b }
+func equalNonNil(a, b *bool) bool { return a != nil && b != nil && *a == *b }
 
 // count returns the number of parts of a condition.
 func (c *condition) count() int {
@@ -177,7 +177,7 @@ func (b bound) of(born, on healthlab.Date) answer {
 	if born.IsZero() || on.IsZero() || on.Before(born) {
 		return unknown
 	}
-	age := completed(born, on, b.unit)
+	age := completedAge(born, on, b.unit)
 	switch {
 	case age == b.n && b.open:
 		return unknown
@@ -189,8 +189,8 @@ func (b bound) of(born, on healthlab.Date) answer {
 	return known(true, age >= b.n)
 }
 
-// completed returns a person's age on a date in completed days, weeks, months or years, as unit says.
-func completed(born, on healthlab.Date, unit string) int {
+// completedAge returns a person's age on a date in completed days, weeks, months or years, as unit says.
+func completedAge(born, on healthlab.Date, unit string) int {
 	from, to := born.At(time.UTC), on.At(time.UTC)
 	days := int(to.Sub(from) / (24 * time.Hour))
 	months := (to.Year()-from.Year())*12 + int(to.Month()-from.Month())

@@ -75,7 +75,7 @@ func Value(text string) (Range, bool) {
 	if n, ok := digits(text); ok {
 		return Range{Low: n, High: n}, true
 	}
-	r, ok := bareRange(turned.Replace(reOrEqual.ReplaceAllString(text, "$1=")))
+	r, ok := parsePlainRange(turned.Replace(reOrEqual.ReplaceAllString(text, "$1=")))
 	return r, ok && r.Any()
 }
 
@@ -130,7 +130,7 @@ var turned = strings.NewReplacer("=<", "<=", "=>", ">=")
 func oneRange(s string) (Range, bool) {
 	s = WithoutLabel(strings.TrimSpace(s))
 	for {
-		inside, ok := enclosed(s)
+		inside, ok := insideParentheses(s)
 		if !ok {
 			break
 		}
@@ -146,14 +146,14 @@ func oneRange(s string) (Range, bool) {
 	if !fold.IsDigit(rune(s[0])) {
 		s = withoutWords(s)
 	}
-	if b, ok := bareRange(s); ok {
+	if b, ok := parsePlainRange(s); ok {
 		return b, true
 	}
 	// A unit or a remark in parentheses may follow.
 	for range 3 {
 		if i := strings.LastIndexAny(s, "(["); i > 0 && strings.HasSuffix(s, ")") || i > 0 && strings.HasSuffix(s, "]") {
 			s = strings.TrimSpace(s[:i])
-			if b, ok := bareRange(s); ok {
+			if b, ok := parsePlainRange(s); ok {
 				return b, true
 			}
 			continue
@@ -166,7 +166,7 @@ func oneRange(s string) (Range, bool) {
 			break
 		}
 		if _, ok := ucum.Parse(s[i+1:]); ok {
-			if b, ok := bareRange(strings.TrimSpace(s[:i])); ok {
+			if b, ok := parsePlainRange(strings.TrimSpace(s[:i])); ok {
 				return b, true
 			}
 		}
@@ -174,7 +174,7 @@ func oneRange(s string) (Range, bool) {
 	}
 	if m := reAfterNum.FindStringSubmatch(s); m != nil {
 		if _, ok := ucum.Parse(m[2]); ok {
-			if b, ok := bareRange(m[1]); ok {
+			if b, ok := parsePlainRange(m[1]); ok {
 				return b, true
 			}
 		}
@@ -184,14 +184,14 @@ func oneRange(s string) (Range, bool) {
 		l, okL := withoutUnit(left)
 		r, okR := withoutUnit(right)
 		if okL && okR {
-			return bareRange(l + "-" + r)
+			return parsePlainRange(l + "-" + r)
 		}
 	}
 	return Range{}, false
 }
 
-// enclosed returns the content of parentheses or brackets around a text; a unit may follow.
-func enclosed(s string) (string, bool) {
+// insideParentheses returns the content of parentheses or brackets around a text; a unit may follow.
+func insideParentheses(s string) (string, bool) {
 	if s == "" || s[0] != '(' && s[0] != '[' {
 		return "", false
 	}
@@ -245,8 +245,8 @@ func withoutUnit(s string) (string, bool) {
 	return s, reNumber.MatchString(s)
 }
 
-// bareRange reads a comparison, or two numbers with a dash or a word between them.
-func bareRange(s string) (Range, bool) {
+// parsePlainRange reads a comparison, or two numbers with a dash or a word between them.
+func parsePlainRange(s string) (Range, bool) {
 	if m := reComparison.FindStringSubmatch(s); m != nil {
 		n, ok := digits(m[2])
 		if !ok {
@@ -273,7 +273,7 @@ func bareRange(s string) (Range, bool) {
 	}
 	if strings.ContainsAny(s, "<>") {
 		if m := reTwoSided.FindStringSubmatch(s); m != nil && (m[1] != "" && m[4] != "" || m[3] != "" && m[1]+m[4] != "") {
-			return ordered(m[2], m[5], m[1] == ">", m[4] == "<")
+			return rangeBetween(m[2], m[5], m[1] == ">", m[4] == "<")
 		}
 		return Range{}, false
 	}
@@ -284,12 +284,12 @@ func bareRange(s string) (Range, bool) {
 	if strings.HasPrefix(m[1], "-") && strings.Contains(s, "--") {
 		m[2] = "-" + m[2] // -5--1: the second dash is a sign too
 	}
-	return ordered(m[1], m[2], false, false)
+	return rangeBetween(m[1], m[2], false, false)
 }
 
-// ordered returns the range between two numbers. A range with swapped ends is returned without ends, and true. It
+// rangeBetween returns the range between two numbers. A range with swapped ends is returned without ends, and true. It
 // returns false if one of the texts is not a number.
-func ordered(from, to string, lowOpen, highOpen bool) (Range, bool) {
+func rangeBetween(from, to string, lowOpen, highOpen bool) (Range, bool) {
 	low, ok1 := digits(from)
 	high, ok2 := digits(to)
 	if !ok1 || !ok2 {

@@ -24,7 +24,7 @@ func rounds() int { return prove.Counts(10, 20, 200) }
 // between the stores of two processes, if the harness has a second one.
 func (s suite) race(work func(i int, store store.Store) error) []error {
 	errs := make([]error, workers)
-	stores := s.others()
+	stores := s.storePair()
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	for i := range workers {

@@ -95,7 +95,7 @@ type suite struct {
 	h Harness
 }
 
-func (s suite) others() [2]store.Store {
+func (s suite) storePair() [2]store.Store {
 	if s.h.Second != nil {
 		return [2]store.Store{s.Store, s.h.Second}
 	}

@@ -97,8 +97,8 @@ func (m model) write(r store.Row, gone bool) model {
 	return append(m, r)
 }
 
-// taken reports whether two rows of one team share a unique value.
-func (m model) taken() bool {
+// hasDuplicate reports whether two rows of one team share a unique value.
+func (m model) hasDuplicate() bool {
 	seen := map[string]bool{}
 	for _, r := range m {
 		if r.Index[0] == "" || r.Table == plainTable {
@@ -190,7 +190,7 @@ func (h history) steps(s suite, ctx context.Context, tx store.Tx, m model) (mode
 				return m, err
 			}
 			for i, q := range qs {
-				s.same(m.answer(q), got[i], q)
+				s.requireAnswer(m.answer(q), got[i], q)
 			}
 		case 2, 3:
 			k := store.Key{Table: h.table(), Team: h.teams[h.IntN(3)], User: h.users[h.IntN(3)], ID: h.value(1)}
@@ -241,9 +241,9 @@ func (h history) steps(s suite, ctx context.Context, tx store.Tx, m model) (mode
 	return m, nil
 }
 
-// same requires that a store's answer equals that of the model, except for revisions, which [suite.revisions]
+// requireAnswer requires that a store's answer equals that of the model, except for revisions, which [suite.revisions]
 // tests.
-func (s suite) same(want, got []store.Row, q store.Query) {
+func (s suite) requireAnswer(want, got []store.Row, q store.Query) {
 	s.Helper()
 	require.Equal(s, len(want), len(got), "%+v", q)
 	for i := range want {
@@ -275,17 +275,17 @@ func (s suite) histories() {
 			})
 			switch {
 			case err == nil:
-				require.False(s, next.taken(), "seed %d", seed)
+				require.False(s, next.hasDuplicate(), "seed %d", seed)
 				m = next
 			case errors.Is(err, errUndo):
 			case errors.Is(err, healthlab.Conflict):
-				require.True(s, next.taken(), "seed %d", seed)
+				require.True(s, next.hasDuplicate(), "seed %d", seed)
 			default:
 				require.NoError(s, err, "seed %d", seed)
 			}
 			for range 4 {
 				q := h.query()
-				s.same(m.answer(q), s.read(q), q)
+				s.requireAnswer(m.answer(q), s.read(q), q)
 			}
 		}
 		s.update(func(tx store.Tx) error { // the next history begins with an empty store

@@ -122,17 +122,17 @@ func (t types) decode(e *Event) error {
 		return fmt.Errorf("%w: data: must be JSON that fits %s, the Go type of %s", healthlab.Invalid, g, e.Type)
 	}
 	e.Value = v.Interface()
-	tidy(e.Value)
+	upgradePayload(e.Value)
 	return nil
 }
 
-// tidy converts a payload that an earlier version of the service sent to the current form.
-func tidy(value any) {
+// upgradePayload converts a payload that an earlier version of the service sent to the current form.
+func upgradePayload(value any) {
 	switch v := value.(type) {
 	case *healthdata.Batch:
-		tidySource(&v.Source)
+		normalizeSource(&v.Source)
 	case *healthdata.StreamNotice:
-		tidySource(&v.Source)
+		normalizeSource(&v.Source)
 	case *healthdata.ConnectionCreated:
 		if v.Provider.Slug == "" {
 			v.Provider = v.Source
@@ -141,7 +141,7 @@ func tidy(value any) {
 			v.Source = v.Provider
 		}
 	case healthdata.Summary:
-		tidySource(&healthdata.HeadOf(v).Source)
+		normalizeSource(&healthdata.HeadOf(v).Source)
 	}
 }
 
@@ -151,8 +151,8 @@ const (
 	oldWheelchair = "wheelchair_push"
 )
 
-// tidySource sets Provider and Slug, of which earlier versions sent only one, and replaces empty texts by null.
-func tidySource(s *healthdata.Source) {
+// normalizeSource sets Provider and Slug, of which earlier versions sent only one, and replaces empty texts by null.
+func normalizeSource(s *healthdata.Source) {
 	if s.Provider == "" {
 		s.Provider = s.Slug
 	}

@@ -239,7 +239,7 @@ func (r *Receiver) apply(ctx context.Context, e *Event) (Outcome, error) {
 			return "", fmt.Errorf("read message: %w", err)
 		}
 	}
-	return r.once(ctx, *e, do)
+	return r.applyOnce(ctx, *e, do)
 }
 
 // function returns the host's function for an event; nil if there is none. Outcome is what to report in that case:
@@ -254,9 +254,9 @@ func (r *Receiver) function(e *Event) (function, Outcome) {
 	return r.other, Ignored
 }
 
-// once calls the host's function do, unless the event or a newer version of its object was applied before. It claims
-// the event in the Seen first.
-func (r *Receiver) once(ctx context.Context, e Event, do function) (o Outcome, err error) {
+// applyOnce calls the host's function do, unless the event or a newer version of its object was applied before. It
+// claims the event in the Seen first.
+func (r *Receiver) applyOnce(ctx context.Context, e Event, do function) (o Outcome, err error) {
 	c := Claim{
 		Token: r.opts.NewID(), ID: e.ID, Lease: r.opts.Timeout + leaseMargin,
 		Keep: r.opts.Keep, KeepVersion: r.opts.KeepVersion,

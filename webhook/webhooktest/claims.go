@@ -52,7 +52,7 @@ var claimCases = []webhookCase{
 		b := newBench(t, s)
 		before := b.now()
 		event := b.send(typeLatest, "k")
-		d := b.only(event)
+		d := b.claimOnly(event)
 		require.NotZero(t, d.Lease.Token)
 		require.NotEmpty(t, d.Body)
 		require.WithinRange(t, d.QueuedAt, before, b.now())
@@ -61,7 +61,7 @@ var claimCases = []webhookCase{
 			At: longAgo, Body: d.Body, Trigger: webhook.TriggerEvent, Starts: 1, QueuedAt: d.QueuedAt,
 		}, d)
 		b.record(failed(d, 0))
-		d = b.only(event)
+		d = b.claimOnly(event)
 		require.Equal(t, 1, d.Attempts)
 		require.Equal(t, 1, d.Starts)
 		require.WithinRange(t, d.FirstFailedAt, before, b.now())
@@ -84,11 +84,11 @@ var claimCases = []webhookCase{
 	{"LeaseEnds", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		first := b.only(event)
+		first := b.claimOnly(event)
 		s.Advance(lease - time.Second)
 		b.nothing()
 		s.Advance(time.Second)
-		second := b.only(event)
+		second := b.claimOnly(event)
 		require.NotEqual(t, first.Token, second.Token)
 		require.Equal(t, 0, second.Attempts, "no outcome, no attempt")
 		require.Equal(t, 2, second.Starts)
@@ -132,7 +132,7 @@ var claimCases = []webhookCase{
 		b.notDue()
 		s.Advance(time.Hour)
 		b.isDue()
-		b.only(event)
+		b.claimOnly(event)
 	}},
 	{"ProbationSendsOne", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
@@ -166,11 +166,11 @@ var claimCases = []webhookCase{
 		event := b.send(typeLatest, "k")
 		b.isDue()
 		quiet.notDue()
-		b.record(failed(b.only(event), time.Minute))
+		b.record(failed(b.claimOnly(event), time.Minute))
 		b.notDue()
 		s.Advance(time.Minute)
 		b.isDue()
-		d := b.only(event)
+		d := b.claimOnly(event)
 		b.notDue()
 		s.Advance(lease)
 		b.isDue()
@@ -193,34 +193,34 @@ var outcomeCases = []webhookCase{
 	{"WrongToken", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		stale := b.only(event)
+		stale := b.claimOnly(event)
 		s.Advance(lease)
-		d := b.only(event)
+		d := b.claimOnly(event)
 		require.Equal(t, []webhook.Lease{stale.Lease}, b.record(succeeded(stale)).Lost)
-		require.Equal(t, "1 waiting lease_lost", b.ended(event))
+		require.Equal(t, "1 waiting lease_lost", b.lastAttempt(event))
 		b.nothing()
 		require.Empty(t, b.record(failed(d, 0)).Lost)
-		require.Equal(t, 1, b.only(event).Attempts)
+		require.Equal(t, 1, b.claimOnly(event).Attempts)
 	}},
 	{"LateButStillMine", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		d := b.only(event)
+		d := b.claimOnly(event)
 		s.Advance(lease + time.Second)
 		require.Empty(t, b.record(succeeded(d)).Lost)
-		require.Equal(t, "1 succeeded ", b.ended(event))
+		require.Equal(t, "1 succeeded ", b.lastAttempt(event))
 		b.nothing()
 	}},
 	{"Twice", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeOrdered, "k")
-		d := b.only(event)
+		d := b.claimOnly(event)
 		b.record(failed(d, 0))
 		b.record(failed(d, 0))
 		page, err := s.Log.Attempts(t.Context(), webhook.AttemptQuery{Team: b.team, Event: event})
 		require.NoError(t, err)
 		require.Len(t, page.Attempts, 1)
-		require.Equal(t, 1, b.only(event).Attempts)
+		require.Equal(t, 1, b.claimOnly(event).Attempts)
 	}},
 	{"Batch", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
@@ -237,45 +237,45 @@ var outcomeCases = []webhookCase{
 		stale.Token = -stale.Token
 		recorded := b.record(succeeded(by[all[0]]), failed(by[all[1]], time.Hour), exhausted(by[all[2]]), succeeded(stale))
 		require.Equal(t, []webhook.Lease{stale.Lease}, recorded.Lost)
-		require.Equal(t, "1 succeeded ", b.ended(all[0]))
-		require.Equal(t, "1 waiting ", b.ended(all[1]))
-		require.Equal(t, "1 failed exhausted", b.ended(all[2]))
-		b.only(next)
+		require.Equal(t, "1 succeeded ", b.lastAttempt(all[0]))
+		require.Equal(t, "1 waiting ", b.lastAttempt(all[1]))
+		require.Equal(t, "1 failed exhausted", b.lastAttempt(all[2]))
+		b.claimOnly(next)
 	}},
 	{"DueAfterTheDelay", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		b.record(failed(b.only(event), 10*time.Minute))
+		b.record(failed(b.claimOnly(event), 10*time.Minute))
 		s.Advance(10*time.Minute - time.Second)
 		b.nothing()
 		s.Advance(time.Second)
-		b.only(event)
+		b.claimOnly(event)
 	}},
 	{"QuietHoldsTheNextOne", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
-		d := b.only(b.send(typeLatest, "k"))
+		d := b.claimOnly(b.send(typeLatest, "k"))
 		fresh := b.send(typeLatest, "k")
 		o := failed(d, time.Hour)
 		o.Class, o.Quiet = webhook.ClassTimeout, 5*time.Second
 		b.record(o)
 		b.nothing()
 		s.Advance(5 * time.Second)
-		b.only(fresh)
+		b.claimOnly(fresh)
 	}},
 	{"QuietHoldsTheOneThatReplaces", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
-		o := failed(b.only(b.send(typeLatest, "k")), time.Hour)
+		o := failed(b.claimOnly(b.send(typeLatest, "k")), time.Hour)
 		o.Class, o.Quiet = webhook.ClassTimeout, 5*time.Second
 		b.record(o)
 		fresh := b.send(typeLatest, "k")
 		b.nothing()
 		s.Advance(5 * time.Second)
-		b.only(fresh)
+		b.claimOnly(fresh)
 	}},
 	{"EventsWithTheOutcome", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		second := b.endpoint()
-		o := exhausted(b.only(b.send(typeLatest, "k")))
+		o := exhausted(b.claimOnly(b.send(typeLatest, "k")))
 		about := b.event(typeIndependent, b.to.String())
 		o.Events = []healthlab.Event{about}
 		b.record(o)
@@ -290,12 +290,12 @@ var outcomeCases = []webhookCase{
 	{"UnsentCountsNoAttempt", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		b.record(webhook.Outcome{Delivery: b.only(event), State: webhook.Failed, Reason: webhook.ReasonExpired})
-		require.Equal(t, "0 failed expired", b.ended(event))
+		b.record(webhook.Outcome{Delivery: b.claimOnly(event), State: webhook.Failed, Reason: webhook.ReasonExpired})
+		require.Equal(t, "0 failed expired", b.lastAttempt(event))
 	}},
 	{"NotAnOutcome", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
-		d := b.only(b.send(typeLatest, "k"))
+		d := b.claimOnly(b.send(typeLatest, "k"))
 		_, err := s.Deliveries.RecordOutcomes(t.Context(), []webhook.Outcome{{Delivery: d, State: webhook.Sending}})
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}},
@@ -305,28 +305,28 @@ var releaseCases = []webhookCase{
 	{"CountsNothing", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		d := b.only(event)
+		d := b.claimOnly(event)
 		require.NoError(t, s.Deliveries.Release(t.Context(), []webhook.Released{{Lease: d.Lease}}))
-		again := b.only(event)
+		again := b.claimOnly(event)
 		require.Zero(t, again.Attempts)
 		require.Equal(t, 1, again.Starts)
-		require.Equal(t, "nothing", b.ended(event))
+		require.Equal(t, "nothing", b.lastAttempt(event))
 	}},
 	{"AfterADelay", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		d := b.only(event)
+		d := b.claimOnly(event)
 		require.NoError(t, s.Deliveries.Release(t.Context(), []webhook.Released{{Lease: d.Lease, Delay: time.Minute}}))
 		b.nothing()
 		s.Advance(time.Minute)
-		b.only(event)
+		b.claimOnly(event)
 	}},
 	{"StaleLease", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		stale := b.only(event)
+		stale := b.claimOnly(event)
 		s.Advance(lease)
-		b.only(event)
+		b.claimOnly(event)
 		require.NoError(t, s.Deliveries.Release(t.Context(), []webhook.Released{{Lease: stale.Lease}}))
 		b.nothing()
 	}},
@@ -356,9 +356,9 @@ var logCases = []webhookCase{
 		b, other := newBench(t, s), newBench(t, s)
 		event := b.send(typeOrdered, "k")
 		for range 5 {
-			b.record(failed(b.only(event), 0))
+			b.record(failed(b.claimOnly(event), 0))
 		}
-		o := succeeded(b.only(event))
+		o := succeeded(b.claimOnly(event))
 		o.Head, o.Response = []byte("HTTP/1.1 200 OK"), []byte("thanks")
 		before := b.now()
 		b.record(o)

@@ -65,7 +65,7 @@ var appendCases = []webhookCase{
 		require.Equal(t, string(want), string(m.Body))
 		b.route()
 		for range 2 {
-			d := b.only(e.ID)
+			d := b.claimOnly(e.ID)
 			require.Equal(t, string(want), string(d.Body))
 			b.record(failed(d, 0))
 		}
@@ -120,7 +120,7 @@ var routeCases = []webhookCase{
 		b := newBench(t, s, func(e *webhook.Endpoint) { e.FilterTypes = []string{typeOrdered} })
 		b.send(typeLatest, "k")
 		want := b.send(typeOrdered, "l")
-		b.only(want)
+		b.claimOnly(want)
 	}},
 	{"DisabledEndpoint", func(t *testing.T, s Harness) {
 		b := newBench(t, s, func(e *webhook.Endpoint) { e.Disabled, e.DisabledReason = true, webhook.DisabledManual })
@@ -133,7 +133,7 @@ var routeCases = []webhookCase{
 		b, other := newBench(t, s), newBench(t, s)
 		want := b.send(typeLatest, "k")
 		other.nothing()
-		b.only(want)
+		b.claimOnly(want)
 	}},
 	{"NotAboutItself", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
@@ -184,15 +184,15 @@ var routeCases = []webhookCase{
 		}
 		b.route()
 		for _, e := range want {
-			b.record(succeeded(b.only(e)))
+			b.record(succeeded(b.claimOnly(e)))
 		}
 	}},
 	{"UnknownTypeIsOrdered", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first, second := b.write("test.unknown.changed", "k"), b.write("test.unknown.changed", "k")
 		b.route()
-		b.record(succeeded(b.only(first)))
-		b.only(second)
+		b.record(succeeded(b.claimOnly(first)))
+		b.claimOnly(second)
 	}},
 	{"TwoRouters", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
@@ -226,26 +226,26 @@ var laneCases = []webhookCase{
 	{"OneHead", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
-		d := b.only(first)
+		d := b.claimOnly(first)
 		require.True(t, d.Blocking)
 		b.nothing()
 		b.record(succeeded(d))
-		require.False(t, b.only(second).Blocking)
+		require.False(t, b.claimOnly(second).Blocking)
 	}},
 	{"FailureHoldsTheLane", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
-		b.record(failed(b.only(first), time.Hour))
+		b.record(failed(b.claimOnly(first), time.Hour))
 		b.nothing()
 		s.Advance(time.Hour)
-		b.record(exhausted(b.only(first)))
-		b.only(second)
+		b.record(exhausted(b.claimOnly(first)))
+		b.claimOnly(second)
 	}},
 	{"CancelPromotes", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first, second := b.send(typeOrdered, "k"), b.send(typeOrdered, "k")
-		b.record(cancelled(b.only(first), webhook.ReasonExpired))
-		b.only(second)
+		b.record(cancelled(b.claimOnly(first), webhook.ReasonExpired))
+		b.claimOnly(second)
 	}},
 	{"KeysDoNotWaitForEachOther", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
@@ -257,7 +257,7 @@ var laneCases = []webhookCase{
 		second := b.endpoint()
 		first := b.send(typeOrdered, "k")
 		next := b.send(typeOrdered, "k")
-		b.only(first)
+		b.claimOnly(first)
 		d := b.claimOf(second, most)[0]
 		b.record(succeeded(d))
 		require.Equal(t, []uuid.UUID{next}, events(b.claimOf(second, most)))
@@ -271,7 +271,7 @@ var laneCases = []webhookCase{
 		b := newBench(t, s, func(e *webhook.Endpoint) { e.OrderScope = webhook.OrderUser })
 		a, k, z := b.send(typeOrdered, "a"), b.send(typeLatest, "k"), b.send(typeOrdered, "z")
 		for _, want := range []uuid.UUID{a, k, z} {
-			b.record(succeeded(b.only(want)))
+			b.record(succeeded(b.claimOnly(want)))
 		}
 	}},
 	{"UserScopeSupersedesPerKey", func(t *testing.T, s Harness) {
@@ -281,10 +281,10 @@ var laneCases = []webhookCase{
 		last := b.send(typeLatest, "l")
 		fresh := b.send(typeLatest, "k")
 		for _, want := range []uuid.UUID{head, fresh, last} {
-			b.record(succeeded(b.only(want)))
+			b.record(succeeded(b.claimOnly(want)))
 		}
 		b.nothing()
-		require.Equal(t, "0 cancelled superseded", b.ended(old), "and the newer one has its place")
+		require.Equal(t, "0 cancelled superseded", b.lastAttempt(old), "and the newer one has its place")
 	}},
 }
 
@@ -297,79 +297,79 @@ var supersedingCases = []webhookCase{
 			versions = append(versions, b.write(typeLatest, "k"))
 		}
 		b.route()
-		b.record(succeeded(b.only(head)))
-		b.record(succeeded(b.only(versions[4])))
+		b.record(succeeded(b.claimOnly(head)))
+		b.record(succeeded(b.claimOnly(versions[4])))
 		b.nothing()
 		for _, old := range versions[:4] {
-			require.Equal(t, "0 cancelled superseded", b.ended(old))
+			require.Equal(t, "0 cancelled superseded", b.lastAttempt(old))
 		}
 	}},
 	{"UnsentHead", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old, fresh := b.send(typeLatest, "k"), b.send(typeLatest, "k")
-		b.record(succeeded(b.only(fresh)))
+		b.record(succeeded(b.claimOnly(fresh)))
 		b.nothing()
-		require.Equal(t, "0 cancelled superseded", b.ended(old))
+		require.Equal(t, "0 cancelled superseded", b.lastAttempt(old))
 	}},
 	{"FailedHeadStartsOver", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old := b.send(typeLatest, "k")
-		b.record(failed(b.only(old), time.Hour))
+		b.record(failed(b.claimOnly(old), time.Hour))
 		fresh := b.send(typeLatest, "k")
-		d := b.only(fresh)
+		d := b.claimOnly(fresh)
 		require.Zero(t, d.Attempts)
 		require.Equal(t, 1, d.Starts)
 		require.True(t, d.FirstFailedAt.IsZero())
-		require.Equal(t, "1 cancelled superseded", b.ended(old))
+		require.Equal(t, "1 cancelled superseded", b.lastAttempt(old))
 	}},
 	{"SendingHeadIsWaitedFor", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old := b.send(typeLatest, "k")
-		d := b.only(old)
+		d := b.claimOnly(old)
 		fresh := b.send(typeLatest, "k")
 		b.nothing()
 		b.record(succeeded(d))
-		b.only(fresh)
-		require.Equal(t, "1 succeeded ", b.ended(old))
+		b.claimOnly(fresh)
+		require.Equal(t, "1 succeeded ", b.lastAttempt(old))
 	}},
 	{"SendingHeadThatFailsIsNotSentAgain", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old := b.send(typeLatest, "k")
-		d := b.only(old)
+		d := b.claimOnly(old)
 		fresh := b.send(typeLatest, "k")
 		b.record(failed(d, time.Hour))
-		b.only(fresh)
-		require.Equal(t, "1 cancelled superseded", b.ended(old))
+		b.claimOnly(fresh)
+		require.Equal(t, "1 cancelled superseded", b.lastAttempt(old))
 	}},
 	{"WaitingOneIsReplaced", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
-		d := b.only(b.send(typeLatest, "k"))
+		d := b.claimOnly(b.send(typeLatest, "k"))
 		second, third := b.send(typeLatest, "k"), b.send(typeLatest, "k")
 		b.record(succeeded(d))
-		b.record(succeeded(b.only(third)))
+		b.record(succeeded(b.claimOnly(third)))
 		b.nothing()
-		require.Equal(t, "0 cancelled superseded", b.ended(second))
+		require.Equal(t, "0 cancelled superseded", b.lastAttempt(second))
 	}},
 	{"NeverIntoAHeadWithSomethingWaiting", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
-		b.only(b.send(typeLatest, "k")) // and its worker crashes
+		b.claimOnly(b.send(typeLatest, "k")) // and its worker crashes
 		second := b.send(typeLatest, "k")
 		s.Advance(lease)
 		third := b.send(typeLatest, "k")
 		d := b.claim()[0]
 		require.True(t, d.Superseded)
 		b.record(cancelled(d, webhook.ReasonSuperseded))
-		b.record(succeeded(b.only(third)))
+		b.record(succeeded(b.claimOnly(third)))
 		b.nothing()
-		require.Equal(t, "0 cancelled superseded", b.ended(second))
+		require.Equal(t, "0 cancelled superseded", b.lastAttempt(second))
 	}},
 	{"ExpiredLeaseIsNotSending", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
-		d := b.only(b.send(typeLatest, "k"))
+		d := b.claimOnly(b.send(typeLatest, "k"))
 		s.Advance(lease)
 		fresh := b.send(typeLatest, "k")
 		require.Equal(t, []webhook.Lease{d.Lease}, b.record(succeeded(d)).Lost, "its place was taken")
-		b.only(fresh)
+		b.claimOnly(fresh)
 	}},
 	{"OtherKeysStay", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
@@ -379,11 +379,11 @@ var supersedingCases = []webhookCase{
 	{"OrderedNever", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		first := b.send(typeOrdered, "k")
-		b.record(failed(b.only(first), time.Hour))
+		b.record(failed(b.claimOnly(first), time.Hour))
 		b.send(typeOrdered, "k")
 		b.nothing()
 		s.Advance(time.Hour)
-		d := b.only(first)
+		d := b.claimOnly(first)
 		require.False(t, d.Superseded)
 		require.Equal(t, 1, d.Attempts)
 	}},

@@ -128,7 +128,7 @@ func (d *dispatchBench) until(holds func() bool) {
 
 func (d *dispatchBench) waitForOutcome(event uuid.UUID, want string) {
 	d.t.Helper()
-	d.until(func() bool { return d.ended(event) == want })
+	d.until(func() bool { return d.lastAttempt(event) == want })
 }
 
 func (d *dispatchBench) succeeded(event uuid.UUID) bool {

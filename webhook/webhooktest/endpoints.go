@@ -134,7 +134,7 @@ var endpointCases = []webhookCase{
 		require.Equal(t, was, b.get())
 		require.NoError(t, write(event))
 		b.route()
-		b.only(event.ID)
+		b.claimOnly(event.ID)
 	}},
 	{"Update/NoLostUpdates", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
@@ -179,7 +179,7 @@ var endpointCases = []webhookCase{
 		}
 		b.update(func(e *webhook.Endpoint) { e.Disabled, e.DisabledReason = true, webhook.DisabledManual })
 		for _, e := range []uuid.UUID{sending, behind, waiting} {
-			require.Contains(t, b.ended(e), "cancelled disabled")
+			require.Contains(t, b.lastAttempt(e), "cancelled disabled")
 		}
 		require.Equal(t, []webhook.Lease{d.Lease}, b.record(succeeded(d)).Lost)
 		b.update(func(e *webhook.Endpoint) { e.Disabled, e.DisabledReason = false, "" })
@@ -199,20 +199,20 @@ var endpointCases = []webhookCase{
 		b.update(func(e *webhook.Endpoint) { e.Health.PauseStep = 2 })
 		b.nothing()
 		b.update(func(e *webhook.Endpoint) { e.Health = webhook.Health{} })
-		b.only(first)
+		b.claimOnly(first)
 		s.Advance(5 * time.Second)
-		b.only(second)
+		b.claimOnly(second)
 	}},
 	{"Delete/Cancels", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		d := b.only(event)
+		d := b.claimOnly(event)
 		require.NoError(t, s.Endpoints.Delete(t.Context(), b.team, b.to))
-		require.Equal(t, "0 cancelled deleted", b.ended(event))
+		require.Equal(t, "0 cancelled deleted", b.lastAttempt(event))
 		_, err := s.Endpoints.Get(t.Context(), b.team, b.to)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Equal(t, []webhook.Lease{d.Lease}, b.record(succeeded(d)).Lost)
-		require.Equal(t, "1 waiting lease_lost", b.ended(event))
+		require.Equal(t, "1 waiting lease_lost", b.lastAttempt(event))
 		b.nothing()
 		b.notDue()
 	}},

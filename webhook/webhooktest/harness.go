@@ -128,7 +128,7 @@ func (b *bench) claimOf(to webhook.EndpointID, n int) []webhook.Delivery {
 
 func (b *bench) claim() []webhook.Delivery { b.t.Helper(); return b.claimMax(most) }
 
-func (b *bench) only(event uuid.UUID) webhook.Delivery {
+func (b *bench) claimOnly(event uuid.UUID) webhook.Delivery {
 	b.t.Helper()
 	got := b.claim()
 	require.Equal(b.t, []uuid.UUID{event}, events(got))
@@ -175,9 +175,9 @@ func cancelled(d webhook.Delivery, why webhook.Reason) webhook.Outcome {
 	return webhook.Outcome{Delivery: d, State: webhook.Cancelled, Reason: why}
 }
 
-// ended returns the latest log entry of an event at the endpoint b.to: attempt number, state and reason, such as "1
-// succeeded "; "nothing" if there is none.
-func (b *bench) ended(event uuid.UUID) string {
+// lastAttempt returns the latest log entry of an event at the endpoint b.to: attempt number, state and reason, such as
+// "1 succeeded "; "nothing" if there is none.
+func (b *bench) lastAttempt(event uuid.UUID) string {
 	b.t.Helper()
 	page, err := b.s.Log.Attempts(b.t.Context(), webhook.AttemptQuery{Team: b.team, Endpoint: b.to, Event: event})
 	require.NoError(b.t, err)

@@ -25,7 +25,7 @@ func RunDeliveriesModel(t *testing.T, newStore func(t *testing.T) Harness) {
 			"write":   m.write,
 			"claim":   m.claim,
 			"record":  m.record,
-			"stale":   m.stale,
+			"stale":   m.recordStale,
 			"release": m.release,
 			"advance": m.advance,
 		})
@@ -73,13 +73,13 @@ func (m *modelRun) claim(t *rapid.T) {
 			require.GreaterOrEqual(t, d.Seq, m.sent[d.Key], "an older version after a newer one")
 			m.sent[d.Key] = d.Seq
 		}
-		m.lose(d.Event)
+		m.loseClaim(d.Event)
 		m.held = append(m.held, d)
 	}
 }
 
-// lose moves an earlier claim of the event from m.held to m.old, because its delivery was claimed again.
-func (m *modelRun) lose(event uuid.UUID) {
+// loseClaim moves an earlier claim of the event from m.held to m.old, because its delivery was claimed again.
+func (m *modelRun) loseClaim(event uuid.UUID) {
 	for i, h := range m.held {
 		if h.Event == event {
 			m.old = append(m.old, h)
@@ -97,8 +97,8 @@ func (b *bench) claimModel() []webhook.Delivery {
 	return c.Deliveries
 }
 
-// take moves a random delivery from m.held to m.old and returns it; false if there is none.
-func (m *modelRun) take(t *rapid.T) (webhook.Delivery, bool) {
+// popHeld moves a random delivery from m.held to m.old and returns it; false if there is none.
+func (m *modelRun) popHeld(t *rapid.T) (webhook.Delivery, bool) {
 	if len(m.held) == 0 {
 		return webhook.Delivery{}, false
 	}
@@ -110,7 +110,7 @@ func (m *modelRun) take(t *rapid.T) (webhook.Delivery, bool) {
 }
 
 func (m *modelRun) record(t *rapid.T) {
-	d, ok := m.take(t)
+	d, ok := m.popHeld(t)
 	if !ok {
 		return
 	}
@@ -129,7 +129,7 @@ func (m *modelRun) outcome(t *rapid.T, o webhook.Outcome) {
 	require.Equal(t, m.want.record(o), len(recorded.Lost) == 0, "whether the lease held")
 }
 
-func (m *modelRun) stale(t *rapid.T) {
+func (m *modelRun) recordStale(t *rapid.T) {
 	if len(m.old) > 0 {
 		d := rapid.SampledFrom(m.old).Draw(t, "old")
 		recorded, err := m.s.Deliveries.RecordOutcomes(m.bench.t.Context(), []webhook.Outcome{succeeded(d)})
@@ -139,7 +139,7 @@ func (m *modelRun) stale(t *rapid.T) {
 }
 
 func (m *modelRun) release(t *rapid.T) {
-	d, ok := m.take(t)
+	d, ok := m.popHeld(t)
 	if !ok {
 		return
 	}

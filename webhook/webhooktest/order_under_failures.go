@@ -40,7 +40,7 @@ func RunOrderUnderFailures(t *testing.T, newStore func(t *testing.T) Harness) {
 			t.Parallel()
 			f := newFire(t, newStore(t), c.scope, c.keys)
 			f.to.lost, f.to.forgotten = c.lost, c.forgotten
-			f.burn(c.commits)
+			f.run(c.commits)
 		})
 	}
 }
@@ -87,9 +87,9 @@ func newFire(t *testing.T, s Harness, scope webhook.OrderScope, keys int) *fire 
 	return f
 }
 
-// burn makes commits writes, waits until the receiver has the newest version of each key, stops everything and checks
+// run makes commits writes, waits until the receiver has the newest version of each key, stops everything and checks
 // the receiver. The limit of a quarter of an hour only ends a hanging test.
-func (f *fire) burn(commits int) {
+func (f *fire) run(commits int) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 15*time.Minute)
 	defer cancel()
 	var dispatchers sync.WaitGroup

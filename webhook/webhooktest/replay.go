@@ -27,7 +27,7 @@ func (b *bench) replayOne(event uuid.UUID) int {
 func (b *bench) delivered(eventType, key string) uuid.UUID {
 	b.t.Helper()
 	e := b.send(eventType, key)
-	b.record(succeeded(b.only(e)))
+	b.record(succeeded(b.claimOnly(e)))
 	return e
 }
 
@@ -49,7 +49,7 @@ var replayCases = []webhookCase{
 		before, err := s.Log.Message(t.Context(), b.team, event)
 		require.NoError(t, err)
 		require.Equal(t, 1, b.replayOne(event))
-		d := b.only(event)
+		d := b.claimOnly(event)
 		require.Equal(t, webhook.TriggerRetry, d.Trigger)
 		require.Zero(t, d.Attempts)
 		require.Equal(t, before.Body, d.Body)
@@ -68,14 +68,14 @@ var replayCases = []webhookCase{
 		event := b.delivered(typeLatest, "k")
 		b.send(typeOrdered, "k") // newer, but not sent to this endpoint
 		require.Equal(t, 1, b.replayOne(event))
-		b.only(event)
+		b.claimOnly(event)
 	}},
 	{"LatestThatWaitsIsDueAtOnce", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		event := b.send(typeLatest, "k")
-		b.record(failed(b.only(event), time.Hour))
+		b.record(failed(b.claimOnly(event), time.Hour))
 		b.replayOne(event)
-		d := b.only(event)
+		d := b.claimOnly(event)
 		require.Zero(t, d.Attempts)
 		b.record(succeeded(d))
 		b.nothing()
@@ -89,7 +89,7 @@ var replayCases = []webhookCase{
 		for range 2 {
 			all = append(all, b.send(typeOrdered, "k"))
 		}
-		b.record(failed(b.only(all[4]), time.Hour))
+		b.record(failed(b.claimOnly(all[4]), time.Hour))
 		require.Equal(t, 5, b.replayOne(all[1]))
 		require.Equal(t, all[1:], b.drain(), "those that waited are not overtaken")
 	}},
@@ -104,7 +104,7 @@ var replayCases = []webhookCase{
 		b := newBench(t, s)
 		for _, eventType := range []string{typeLatest, typeOrdered, typeIndependent} {
 			event := b.send(eventType, eventType)
-			d := b.only(event)
+			d := b.claimOnly(event)
 			_, err := b.replay(webhook.Replay{Event: event})
 			require.ErrorIs(t, err, healthlab.Precondition)
 			require.Empty(t, b.record(succeeded(d)).Lost, "its lease is not touched")
@@ -159,12 +159,12 @@ var recoverCases = []webhookCase{
 	{"FailedAndCancelled", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		lost := b.send(typeIndependent, "a")
-		b.record(exhausted(b.only(lost)))
+		b.record(exhausted(b.claimOnly(lost)))
 		dropped := b.send(typeIndependent, "b")
-		b.record(cancelled(b.only(dropped), webhook.ReasonExpired))
+		b.record(cancelled(b.claimOnly(dropped), webhook.ReasonExpired))
 		b.delivered(typeIndependent, "c")
 		waits := b.send(typeIndependent, "d")
-		b.record(failed(b.only(waits), time.Hour))
+		b.record(failed(b.claimOnly(waits), time.Hour))
 		require.Equal(t, 2, b.recovered(0))
 		got := b.claim()
 		require.ElementsMatch(t, []uuid.UUID{lost, dropped}, events(got))
@@ -175,7 +175,7 @@ var recoverCases = []webhookCase{
 		b := newBench(t, s)
 		waits := b.send(typeOrdered, "k")
 		b.update(func(e *webhook.Endpoint) { e.Disabled = true })
-		require.Equal(t, "0 cancelled disabled", b.ended(waits))
+		require.Equal(t, "0 cancelled disabled", b.lastAttempt(waits))
 		missed := b.send(typeOrdered, "k")
 		b.update(func(e *webhook.Endpoint) { e.Disabled = false })
 		b.nothing()
@@ -193,10 +193,10 @@ var recoverCases = []webhookCase{
 		b := newBench(t, s)
 		b.delivered(typeOrdered, "k")
 		lost := b.send(typeOrdered, "k")
-		b.record(exhausted(b.only(lost)))
+		b.record(exhausted(b.claimOnly(lost)))
 		then := b.delivered(typeOrdered, "k")
 		also := b.send(typeOrdered, "k")
-		b.record(exhausted(b.only(also)))
+		b.record(exhausted(b.claimOnly(also)))
 		require.Equal(t, 3, b.recovered(1))
 		require.Equal(t, []uuid.UUID{lost, then, also}, b.drain())
 		require.Zero(t, b.recovered(1))
@@ -204,9 +204,9 @@ var recoverCases = []webhookCase{
 	{"OrderedEndsWithTheNewest", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		lost := b.send(typeOrdered, "k")
-		b.record(exhausted(b.only(lost)))
+		b.record(exhausted(b.claimOnly(lost)))
 		newest := b.send(typeOrdered, "k")
-		d := b.only(newest) // also while it is being sent
+		d := b.claimOnly(newest) // also while it is being sent
 		b.recovered(0)
 		b.nothing()
 		require.Empty(t, b.record(succeeded(d)).Lost)
@@ -215,11 +215,11 @@ var recoverCases = []webhookCase{
 	{"LatestOnlyTheNewest", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		old := b.send(typeLatest, "k")
-		b.record(exhausted(b.only(old)))
+		b.record(exhausted(b.claimOnly(old)))
 		newest := b.send(typeLatest, "k")
-		b.record(exhausted(b.only(newest)))
+		b.record(exhausted(b.claimOnly(newest)))
 		gone := b.send(typeLatest, "l")
-		b.record(exhausted(b.only(gone)))
+		b.record(exhausted(b.claimOnly(gone)))
 		b.delivered(typeLatest, "l")
 		require.Equal(t, 1, b.recovered(1))
 		require.Equal(t, []uuid.UUID{newest}, b.drain())
@@ -227,11 +227,11 @@ var recoverCases = []webhookCase{
 	{"SinceATime", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		early := b.send(typeIndependent, "k")
-		b.record(exhausted(b.only(early)))
+		b.record(exhausted(b.claimOnly(early)))
 		s.Advance(time.Hour)
 		since := b.now()
 		late := b.send(typeIndependent, "k")
-		b.record(exhausted(b.only(late)))
+		b.record(exhausted(b.claimOnly(late)))
 		done, err := b.replay(webhook.Replay{Since: since})
 		require.NoError(t, err)
 		require.Equal(t, 1, done.Queued)
@@ -240,10 +240,10 @@ var recoverCases = []webhookCase{
 	{"UntilATime", func(t *testing.T, s Harness) {
 		b := newBench(t, s)
 		early := b.send(typeIndependent, "k")
-		b.record(exhausted(b.only(early)))
+		b.record(exhausted(b.claimOnly(early)))
 		s.Advance(time.Hour)
 		until := b.now()
-		b.record(exhausted(b.only(b.send(typeIndependent, "k"))))
+		b.record(exhausted(b.claimOnly(b.send(typeIndependent, "k"))))
 		done, err := b.replay(webhook.Replay{Since: longAgo, Until: until})
 		require.NoError(t, err)
 		require.Equal(t, 1, done.Queued)
@@ -254,7 +254,7 @@ var recoverCases = []webhookCase{
 		var want []uuid.UUID
 		for i := range 10 {
 			event := b.send(typeIndependent, fmt.Sprint(i))
-			b.record(exhausted(b.only(event)))
+			b.record(exhausted(b.claimOnly(event)))
 			want = append(want, event)
 		}
 		done, err := b.replay(webhook.Replay{Since: longAgo, Max: 4})

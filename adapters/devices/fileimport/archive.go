@@ -51,7 +51,7 @@ func desktopFile(name string) bool {
 // leaves out files, such as the track of a workout, that another file of the archive refers to.
 func importedNames(entries map[string]*zip.File) (names []string, packed int64) {
 	names = slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(name string) bool {
-		return owned(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
+		return belongsToOwner(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
 	})
 	for _, name := range names {
 		packed += int64(entries[name].CompressedSize64)
@@ -63,7 +63,7 @@ func importedNames(entries map[string]*zip.File) (names []string, packed int64) 
 // declared unpacked size exceeds Options.MaxArchiveBytes is refused before any file is read. If a file is longer than
 // declared, only that file fails.
 func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options, rep *Report) error {
-	at, size, done, err := wholeOf(r, head, ZIP, o)
+	at, size, done, err := randomAccess(r, head, ZIP, o)
 	if err != nil {
 		return err
 	}
@@ -165,9 +165,9 @@ func (e *entryReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wholeOf returns random access to an archive or database, its size in bytes, and a function that releases the access.
-// head holds the bytes already read from r. If r cannot seek, its content is copied to a temporary file.
-func wholeOf(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, int64, func(), error) {
+// randomAccess returns random access to an archive or database, its size in bytes, and a function that releases the
+// access. head holds the bytes already read from r. If r cannot seek, its content is copied to a temporary file.
+func randomAccess(r io.Reader, head []byte, format Format, o *Options) (io.ReaderAt, int64, func(), error) {
 	under := r
 	if c, ok := r.(*ctxReader); ok {
 		under = c.r

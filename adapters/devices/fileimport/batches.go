@@ -32,8 +32,8 @@ func keyOf(from *origin) batchKey {
 	return key
 }
 
-// get returns the batch of a source.
-func (b *batches) get(from *origin) (*batch, error) {
+// batchOf returns the batch of a source.
+func (b *batches) batchOf(from *origin) (*batch, error) {
 	key := keyOf(from)
 	if one := b.of[key]; one != nil {
 		return one, nil

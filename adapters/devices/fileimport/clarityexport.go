@@ -121,7 +121,7 @@ func readClarityEvents(r *rows) error {
 		kind, known := clarityKinds[clarityWords[foldColumn(r.text(clarityType))]]
 		read = read || known
 		if !known { // alerts, and rows about the person and the devices
-			r.leave("event of another type")
+			r.skipRow("event of another type")
 			return nil
 		}
 		s, ok := claritySample(r, &kind)

@@ -65,7 +65,7 @@ func (c *cellReader) next() error {
 	}
 	if !bad {
 		c.split(row)
-		bad = len(row) > 1 && c.swallowed(row[1:])
+		bad = len(row) > 1 && c.looksLikeRows(row[1:])
 	}
 	if bad {
 		c.lines = append(row[1:len(row):len(row)], c.lines...) // the lines after the first may be good rows
@@ -197,10 +197,10 @@ func (c *cellReader) split(row []csvLine) {
 	}
 }
 
-// swallowed reports whether the lines of a quoted cell look like separate rows, which means that the quote was not
+// looksLikeRows reports whether the lines of a quoted cell look like separate rows, which means that the quote was not
 // meant to open a cell. That is so if the whole row has another number of cells than the header, or if one of the lines
 // alone has the number of the header.
-func (c *cellReader) swallowed(lines []csvLine) bool {
+func (c *cellReader) looksLikeRows(lines []csvLine) bool {
 	if c.width == 0 {
 		return false
 	}
@@ -229,7 +229,7 @@ func (c *cellReader) count(line []byte) int {
 	return n
 }
 
-func (c *cellReader) fit() bool {
+func (c *cellReader) trimToWidth() bool {
 	// Empty cells behind the last column are left out.
 	for len(c.cells) > c.width && strings.TrimSpace(c.cells[len(c.cells)-1]) == "" {
 		c.cells = c.cells[:len(c.cells)-1]

@@ -63,7 +63,7 @@ func csvFileOf(head []byte, name string) *csvFile {
 		return nil
 	}
 	for _, f := range csvFiles() {
-		if _, ok := f.headerIn(head); ok && (!f.named || f.called(name)) {
+		if _, ok := f.headerIn(head); ok && (!f.named || f.hasName(name)) {
 			return f
 		}
 	}
@@ -76,7 +76,7 @@ func (f *csvFile) headerIn(head []byte) (at int, ok bool) {
 	for range f.preamble + 1 {
 		at = len(head) - len(bytes.TrimLeft(head[at:], blank))
 		text := newCellReader(bufio.NewReader(bytes.NewReader(head[at:])), separatorOf(head[at:]))
-		if err := text.next(); err == nil && f.has(f.columnsOf(text.cells)) {
+		if err := text.next(); err == nil && f.hasColumns(f.columnsOf(text.cells)) {
 			return at, true
 		}
 		end := bytes.IndexAny(head[at:], "\r\n")
@@ -120,14 +120,14 @@ func separatorOf(head []byte) byte {
 // csvFileNamed returns the csvFile with that name; nil if there is none.
 func csvFileNamed(name string) *csvFile {
 	for _, f := range csvFiles() {
-		if f.called(name) {
+		if f.hasName(name) {
 			return f
 		}
 	}
 	return nil
 }
 
-func (f *csvFile) called(name string) bool { return matchesName(f.name, name) }
+func (f *csvFile) hasName(name string) bool { return matchesName(f.name, name) }
 
 func matchesName(pattern, name string) bool {
 	// Browsers and file managers add a number to a second file with the same name: weight (1).csv.
@@ -171,7 +171,7 @@ func columnNames(lines ...string) map[string]string {
 	return also
 }
 
-func (f *csvFile) has(at, seen map[string]int) bool {
+func (f *csvFile) hasColumns(at, seen map[string]int) bool {
 	for _, name := range f.keys {
 		if _, ok := at[foldColumn(name)]; !ok {
 			return false
@@ -185,8 +185,8 @@ func (f *csvFile) has(at, seen map[string]int) bool {
 	return true
 }
 
-// otherHeader returns the error of a file that has the name of f but other columns.
-func (f *csvFile) otherHeader() error {
+// headerError returns the error of a file that has the name of f but other columns.
+func (f *csvFile) headerError() error {
 	msg := "a file of this name of an account export has the columns " + strings.Join(f.keys, ", ")
 	if len(f.twice) > 0 {
 		msg += ", and " + strings.Join(f.twice, ", ") + " twice"
@@ -244,7 +244,7 @@ func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener)
 	}
 	text, monthFirst := io.MultiReader(bytes.NewReader(head), r), false
 	if f.dateOf != "" {
-		at, size, done, err := wholeOf(r, head, f.format, out.opts)
+		at, size, done, err := randomAccess(r, head, f.format, out.opts)
 		if err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (r *rows) next() (bool, error) {
 			r.remark(r.csv.line, "row", "quotes around a cell with quotes, commas or line breaks")
 		case err != nil:
 			return false, r.fault(err)
-		case !r.csv.fit():
+		case !r.csv.trimToWidth():
 			r.remark(r.csv.line, "row", "as many cells as the header has")
 		default:
 			r.cells = r.csv.cells
@@ -381,7 +381,7 @@ func localInstant(r *rows, column string) (time.Time, bool) {
 	}
 	at := clockTimes(clock, r.out.opts.Zone)
 	if len(at) != 1 {
-		r.leave("row of the hour in which the clock changed")
+		r.skipRow("row of the hour in which the clock changed")
 		return time.Time{}, false
 	}
 	return at[0], true
@@ -398,7 +398,7 @@ func zonedInstant(r *rows, column string) (time.Time, bool) {
 	return at, ok && zoned
 }
 
-func (r *rows) leave(why string) { r.out.skip(why) }
+func (r *rows) skipRow(why string) { r.out.skip(why) }
 
 // value describes a column of numbers, and the field of T that such a number sets.
 type value[T any] struct {

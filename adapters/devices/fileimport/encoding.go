@@ -36,9 +36,9 @@ func charsetOf(name string) encoding.Encoding {
 	return nil
 }
 
-// wideOf returns the encoding of a UTF-16 text by its byte order mark or by the zero bytes in its first two characters.
-// It returns nil for any other text.
-func wideOf(head []byte) encoding.Encoding {
+// utf16EncodingOf returns the encoding of a UTF-16 text by its byte order mark or by the zero bytes in its first two
+// characters. It returns nil for any other text.
+func utf16EncodingOf(head []byte) encoding.Encoding {
 	plain := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
 	switch {
 	case len(head) < 4:
@@ -66,7 +66,7 @@ func utf8Cell(text string) string {
 
 // encodingOf returns the encoding of a text by its first bytes and its XML declaration; nil for UTF-8.
 func encodingOf(head []byte) encoding.Encoding {
-	if wide := wideOf(head); wide != nil {
+	if wide := utf16EncodingOf(head); wide != nil {
 		return wide
 	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), " \t\r\n")

@@ -74,13 +74,13 @@ func newExport(out *output, r io.Reader, beside opener) *export {
 		out: out, sc: newScanner(r, HealthExport), beside: beside,
 		origins: origins{}, zones: zones{}, buckets: map[bucketKey]*bucket{},
 	}
-	e.sc.told = e.leaveOut
+	e.sc.told = e.skipHere
 	e.sc.parents = map[string]string{"Record": " HealthData Correlation ", "Workout": " HealthData ", "ActivitySummary": " HealthData ", "Correlation": " HealthData "}
 	return e
 }
 
-func (e *export) leaveOut(what string) {
-	e.out.leaveOutAt("line "+strconv.Itoa(e.sc.line()), what)
+func (e *export) skipHere(what string) {
+	e.out.skipAt("line "+strconv.Itoa(e.sc.line()), what)
 }
 
 // record is the measurement that is being read.
@@ -113,7 +113,7 @@ func (e *export) run() error {
 				if len(e.sc.opens) == 2 {
 					e.outer = inNothing
 				}
-				e.leaveOut(bad.what)
+				e.skipHere(bad.what)
 				err = nil
 			}
 		case endToken:
@@ -137,7 +137,7 @@ func (e *itemError) Error() string { return e.what }
 func (e *export) start() error {
 	switch depth := len(e.sc.opens); {
 	case depth == 1 && string(e.sc.name) != "HealthData":
-		return e.sc.here("the root element of the XML document must be HealthData")
+		return e.sc.errorHere("the root element of the XML document must be HealthData")
 	case e.sc.bad && depth == 2:
 		e.outer = inNothing
 	case e.sc.bad:
@@ -161,7 +161,7 @@ func (e *export) startOuter() error {
 		e.outer = inWorkout
 		return e.startWorkout()
 	case "ActivitySummary":
-		return e.day()
+		return e.activityDay()
 	case "Correlation":
 		e.outer = inCorrelation
 		e.corr = correlation{pressure: string(e.attr("type")) == "HKCorrelationTypeIdentifierBloodPressure"}
@@ -169,7 +169,7 @@ func (e *export) startOuter() error {
 			e.out.skip(string(e.attr("type")))
 		}
 	case "Me":
-		e.me()
+		e.readPerson()
 	case "ExportDate":
 	default:
 		e.out.skip(string(e.sc.name))

@@ -272,14 +272,14 @@ func (p *person) height(r *record) {
 	}
 }
 
-// me reads the characteristics of the person, such as sex and birth date.
-func (e *export) me() {
+// readPerson reads the characteristics of the person, such as sex and birth date.
+func (e *export) readPerson() {
 	f := &healthdata.Profile{}
 	if raw := e.attr("HKCharacteristicTypeIdentifierDateOfBirth"); len(raw) > 0 {
 		if d, err := healthlab.ParseDate(string(raw)); err == nil {
 			f.BirthDate = &d
 		} else {
-			e.leaveOut("birth date that is no day")
+			e.skipHere("birth date that is no day")
 		}
 	}
 	sex := strings.ToLower(strings.TrimPrefix(

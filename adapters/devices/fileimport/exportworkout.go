@@ -51,7 +51,7 @@ func (e *export) startWorkout() error {
 	}
 	w.Distance = e.quantity("totalDistance", "totalDistanceUnit", "m")
 	w.Calories = e.quantity("totalEnergyBurned", "totalEnergyBurnedUnit", "kcal")
-	e.out.possibleTotals(w)
+	e.out.removeBadTotals(w)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (e *export) quantity(name, unitName, to string) *float64 {
 	v, isNumber := healthlab.ParseNumber(string(raw))
 	converted, ok := inUnit(v, e.attr(unitName), to)
 	if !isNumber || math.IsInf(converted, 0) {
-		e.leaveOut("value that is no number: " + name)
+		e.skipHere("value that is no number: " + name)
 		return nil
 	}
 	if !ok {
@@ -133,7 +133,7 @@ func (e *export) statistics(w *healthdata.Workout) {
 		read("average", "m/s", &w.AverageSpeed)
 		read("maximum", "m/s", &w.MaxSpeed)
 	}
-	e.out.possibleTotals(w)
+	e.out.removeBadTotals(w)
 }
 
 func (e *export) endWorkout() error {
@@ -156,7 +156,7 @@ func (e *export) endWorkout() error {
 		return err
 	}
 	if e.out.rep.Refused["workouts"] > refused {
-		e.out.leaveOut("stream of a workout that is refused", 1)
+		e.out.countSkipped("stream of a workout that is refused", 1)
 		return nil
 	}
 	return e.out.stream(w, stream)
@@ -172,7 +172,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 		return none, false
 	}
 	defer func() { _ = f.Close() }()
-	data, err := readWhole(&ctxReader{ctx: e.out.ctx, r: f}, e.out.opts.MaxRecordingBytes, GPX)
+	data, err := readLimited(&ctxReader{ctx: e.out.ctx, r: f}, e.out.opts.MaxRecordingBytes, GPX)
 	if err != nil {
 		e.out.note("the track of a workout cannot be read")
 		return none, false
@@ -188,7 +188,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 	}
 	rec.measure()
 	rec.fill(w)
-	e.out.possibleTotals(w)
+	e.out.removeBadTotals(w)
 	return rec.stream(), true
 }
 
@@ -198,8 +198,8 @@ func (e *export) flushWorkouts() error {
 	return e.out.summaries("workouts", items...)
 }
 
-// day reads one activity day. The source of the day is the health store, which merges several devices.
-func (e *export) day() error {
+// activityDay reads one activity day. The source of the day is the health store, which merges several devices.
+func (e *export) activityDay() error {
 	date, err := healthlab.ParseDate(string(e.attr("dateComponents")))
 	if err != nil {
 		return &itemError{"activity summary without its day"}
@@ -214,7 +214,7 @@ func (e *export) day() error {
 		if v, ok := healthlab.ParseNumber(string(raw)); ok {
 			a.Medium = &v
 		} else {
-			e.leaveOut("value that is no number: appleExerciseTime")
+			e.skipHere("value that is no number: appleExerciseTime")
 		}
 	}
 	e.days = append(e.days, a)

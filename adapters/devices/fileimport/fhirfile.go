@@ -77,7 +77,7 @@ const mostObservations = 1_000_000
 // importFHIR reads a file twice, because the subject and the latest version of each Observation must be known before
 // the first one is stored.
 func importFHIR(out *output, r io.Reader, head []byte) error {
-	at, size, done, err := wholeOf(r, head, FHIR, out.opts)
+	at, size, done, err := randomAccess(r, head, FHIR, out.opts)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func importFHIR(out *output, r io.Reader, head []byte) error {
 	lines := fhirLines(head)
 	first := fhirReader{out: &output{ctx: out.ctx, rep: &Report{}, opts: out.opts}, lines: lines}
 	known := fhirSurvey{subjects: *out.opts.subjects, versions: map[string]fhirVersion{}}
-	first.visit = known.see
+	first.visit = known.addObservation
 	if err := first.read(io.NewSectionReader(at, 0, size)); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func importFHIR(out *output, r io.Reader, head []byte) error {
 	opts.Provider = cmp.Or(opts.Provider, healthdata.SlugManual)
 	out.opts = &opts
 	f := newFHIRImport(out, &known)
-	second := fhirReader{out: out, lines: lines, visit: f.take}
+	second := fhirReader{out: out, lines: lines, visit: f.importObservation}
 	if err := second.read(&ctxReader{ctx: out.ctx, r: io.NewSectionReader(at, 0, size), span: opts.span}); err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (f *fhirReader) read(r io.Reader) error {
 // document reads a resource that begins with t. It reads the entries of a Bundle one by one.
 func (f *fhirReader) document(j *jsonFile, t json.Token) error {
 	if t != json.Delim('{') {
-		f.out.leaveOut("value that is no resource", 1)
-		return j.over(t)
+		f.out.countSkipped("value that is no resource", 1)
+		return j.skipRest(t)
 	}
 	fields, size, bundle := map[string]json.RawMessage{}, int64(0), false
 	for j.dec.More() {
@@ -181,7 +181,7 @@ func (f *fhirReader) nextEntry(j *jsonFile, n int) error {
 func (f *fhirReader) entry(place string, raw json.RawMessage) error {
 	e := itemOf[struct{ Resource json.RawMessage }](raw)
 	if e == nil || len(e.Resource) == 0 || string(e.Resource) == "null" {
-		f.out.leaveOutAt(place, "entry without a resource")
+		f.out.skipAt(place, "entry without a resource")
 		return nil
 	}
 	return f.resource(place, e.Resource)
@@ -192,7 +192,7 @@ func (f *fhirReader) entry(place string, raw json.RawMessage) error {
 func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	head := itemOf[fhirResource](raw)
 	if head == nil || head.ResourceType == "" {
-		f.out.leaveOutAt(place, "resource that does not have the form of FHIR R4")
+		f.out.skipAt(place, "resource that does not have the form of FHIR R4")
 		return nil
 	}
 	switch head.ResourceType {
@@ -205,7 +205,7 @@ func (f *fhirReader) resource(place string, raw json.RawMessage) error {
 	case "Bundle":
 		b := itemOf[struct{ Entry []json.RawMessage }](raw)
 		if b == nil {
-			f.out.leaveOutAt(place, "resource that does not have the form of FHIR R4")
+			f.out.skipAt(place, "resource that does not have the form of FHIR R4")
 			return nil
 		}
 		for i, e := range b.Entry {
@@ -237,10 +237,10 @@ func (f *fhirReader) readLines(text *bufio.Reader) error {
 		place := "line " + strconv.Itoa(n)
 		switch {
 		case long:
-			f.out.leaveOutAt(place, "line of more than Options.MaxRecordingBytes")
+			f.out.skipAt(place, "line of more than Options.MaxRecordingBytes")
 		case len(bytes.TrimSpace(line)) == 0:
 		case !json.Valid(line):
-			f.out.leaveOutAt(place, "line that is not JSON")
+			f.out.skipAt(place, "line that is not JSON")
 		default:
 			if err := f.resource(place, line); err != nil {
 				return err
@@ -280,8 +280,8 @@ type fhirVersion struct {
 	number  int
 }
 
-// see notes an Observation. Observations of a second person are an error.
-func (s *fhirSurvey) see(_ string, head *fhirResource, _ json.RawMessage) error {
+// addObservation notes an Observation. Observations of a second person are an error.
+func (s *fhirSurvey) addObservation(_ string, head *fhirResource, _ json.RawMessage) error {
 	if !s.subjects.add(head) {
 		return &FileError{Format: FHIR, Msg: "the Observations of the file have more than one subject; a file must be of one person: split it by Observation.subject"}
 	}
@@ -314,7 +314,7 @@ func (s *fhirSubjects) add(head *fhirResource) bool {
 	case is == nil || !head.ofPatient():
 		return true
 	case strings.HasPrefix(is.Reference, "#"):
-		return same(&s.contained, is.Reference[1:]+" "+head.containedAs(is.Reference[1:]))
+		return setOrEqual(&s.contained, is.Reference[1:]+" "+head.containedAs(is.Reference[1:]))
 	case is.Reference != "":
 		ref, _, _ := strings.Cut(is.Reference, "/_history/")
 		switch was := s.reference; {
@@ -327,12 +327,12 @@ func (s *fhirSubjects) add(head *fhirResource) bool {
 			return was == ref
 		}
 	case is.Identifier != nil && is.Identifier.Value != "":
-		return same(&s.identifier, is.Identifier.System+"|"+is.Identifier.Value)
+		return setOrEqual(&s.identifier, is.Identifier.System+"|"+is.Identifier.Value)
 	}
-	return is.Display == "" || same(&s.display, healthlab.FoldText(is.Display))
+	return is.Display == "" || setOrEqual(&s.display, healthlab.FoldText(is.Display))
 }
 
-func same(was *string, is string) bool {
+func setOrEqual(was *string, is string) bool {
 	if *was == "" {
 		*was = is
 	}

@@ -121,8 +121,8 @@ func (c *fhirConcept) kind() (*fhirKind, string) {
 	return nil, name
 }
 
-// has reports whether the concept has a code in any system.
-func (c *fhirConcept) has(code string) bool {
+// hasCode reports whether the concept has a code in any system.
+func (c *fhirConcept) hasCode(code string) bool {
 	for _, one := range c.Coding {
 		if one.Code == code {
 			return true

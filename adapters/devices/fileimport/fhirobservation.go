@@ -111,19 +111,19 @@ var fhirHolds = []string{"final", "amended", "corrected"}
 
 var fhirStates = append([]string{"registered", "preliminary", "cancelled", "entered-in-error", "unknown"}, fhirHolds...)
 
-// take stores an Observation, or counts it with the reason for leaving it out. place is its position in the file, as a
-// text for notes.
-func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage) error {
+// importObservation stores an Observation, or counts it with the reason for leaving it out. place is its position in
+// the file, as a text for notes.
+func (f *fhirImport) importObservation(place string, head *fhirResource, raw json.RawMessage) error {
 	o := itemOf[fhirObservation](raw)
 	switch {
 	case o == nil:
-		f.out.leaveOutAt(place, "Observation that does not have the form of FHIR R4")
+		f.out.skipAt(place, "Observation that does not have the form of FHIR R4")
 		return nil
 	case f.known.replaced(head):
 		f.out.skip("Observation of which the file has a later version")
 		return nil
 	case !slices.Contains(fhirStates, head.Status):
-		f.out.leaveOutAt(place, "Observation without a status of FHIR R4")
+		f.out.skipAt(place, "Observation without a status of FHIR R4")
 		return nil
 	case !slices.Contains(fhirHolds, head.Status):
 		f.out.skip("Observation that is " + head.Status)
@@ -132,7 +132,7 @@ func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage)
 		f.out.skip("Observation that is not about the person")
 		return nil
 	case o.ImplicitRules != "" || len(o.ModifierExtension) > 0:
-		f.out.leaveOutAt(place, "Observation whose meaning an extension changes")
+		f.out.skipAt(place, "Observation whose meaning an extension changes")
 		return nil
 	}
 	if k, _ := o.Code.kind(); o.category("laboratory") && (k == nil || !k.device) {
@@ -142,14 +142,14 @@ func (f *fhirImport) take(place string, head *fhirResource, raw json.RawMessage)
 	}
 	when, why := f.time(&o.fhirEffective)
 	if why != "" {
-		f.out.leaveOutAt(place, "Observation "+why)
+		f.out.skipAt(place, "Observation "+why)
 		return nil
 	}
 	return f.values(&fhirItem{place: place, fhirObservation: o, when: when, from: f.origin(head, o)})
 }
 
 func (o *fhirObservation) category(code string) bool {
-	return slices.ContainsFunc(o.Category, func(c fhirConcept) bool { return c.has(code) })
+	return slices.ContainsFunc(o.Category, func(c fhirConcept) bool { return c.hasCode(code) })
 }
 
 // origin returns the source of an Observation: its device, or else meta.source, or else its performer. A name is
@@ -306,8 +306,8 @@ func (f *fhirImport) values(o *fhirItem) error {
 	return f.pressure(o, &parts)
 }
 
-func (f *fhirImport) leave(o *fhirItem, k *fhirKind, why string) {
-	f.out.leaveOutAt(o.place, k.name+" ("+why+")")
+func (f *fhirImport) skipItem(o *fhirItem, k *fhirKind, why string) {
+	f.out.skipAt(o.place, k.name+" ("+why+")")
 }
 
 // Reasons for leaving out a value.
@@ -386,7 +386,7 @@ const longestInstant = 5 * time.Minute
 // method returns the code of the statistic, such as average, that Observation.method names; empty if it names none.
 func (o *fhirItem) method() string {
 	for _, code := range fhirStatistics {
-		if o.Method.has(code) {
+		if o.Method.hasCode(code) {
 			return code
 		}
 	}
@@ -410,12 +410,12 @@ func (o *fhirItem) statistic(k *fhirKind) string {
 // quantity stores a numeric value.
 func (f *fhirImport) quantity(o *fhirItem, k *fhirKind, v *fhirValue) error {
 	if len(v.DataAbsentReason) > 0 {
-		f.leave(o, k, fhirNoValue)
+		f.skipItem(o, k, fhirNoValue)
 		return nil
 	}
 	sent, unit, number, why := v.ValueQuantity.number(k)
 	if why = cmp.Or(why, o.statistic(k)); why != "" {
-		f.leave(o, k, why)
+		f.skipItem(o, k, why)
 		return nil
 	}
 	total := k.resource != nil && k.resource.Additive
@@ -429,11 +429,11 @@ func (f *fhirImport) quantity(o *fhirItem, k *fhirKind, v *fhirValue) error {
 		why = fhirOfDays
 	case total && o.when.to.IsZero():
 		why = fhirNoLength
-	case f.again(o, k, number, 0):
+	case f.isDuplicate(o, k, number, 0):
 		why = fhirSame
 	}
 	if why != "" {
-		f.leave(o, k, why)
+		f.skipItem(o, k, why)
 		return nil
 	}
 	s := o.sample(healthdata.Number(sent), unit)
@@ -444,16 +444,16 @@ func (f *fhirImport) quantity(o *fhirItem, k *fhirKind, v *fhirValue) error {
 		end := healthlab.At(o.when.to)
 		s.Start, s.End = &s.Timestamp, &end
 	}
-	return f.hand(o, k, s, number)
+	return f.addSample(o, k, s, number)
 }
 
 func (o *fhirItem) sample(v *healthdata.Value, unit string) healthdata.Sample {
 	return healthdata.Sample{Timestamp: healthlab.At(o.when.at), TimezoneOffset: o.when.offset, Value: v, Unit: unit}
 }
 
-// hand adds a sample to the batch of its source. If k is also a field of body measurements, hand stores number, which
-// is in the unit of k, in that field.
-func (f *fhirImport) hand(o *fhirItem, k *fhirKind, s healthdata.Sample, number float64) error {
+// addSample adds a sample to the batch of its source. If k is also a field of body measurements, addSample stores
+// number, which is in the unit of k, in that field.
+func (f *fhirImport) addSample(o *fhirItem, k *fhirKind, s healthdata.Sample, number float64) error {
 	from := o.from
 	if k.from != "" {
 		from = &origin{kind: k.from, app: from.app, id: from.id}
@@ -473,14 +473,14 @@ func (f *fhirImport) hand(o *fhirItem, k *fhirKind, s healthdata.Sample, number 
 			}
 		}
 	}
-	b, err := f.batches.get(from)
+	b, err := f.batches.batchOf(from)
 	if err != nil {
 		return err
 	}
 	return b.sample(k.resource.Slug, s)
 }
 
-func (f *fhirImport) again(o *fhirItem, k *fhirKind, value, diastolic float64) bool {
+func (f *fhirImport) isDuplicate(o *fhirItem, k *fhirKind, value, diastolic float64) bool {
 	id := fhirIdentity{name: k.name, from: keyOf(o.from), start: o.when.at.UnixMicro(), end: o.when.to.UnixMicro(), value: value, diastolic: diastolic}
 	was := f.seen[id]
 	f.seen[id] = true
@@ -499,16 +499,16 @@ func (f *fhirImport) pressure(o *fhirItem, p *fhirPressure) error {
 	case why != "":
 	case !o.when.day.IsZero():
 		why = fhirDayAlone
-	case f.again(o, k, *p.systolic, *p.diastolic):
+	case f.isDuplicate(o, k, *p.systolic, *p.diastolic):
 		why = fhirSame
 	}
 	if why != "" {
-		f.leave(o, k, why)
+		f.skipItem(o, k, why)
 		return nil
 	}
 	s := o.sample(nil, k.unit)
 	s.Systolic, s.Diastolic = p.systolic, p.diastolic
-	return f.hand(o, k, s, 0)
+	return f.addSample(o, k, s, 0)
 }
 
 // day stores the value of a whole day, in the unit of k. Of several values for one day the last one is stored.
@@ -534,7 +534,7 @@ func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
 		why = "sampled data without a period, or of several dimensions"
 	}
 	if why != "" {
-		f.leave(o, k, why)
+		f.skipItem(o, k, why)
 		return nil
 	}
 	factor, start, i := 1.0, o.when.at, -1
@@ -552,13 +552,13 @@ func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
 		number, ok := k.inUnit(n, unit)
 		switch {
 		case text == "L" || text == "U":
-			f.leave(o, k, "sample outside the limits of detection")
+			f.skipItem(o, k, "sample outside the limits of detection")
 			continue
 		case !read || !ok || math.IsNaN(number) || math.IsInf(number, 0):
-			f.leave(o, k, "sample that is no number")
+			f.skipItem(o, k, "sample that is no number")
 			continue
 		case to > 1e15 || !f.out.inTime(start.UnixMicro()+int64(from)):
-			f.leave(o, k, "sample before 1990 or in the future")
+			f.skipItem(o, k, "sample before 1990 or in the future")
 			continue
 		}
 		one.when.at = start.Add(time.Duration(from) * time.Microsecond)
@@ -570,7 +570,7 @@ func (f *fhirImport) sampled(o *fhirItem, k *fhirKind, d *fhirSamples) error {
 			end := healthlab.At(start.Add(time.Duration(to) * time.Microsecond))
 			s.Start, s.End = &s.Timestamp, &end
 		}
-		if err := f.hand(&one, k, s, number); err != nil {
+		if err := f.addSample(&one, k, s, number); err != nil {
 			return err
 		}
 	}

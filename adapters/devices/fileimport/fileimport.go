@@ -239,7 +239,7 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 	if info, err := f.Stat(); err == nil {
 		o.span = spanOf(&o, info.Size())
 	}
-	rep, err := importFrom(ctx, f, filepath.Base(name), besideOf(root, filepath.Base(name)), sink, &o)
+	rep, err := importFrom(ctx, f, filepath.Base(name), siblingOpener(root, filepath.Base(name)), sink, &o)
 	o.span.end()
 	rep.Name = filepath.Base(name)
 	return rep, err
@@ -310,7 +310,7 @@ const routesFolder = "workout-routes"
 // owners maps the name of a folder of recordings to the file next to it that refers to these recordings.
 var owners = map[string]string{routesFolder: "export.xml", stravaFolder: stravaList}
 
-func owned(dir string, exists func(name string) bool) bool {
+func belongsToOwner(dir string, exists func(name string) bool) bool {
 	owner := owners[path.Base(dir)]
 	return owner != "" && exists(path.Join(path.Dir(dir), owner))
 }
@@ -326,7 +326,7 @@ func filesOf(fsys fs.FS) (names []string, sizes []int64, _ error) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && owned(name, exists) {
+		if d.IsDir() && belongsToOwner(name, exists) {
 			return fs.SkipDir
 		}
 		if d.Type().IsRegular() && !desktopFile(name) {
@@ -348,12 +348,12 @@ func importRooted(ctx context.Context, root *os.Root, name string, sink Sink, o 
 		return rep, fmt.Errorf("import file: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	rep, err = importFrom(ctx, f, path.Base(name), besideOf(root, name), sink, o)
+	rep, err = importFrom(ctx, f, path.Base(name), siblingOpener(root, name), sink, o)
 	rep.Name = path.Base(name)
 	return rep, err
 }
 
-func besideOf(root *os.Root, name string) opener {
+func siblingOpener(root *os.Root, name string) opener {
 	dir := path.Dir(filepath.ToSlash(name))
 	return func(rel string) (io.ReadCloser, error) {
 		f, err := root.Open(filepath.FromSlash(path.Join(dir, rel)))
@@ -393,7 +393,7 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 		return rep, fmt.Errorf("read file: %w", err)
 	}
 	head = head[:n]
-	if wide := wideOf(head); wide != nil {
+	if wide := utf16EncodingOf(head); wide != nil {
 		return importText(ctx, transform.NewReader(io.MultiReader(bytes.NewReader(head), r), wide.NewDecoder()), name, beside, sink, o)
 	}
 	format, err := detect(head)
@@ -407,7 +407,7 @@ func importText(ctx context.Context, r io.Reader, name string, beside opener, si
 			if table = csvFileNamed(name); table == nil {
 				return rep, err
 			}
-			return Report{Format: table.format}, table.otherHeader()
+			return Report{Format: table.format}, table.headerError()
 		}
 		format = table.format
 	}
@@ -483,7 +483,7 @@ func importRecording(out *output, r io.Reader, format Format) error {
 // data before the break and adds a note.
 func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 	if format != GZIP {
-		return readWhole(r, out.opts.MaxRecordingBytes, format)
+		return readLimited(r, out.opts.MaxRecordingBytes, format)
 	}
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {
@@ -493,14 +493,14 @@ func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 		return nil, &FileError{Format: GZIP, Msg: "the gzip file is cut or damaged, and nothing of it can be unpacked"}
 	}
 	var broken error
-	data, err := readWhole(&cutReader{unpacked, &broken}, out.opts.MaxRecordingBytes, GZIP)
+	data, err := readLimited(&cutReader{unpacked, &broken}, out.opts.MaxRecordingBytes, GZIP)
 	switch {
 	case err != nil || broken == nil:
 		return data, err
 	case len(data) == 0:
 		return nil, &FileError{Format: GZIP, Msg: "the gzip file is cut or damaged, and nothing of it can be unpacked"}
 	}
-	out.leaveOut("rest of a gzip file that cannot be unpacked", 1)
+	out.countSkipped("rest of a gzip file that cannot be unpacked", 1)
 	out.note("the gzip file is cut or damaged; what can be unpacked is read")
 	return data, nil
 }
@@ -529,7 +529,7 @@ func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o 
 	if o.Database == nil {
 		return Report{Format: SQLite}, fmt.Errorf("%w: a SQLite database is read only with Options.Database", ErrFormat)
 	}
-	db, size, done, err := wholeOf(r, head, SQLite, o)
+	db, size, done, err := randomAccess(r, head, SQLite, o)
 	if err != nil {
 		return Report{Format: SQLite}, err
 	}
@@ -587,8 +587,8 @@ func unwrapSink(err error) error {
 	return err
 }
 
-// readWhole reads a whole recording of at most most bytes.
-func readWhole(r io.Reader, most int64, format Format) ([]byte, error) {
+// readLimited reads a whole recording of at most most bytes.
+func readLimited(r io.Reader, most int64, format Format) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)

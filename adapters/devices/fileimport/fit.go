@@ -52,7 +52,7 @@ func importFIT(out *output, data []byte) error {
 		}
 		files = append(files, f)
 	}
-	joinStraps(files)
+	joinHeartRateFiles(files)
 	for i, f := range files {
 		if err := f.resolveTimes(out, int64(parts[i].from)); err != nil {
 			return err
@@ -61,7 +61,7 @@ func importFIT(out *output, data []byte) error {
 	damaged := first != nil || slices.ContainsFunc(parts, func(p part) bool { return p.damage != "" })
 	if damaged && !slices.ContainsFunc(files, (*fitFile).any) {
 		if first == nil {
-			first = fitFault(0, "the file is damaged, and nothing of it can be read")
+			first = fitError(0, "the file is damaged, and nothing of it can be read")
 		}
 		return first
 	}
@@ -82,7 +82,7 @@ func importFIT(out *output, data []byte) error {
 	return nil
 }
 
-func fitFault(at int64, msg string) error {
+func fitError(at int64, msg string) error {
 	return &FileError{Format: FIT, Offset: at, Msg: msg}
 }
 
@@ -126,15 +126,15 @@ func splitFIT(data []byte) (parts []part, notes []string, err error) {
 		b := data[at:]
 		if len(b) < 12 || string(b[8:12]) != ".FIT" || b[0] != 12 && b[0] != 14 || len(b) < int(b[0]) {
 			if at == 0 {
-				return nil, nil, fitFault(0, "the file must begin with a FIT header of 12 or 14 bytes")
+				return nil, nil, fitError(0, "the file must begin with a FIT header of 12 or 14 bytes")
 			}
 			return parts, append(notes, fmt.Sprintf("%d bytes at the end are left out: they are not another recording", len(b))), nil
 		}
-		p := frame(b)
+		p := checkFrame(b)
 		at, p.from, p.to = at+p.next, at, at+p.to
 		parts = append(parts, p)
 		if len(parts) > mostChained {
-			return nil, nil, fitFault(int64(at), fmt.Sprintf("the file must have at most %d chained FIT files", mostChained))
+			return nil, nil, fitError(int64(at), fmt.Sprintf("the file must have at most %d chained FIT files", mostChained))
 		}
 	}
 	return parts, notes, nil
@@ -142,9 +142,9 @@ func splitFIT(data []byte) (parts []part, notes []string, err error) {
 
 const badChecksum = "the checksum is wrong: the file is damaged, and values of it may be wrong"
 
-// frame returns the position of the FIT file at the start of b, relative to b, after checking its header, length and
-// checksum. The header must be complete.
-func frame(b []byte) part {
+// checkFrame returns the position of the FIT file at the start of b, relative to b, after checking its header, length
+// and checksum. The header must be complete.
+func checkFrame(b []byte) part {
 	header := int(b[0])
 	size := int64(binary.LittleEndian.Uint32(b[4:8]))
 	end := int64(header) + size
@@ -193,7 +193,7 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *f
 		if m.Num == mesgnum.FieldDescription {
 			descriptions++
 		}
-		budget.left -= f.take(&m)
+		budget.left -= f.readMessage(&m)
 		switch {
 		case budget.left < 0:
 			cancel(&FileError{Format: FIT, Msg: fmt.Sprintf("the file must have at most %d measurements (Options.MaxPoints)", budget.most)})
@@ -220,7 +220,7 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *f
 	}
 	switch {
 	case limit != nil:
-		return fitFault(at, limit.Msg)
+		return fitError(at, limit.Msg)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return broken(at, "the file ends inside a message")
 	case errors.Is(err, decoder.ErrMesgDefMissing):

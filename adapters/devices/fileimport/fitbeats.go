@@ -20,8 +20,9 @@ type beats struct {
 // beatSum is the sum and number of heart rates in one second.
 type beatSum struct{ sum, n float64 }
 
-// take reads an hr message. at is its timestamp, if timed. take returns the number of heart rates times costPoint.
-func (b *beats) take(m *proto.Message, at float64, timed bool) int {
+// readMessage reads an hr message. at is its timestamp, if timed. readMessage returns the number of heart rates times
+// costPoint.
+func (b *beats) readMessage(m *proto.Message, at float64, timed bool) int {
 	var events []uint32
 	var rates []uint8
 	full := false // the strap's clock has all its bits
@@ -96,8 +97,8 @@ func bytesOf(v proto.Value) []byte {
 	return v.SliceUint8()
 }
 
-// into sets the heart rate of points that lack one, and appends a point for each second without a point.
-func (b *beats) into(points []point) []point {
+// addToPoints sets the heart rate of points that lack one, and appends a point for each second without a point.
+func (b *beats) addToPoints(points []point) []point {
 	for i := range points {
 		s, ok := b.sums[points[i].micros]
 		if !ok {

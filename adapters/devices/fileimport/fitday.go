@@ -14,9 +14,9 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// takeMonitoring reads a monitoring message, and returns its cost in points. timed means that the message has a full
+// readMonitoring reads a monitoring message, and returns its cost in points. timed means that the message has a full
 // timestamp. Otherwise it may have the low 16 bits of one, and the previous message provides the high bits.
-func (f *fitFile) takeMonitoring(m *proto.Message, timed bool) int {
+func (f *fitFile) readMonitoring(m *proto.Message, timed bool) int {
 	if low, ok := field(m, fieldnum.MonitoringTimestamp16); ok && !timed && f.anyClock {
 		now := uint32(f.clock)
 		f.clock = float64(now + (uint32(low)-now)&0xffff)
@@ -112,7 +112,7 @@ func (f *fitFile) handOverMonitoring(out *output) error {
 			d.add(&d.steps, 0, m.steps)
 			d.add(&d.distance, 0, m.distance)
 			if !math.IsNaN(m.heart) {
-				d.beat(m.heart)
+				d.addHeartRate(m.heart)
 				series["heartrate"] = append(series["heartrate"], f.sample("heartrate", at, at, healthdata.Number(m.heart)))
 			}
 		}
@@ -167,7 +167,7 @@ func (d *dayTotals) add(total *float64, v, said float64) {
 	*total += v
 }
 
-func (d *dayTotals) beat(bpm float64) {
+func (d *dayTotals) addHeartRate(bpm float64) {
 	d.heartSum += bpm
 	d.heartN++
 	if !(d.heartLow <= bpm) {
@@ -210,8 +210,8 @@ func (f *fitFile) handOverDays(out *output, days []*dayTotals, source healthdata
 	return out.summaries("activity", items...)
 }
 
-// takeWeighing reads a weight_scale message. at is its timestamp, if timed; a message without one is ignored.
-func (f *fitFile) takeWeighing(m *proto.Message, at float64, timed bool) {
+// readWeight reads a weight_scale message. at is its timestamp, if timed; a message without one is ignored.
+func (f *fitFile) readWeight(m *proto.Message, at float64, timed bool) {
 	if !timed {
 		return
 	}
@@ -293,9 +293,9 @@ func (f *fitFile) handOverWeighings(out *output) error {
 	return out.samples("fat", source, fats)
 }
 
-// takeReading reads a message with a single value, and returns its cost in points; 0 if the message is ignored. at is
-// its timestamp, if timed.
-func (f *fitFile) takeReading(m *proto.Message, at float64, timed bool) int {
+// readSingleValue reads a message with a single value, and returns its cost in points; 0 if the message is ignored. at
+// is its timestamp, if timed.
+func (f *fitFile) readSingleValue(m *proto.Message, at float64, timed bool) int {
 	r := reading{at: at, other: nan}
 	switch m.Num {
 	case mesgnum.BloodPressure:

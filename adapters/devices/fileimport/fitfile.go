@@ -64,9 +64,9 @@ func (f *fitFile) any() bool {
 	return len(f.points)+len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings)+len(f.beats.sums) > 0
 }
 
-// heartAlone returns the heart rates of a file that contains no other data; nil if it contains other data. In a
+// heartRatesOnly returns the heart rates of a file that contains no other data; nil if it contains other data. In a
 // chain, such a file belongs to the session of another file.
-func (f *fitFile) heartAlone() map[int64]beatSum {
+func (f *fitFile) heartRatesOnly() map[int64]beatSum {
 	if len(f.sessions)+len(f.monitor)+len(f.weighings)+len(f.readings) > 0 {
 		return nil
 	}
@@ -82,9 +82,9 @@ func (f *fitFile) heartAlone() map[int64]beatSum {
 	return sums.sums
 }
 
-// joinStraps adds the heart rates of each file that contains nothing else to the nearest preceding file with a session,
-// or to the first file with a session if none precedes.
-func joinStraps(files []*fitFile) {
+// joinHeartRateFiles adds the heart rates of each file that contains nothing else to the nearest preceding file with a
+// session, or to the first file with a session if none precedes.
+func joinHeartRateFiles(files []*fitFile) {
 	var session *fitFile
 	if i := slices.IndexFunc(files, func(f *fitFile) bool { return len(f.sessions) > 0 }); i >= 0 {
 		session = files[i]
@@ -93,7 +93,7 @@ func joinStraps(files []*fitFile) {
 		if len(f.sessions) > 0 {
 			session = f
 		}
-		if of := f.heartAlone(); session != nil && len(of) > 0 {
+		if of := f.heartRatesOnly(); session != nil && len(of) > 0 {
 			session.beats.add(of)
 			f.points, f.beats = nil, beats{}
 		}
@@ -140,21 +140,21 @@ const (
 	costSession  = 500
 )
 
-// take reads a message and returns its cost, as the number of points that need as much memory.
-func (f *fitFile) take(m *proto.Message) int {
+// readMessage reads a message and returns its cost, as the number of points that need as much memory.
+func (f *fitFile) readMessage(m *proto.Message) int {
 	at, timed := field(m, proto.FieldNumTimestamp)
 	if timed {
 		f.clock, f.anyClock = at, true
 	}
 	switch m.Num {
 	case mesgnum.FileId:
-		f.takeFileID(m)
+		f.readFileID(m)
 	case mesgnum.Activity:
 		if local, ok := field(m, fieldnum.ActivityLocalTimestamp); ok && timed {
 			f.local, f.localAt, f.anyLocal = local, at, true
 		}
 	case mesgnum.DeviceSettings:
-		f.takeSettings(m)
+		f.readDeviceSettings(m)
 	case mesgnum.Sport:
 		f.sport, f.sub = scaled(m, fieldnum.SportSport, 1, 0), scaled(m, fieldnum.SportSubSport, 1, 0)
 	case mesgnum.Record:
@@ -170,9 +170,9 @@ func (f *fitFile) take(m *proto.Message) int {
 		p.micros = int64(at)
 		f.points = append(f.points, p)
 	case mesgnum.Hr:
-		return f.beats.take(m, at, timed)
+		return f.beats.readMessage(m, at, timed)
 	case mesgnum.Session:
-		f.takeSession(m)
+		f.readSession(m)
 		return costSession
 	case mesgnum.MonitoringInfo:
 		if local, ok := field(m, fieldnum.MonitoringInfoLocalTimestamp); ok && timed {
@@ -180,16 +180,16 @@ func (f *fitFile) take(m *proto.Message) int {
 		}
 		f.monitorStart = at
 	case mesgnum.Monitoring:
-		return f.takeMonitoring(m, timed)
+		return f.readMonitoring(m, timed)
 	case mesgnum.MonitoringHrData:
 		if v, ok := field(m, fieldnum.MonitoringHrDataCurrentDayRestingHeartRate); ok {
 			f.resting, f.anyResting = v, true
 		}
 	case mesgnum.WeightScale:
-		f.takeWeighing(m, at, timed)
+		f.readWeight(m, at, timed)
 		return costWeighing
 	case mesgnum.BloodPressure, mesgnum.Spo2Data, mesgnum.StressLevel, mesgnum.RespirationRate:
-		return f.takeReading(m, at, timed)
+		return f.readSingleValue(m, at, timed)
 	default:
 		name := m.Num.String()
 		if m.Num >= typedef.MesgNumMfgRangeMin || !plainSlug.MatchString(name) {
@@ -201,14 +201,14 @@ func (f *fitFile) take(m *proto.Message) int {
 	return costPoint
 }
 
-func (f *fitFile) takeFileID(m *proto.Message) {
+func (f *fitFile) readFileID(m *proto.Message) {
 	f.kind, f.anyKind = field(m, fieldnum.FileIdType)
 	f.serial, _ = field(m, fieldnum.FileIdSerialNumber)
 	f.created, _ = field(m, fieldnum.FileIdTimeCreated)
 }
 
-// takeSettings reads the UTC offset of the device's clock, which is used for files without a local timestamp.
-func (f *fitFile) takeSettings(m *proto.Message) {
+// readDeviceSettings reads the UTC offset of the device's clock, which is used for files without a local timestamp.
+func (f *fitFile) readDeviceSettings(m *proto.Message) {
 	active, _ := field(m, fieldnum.DeviceSettingsActiveTimeZone)
 	for i := range m.Fields {
 		if m.Fields[i].Num != fieldnum.DeviceSettingsTimeOffset {
@@ -220,7 +220,7 @@ func (f *fitFile) takeSettings(m *proto.Message) {
 	}
 }
 
-func (f *fitFile) takeSession(m *proto.Message) {
+func (f *fitFile) readSession(m *proto.Message) {
 	start, ok := field(m, fieldnum.SessionStartTime)
 	s := fitSession{start: start, elapsed: scaled(m, fieldnum.SessionTotalElapsedTime, 1000, 0)}
 	if end, timed := field(m, proto.FieldNumTimestamp); !ok {
@@ -270,9 +270,9 @@ func (f *fitFile) takeSession(m *proto.Message) {
 // resolveTimes converts the times of a file to Unix time, drops items with impossible times, and assigns points to
 // sessions.
 func (f *fitFile) resolveTimes(out *output, base int64) error {
-	out.leaveOut("point without a time", f.untimed)
-	out.leaveOut("session without a start", f.startless)
-	f.points = f.beats.into(f.points)
+	out.countSkipped("point without a time", f.untimed)
+	out.countSkipped("session without a start", f.startless)
+	f.points = f.beats.addToPoints(f.points)
 	shift := float64(fitEpoch)
 	switch {
 	case f.anyLocal && f.localAt < fitClock && f.local >= fitClock:
@@ -283,7 +283,7 @@ func (f *fitFile) resolveTimes(out *output, base int64) error {
 		f.offset = &offset
 		shift = float64(at.Unix()) - f.localAt
 	case f.anyTimes(func(t float64) bool { return t < fitClock }) && !f.anyTimes(func(t float64) bool { return t >= fitClock }):
-		return fitFault(base, "the clock of the device was not set, so the time of the recording is unknown")
+		return fitError(base, "the clock of the device was not set, so the time of the recording is unknown")
 	case f.anyLocal:
 		f.offset = quarter(f.local - f.localAt)
 	case f.anyTimeZone:
@@ -305,16 +305,16 @@ func (f *fitFile) resolveTimes(out *output, base int64) error {
 		f.readings[i].at += shift
 	}
 	f.monitorStart += shift
-	f.leaveOutImpossible(out)
-	f.leaveOutRepeated(out)
-	f.divide()
+	f.dropImpossible(out)
+	f.dropRepeated(out)
+	f.assignPoints()
 	return nil
 }
 
-// leaveOutImpossible drops items with impossible times. A session with an impossible time is kept if it is the only
+// dropImpossible drops items with impossible times. A session with an impossible time is kept if it is the only
 // session and points belong to it.
-func (f *fitFile) leaveOutImpossible(out *output) {
-	f.points = out.possible(f.points)
+func (f *fitFile) dropImpossible(out *output) {
+	f.points = out.plausiblePoints(f.points)
 	bad := func(at float64) bool { return !out.inTime(int64(at * 1e6)) }
 	stray := func(s fitSession) bool {
 		return bad(s.start) || len(f.points) > 0 && math.Abs(s.start*1e6-float64(medianTime(f.points))) > float64(healthdata.MostStray.Microseconds())
@@ -323,11 +323,11 @@ func (f *fitFile) leaveOutImpossible(out *output) {
 		s := &f.sessions[i]
 		if s.elapsed > maxWorkoutSeconds {
 			s.elapsed = nan
-			out.leaveOut("session of more than 7 days: its length", 1)
+			out.countSkipped("session of more than 7 days: its length", 1)
 		}
 		if len(f.sessions) == 1 && len(f.points) > 0 && stray(*s) {
 			s.start = float64(f.points[0].micros) / 1e6
-			out.leaveOut("session with an impossible time: its time", 1)
+			out.countSkipped("session with an impossible time: its time", 1)
 		}
 	}
 	f.sessions = possibleItems(out, "session with an impossible time", f.sessions, stray)
@@ -336,9 +336,9 @@ func (f *fitFile) leaveOutImpossible(out *output) {
 	f.readings = possibleItems(out, "reading with an impossible time", f.readings, func(r reading) bool { return bad(r.at) })
 }
 
-// leaveOutRepeated drops repeated sessions: of the sessions with the same start and sport, only the longest one is
+// dropRepeated drops repeated sessions: of the sessions with the same start and sport, only the longest one is
 // kept.
-func (f *fitFile) leaveOutRepeated(out *output) {
+func (f *fitFile) dropRepeated(out *output) {
 	length := func(s fitSession) float64 {
 		if s.elapsed != s.elapsed {
 			return 0
@@ -352,7 +352,7 @@ func (f *fitFile) leaveOutRepeated(out *output) {
 			kept = append(kept, s)
 			continue
 		}
-		out.leaveOut("session that occurs twice", 1)
+		out.countSkipped("session that occurs twice", 1)
 		if length(s) > length(kept[i]) {
 			kept[i] = s
 		}
@@ -363,7 +363,7 @@ func (f *fitFile) leaveOutRepeated(out *output) {
 func possibleItems[T any](out *output, what string, items []T, bad func(T) bool) []T {
 	n := len(items)
 	items = slices.DeleteFunc(items, bad)
-	out.leaveOut(what, n-len(items))
+	out.countSkipped(what, n-len(items))
 	return items
 }
 
@@ -388,11 +388,11 @@ func quarter(seconds float64) *int {
 // sessionSlack is the number of seconds by which a record may follow the end of its session.
 const sessionSlack = 2
 
-// divide assigns every point to the last session that began at or before it, or to the first session. A session ends at
-// its stated end, or at the start of the next session if that is earlier. Points between two sessions are dropped and
-// counted. Heart rates of a chest strap from outside of a session go to loose. The points of a recording without a
-// session form one session.
-func (f *fitFile) divide() {
+// assignPoints assigns every point to the last session that began at or before it, or to the first session. A session
+// ends at its stated end, or at the start of the next session if that is earlier. Points between two sessions are
+// dropped and counted. Heart rates of a chest strap from outside of a session go to loose. The points of a recording
+// without a session form one session.
+func (f *fitFile) assignPoints() {
 	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
 	if len(f.sessions) == 0 {
 		if len(f.points) == 0 || planned {
@@ -489,9 +489,9 @@ func (f *fitFile) handOverSession(out *output, i int) error {
 		w.ExternalID = uuid.NewSHA1(originSpace, []byte(name)).String()
 		w.ProviderID = w.ExternalID
 	}
-	out.possibleTotals(&w)
+	out.removeBadTotals(&w)
 	rec.fill(&w)
-	out.possibleTotals(&w)
+	out.removeBadTotals(&w)
 	return out.handOver(&w, &rec)
 }
 

@@ -370,6 +370,6 @@ func (g *garminReader) workout(place string, v *garminActivity) *healthdata.Work
 	if utc := cmp.Or(v.StartTimeGmt, v.BeginTimestamp); v.StartTimeLocal != nil {
 		w.TimezoneOffset = offsetBetween(time.Duration(*v.StartTimeLocal-*utc) * time.Millisecond)
 	}
-	g.out.possibleTotals(w)
+	g.out.removeBadTotals(w)
 	return w
 }

@@ -39,7 +39,7 @@ func importGPX(out *output, data []byte) error {
 		w.TimeStart = atMicros(rec.points[0].micros)
 		w.TimeEnd = atMicros(rec.points[len(rec.points)-1].micros)
 		rec.fill(w)
-		out.possibleTotals(w)
+		out.removeBadTotals(w)
 		if err := out.handOver(w, &rec); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func parseGPX(out *output, data []byte) ([]track, error) {
 	g := &gpxReader{trackScanner: newTrackScanner(out, data, GPX)}
 	err := g.scan(func() bool { return g.trk > 0 }, g.start, g.end)
 	for i := range g.tracks {
-		g.tracks[i].points = out.possible(g.tracks[i].points)
+		g.tracks[i].points = out.plausiblePoints(g.tracks[i].points)
 	}
 	return slices.DeleteFunc(g.tracks, func(t track) bool { return len(t.points) == 0 }), err
 }
@@ -76,10 +76,10 @@ func (g *gpxReader) start() error {
 	name := localName(g.sc.name)
 	switch {
 	case depth == 1 && name != "gpx":
-		return g.sc.here("the root element of the XML document must be gpx")
+		return g.sc.errorHere("the root element of the XML document must be gpx")
 	case g.trk == 0 && name == "trk":
 		if len(g.tracks) >= mostTracks {
-			return g.sc.here(fmt.Sprintf("the file must have at most %d tracks", mostTracks))
+			return g.sc.errorHere(fmt.Sprintf("the file must have at most %d tracks", mostTracks))
 		}
 		g.trk = depth
 		g.tracks = append(g.tracks, track{})

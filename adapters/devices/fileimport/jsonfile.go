@@ -69,8 +69,8 @@ func (f *jsonFile) list(do func(n int) error) error {
 		return err
 	}
 	if t != json.Delim('[') {
-		f.out.leaveOut("value that is no list", 1)
-		return f.over(t)
+		f.out.countSkipped("value that is no list", 1)
+		return f.skipRest(t)
 	}
 	for n := 1; f.dec.More(); n++ {
 		if err := f.out.ctx.Err(); err != nil {
@@ -92,8 +92,8 @@ func (f *jsonFile) object(do func(key string) error) error {
 		return err
 	}
 	if t != json.Delim('{') {
-		f.out.leaveOut("value that is no object", 1)
-		return f.over(t)
+		f.out.countSkipped("value that is no object", 1)
+		return f.skipRest(t)
 	}
 	for f.dec.More() {
 		f.limit.allow(int(f.out.opts.MaxRecordingBytes))
@@ -110,8 +110,8 @@ func (f *jsonFile) object(do func(key string) error) error {
 	return err
 }
 
-// over skips the rest of a value whose first token was t.
-func (f *jsonFile) over(t json.Token) error {
+// skipRest skips the rest of a value whose first token was t.
+func (f *jsonFile) skipRest(t json.Token) error {
 	for depth := 0; ; {
 		switch t {
 		case json.Delim('['), json.Delim('{'):
@@ -165,11 +165,11 @@ func (f *jsonFile) result(err error) error {
 		return &FileError{Format: f.format, Offset: f.dec.InputOffset(), Msg: "nothing can be imported: " + why}
 	}
 	if f.mender.left > 0 {
-		f.out.leaveOut("item that is not valid JSON", f.mender.left)
+		f.out.countSkipped("item that is not valid JSON", f.mender.left)
 		f.out.note("items that are not valid JSON are left out and counted")
 	}
 	if broken || f.mender.cut {
-		f.out.leaveOut("rest of a file that is not valid JSON", 1)
+		f.out.countSkipped("rest of a file that is not valid JSON", 1)
 		f.out.note(fmt.Sprintf("byte %d: %s; what stands before is read", f.dec.InputOffset(), why))
 	}
 	return nil

@@ -55,7 +55,7 @@ func (m *jsonMender) Read(b []byte) (int, error) {
 	for len(m.ready) == 0 && m.err == nil {
 		err := m.token()
 		if errors.Is(err, errNoJSON) {
-			err = m.leaveOut()
+			err = m.dropItem()
 		}
 		if errors.Is(err, io.EOF) {
 			m.end()
@@ -74,11 +74,11 @@ func (m *jsonMender) write(b ...byte) {
 	if m.depth < 0 {
 		m.ready = append(m.ready, b...)
 	} else if m.item = append(m.item, b...); len(m.item) > mostMended {
-		m.keep()
+		m.flushItem()
 	}
 }
 
-func (m *jsonMender) keep() {
+func (m *jsonMender) flushItem() {
 	m.ready, m.item, m.depth = append(m.ready, m.item...), m.item[:0], -1
 }
 
@@ -106,17 +106,17 @@ func (m *jsonMender) begin() {
 	}
 }
 
-// ended records that a value is complete.
-func (m *jsonMender) ended() {
+// endValue records that a value is complete.
+func (m *jsonMender) endValue() {
 	if m.want = wantEnd; len(m.open) == 0 {
 		m.write('\n')
-		m.keep()
+		m.flushItem()
 		m.want = wantValue
 		return
 	}
 	m.open[len(m.open)-1].items++
 	if m.depth == len(m.open) {
-		m.keep()
+		m.flushItem()
 	}
 }
 
@@ -171,7 +171,7 @@ func (m *jsonMender) byte() (byte, error) {
 func (m *jsonMender) close() {
 	m.write(m.open[len(m.open)-1].bracket + 2) // ] is [ + 2, and } is { + 2
 	m.open = m.open[:len(m.open)-1]
-	m.ended()
+	m.endValue()
 }
 
 // value reads a value that begins with c.
@@ -179,7 +179,7 @@ func (m *jsonMender) value(c byte) error {
 	switch c {
 	case '[':
 		m.write(c)
-		m.keep()
+		m.flushItem()
 		m.open = append(m.open, jsonLevel{bracket: c})
 		return nil
 	case '{':
@@ -191,7 +191,7 @@ func (m *jsonMender) value(c byte) error {
 		if err := m.text(); err != nil {
 			return err
 		}
-		m.ended()
+		m.endValue()
 		return nil
 	}
 	m.unget(c)
@@ -203,7 +203,7 @@ func (m *jsonMender) value(c byte) error {
 		return errNoJSON
 	}
 	m.write(word...)
-	m.ended()
+	m.endValue()
 	return nil
 }
 
@@ -280,8 +280,8 @@ func (m *jsonMender) escape() error {
 	return nil
 }
 
-// leaveOut drops the current item because of a token that is not JSON, and reads up to the next item.
-func (m *jsonMender) leaveOut() error {
+// dropItem drops the current item because of a token that is not JSON, and reads up to the next item.
+func (m *jsonMender) dropItem() error {
 	m.left++
 	inside := 0 // number of open lists and objects within the item
 	if m.depth >= 0 {

@@ -124,7 +124,7 @@ func readLibreView(r *rows) error {
 		}
 		for column, what := range libreLeftOut {
 			if r.text(column) != "" {
-				r.leave(what)
+				r.skipRow(what)
 			}
 		}
 		if text := r.text(libreNotes); text != "" {
@@ -166,7 +166,7 @@ func libreInstant(r *rows) (time.Time, bool) {
 	}
 	at := clockTimes(clock, r.out.opts.Zone)
 	if len(at) != 1 {
-		r.leave("row of the hour in which the clock changed")
+		r.skipRow("row of the hour in which the clock changed")
 		return time.Time{}, false
 	}
 	if !r.out.inTime(at[0].UnixMicro()) {

@@ -318,7 +318,7 @@ func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, le
 		s.Start, s.End = &s.Timestamp, &end
 	}
 	from := a.origin(item.Source)
-	b, err := a.batches.get(from)
+	b, err := a.batches.batchOf(from)
 	if err != nil {
 		return err
 	}
@@ -406,7 +406,7 @@ func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 			continue
 		}
 		if v.StartDate != "" {
-			if err := a.stretch(place, v); err != nil {
+			if err := a.sleepInterval(place, v); err != nil {
 				return err
 			}
 			continue
@@ -418,9 +418,9 @@ func (a *phoneApp) nights(units string, data []json.RawMessage) error {
 	return nil
 }
 
-// stretch collects one interval of a sleep stage. place is the position of the interval in the file, as a text for
-// notes.
-func (a *phoneApp) stretch(place string, v *appNight) error {
+// sleepInterval collects one interval of a sleep stage. place is the position of the interval in the file, as a text
+// for notes.
+func (a *phoneApp) sleepInterval(place string, v *appNight) error {
 	stage, known := appStages[strings.ToLower(v.Value)]
 	if !known {
 		a.remarks.add(place, "value", "a stage of sleep such as Core")

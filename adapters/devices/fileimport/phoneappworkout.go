@@ -95,8 +95,8 @@ func (a *phoneApp) workout(n int) error {
 		average, most = cmp.Or(average, v.HeartRate.Avg), cmp.Or(most, v.HeartRate.Max)
 	}
 	w.AverageHR, w.MaxHR = rounded(a.total("heart rate", average, "bpm")), rounded(a.total("heart rate", most, "bpm"))
-	a.out.possibleTotals(w)
-	rec := recording{points: a.out.possible(a.points(v)), onFoot: onFoot(w.Sport.Slug)}
+	a.out.removeBadTotals(w)
+	rec := recording{points: a.out.plausiblePoints(a.points(v)), onFoot: onFoot(w.Sport.Slug)}
 	if len(rec.points) > a.out.opts.MaxPoints {
 		a.out.note(fmt.Sprintf("the recording of a workout is left out: it must have at most %d points (Options.MaxPoints)", a.out.opts.MaxPoints))
 		rec.points = nil
@@ -104,14 +104,14 @@ func (a *phoneApp) workout(n int) error {
 	if len(rec.points) > 0 {
 		rec.measure()
 		rec.fill(w)
-		a.out.possibleTotals(w)
+		a.out.removeBadTotals(w)
 	}
 	refused := a.out.rep.Refused["workouts"]
 	if err := a.out.summaries("workouts", w); err != nil || len(rec.points) == 0 {
 		return err
 	}
 	if a.out.rep.Refused["workouts"] > refused {
-		a.out.leaveOut("stream of a workout that is refused", 1)
+		a.out.countSkipped("stream of a workout that is refused", 1)
 		return nil
 	}
 	return a.out.stream(w, rec.stream())
@@ -129,14 +129,14 @@ func (a *phoneApp) total(what string, q *appQuantity, to string) *float64 {
 		units = "km/h"
 	case "":
 		if to != "bpm" {
-			a.out.leaveOut(what+" of a workout without a unit", 1)
+			a.out.countSkipped(what+" of a workout without a unit", 1)
 			return nil
 		}
 		units = to
 	}
 	v, ok := healthdata.ConvertUnit(*q.Qty, units, to)
 	if !ok {
-		a.out.leaveOut(what+" of a workout in a unit that is not known", 1)
+		a.out.countSkipped(what+" of a workout in a unit that is not known", 1)
 		return nil
 	}
 	return &v
@@ -167,7 +167,7 @@ func (a *phoneApp) points(v *appWorkout) []point {
 			Lat, Lon                             *float64 // version 1 of the app
 		}](raw)
 		if r == nil {
-			a.out.leaveOut("point that cannot be read", 1)
+			a.out.countSkipped("point that cannot be read", 1)
 			continue
 		}
 		p := add(r.Timestamp)
@@ -186,7 +186,7 @@ func (a *phoneApp) points(v *appWorkout) []point {
 			Avg, Qty *float64
 		}](raw)
 		if r == nil {
-			a.out.leaveOut("point that cannot be read", 1)
+			a.out.countSkipped("point that cannot be read", 1)
 			continue
 		}
 		if n := cmp.Or(r.Avg, r.Qty); n != nil && *n > 0 {

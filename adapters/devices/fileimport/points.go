@@ -26,9 +26,9 @@ func (o *output) inTime(micros int64) bool {
 	return micros >= firstInstant && micros <= o.opts.Now().Add(mostAhead).UnixMicro()
 }
 
-// possible returns the plausible points of a recording, sorted by time. It drops a point whose time is missing or
-// implausible. From other points it removes only the implausible values. The report counts both.
-func (o *output) possible(points []point) []point {
+// plausiblePoints returns the plausible points of a recording, sorted by time. It drops a point whose time is missing
+// or implausible. From other points it removes only the implausible values. The report counts both.
+func (o *output) plausiblePoints(points []point) []point {
 	drop := func(why string, bad func(*point) bool) {
 		kept := points[:0]
 		gap := false // the pause before a left-out point, which moves to the next point
@@ -36,7 +36,7 @@ func (o *output) possible(points []point) []point {
 			p := points[i]
 			if bad(&p) {
 				gap = gap || p.gap
-				o.leaveOut(why, 1)
+				o.countSkipped(why, 1)
 				continue
 			}
 			p.gap, gap = p.gap || gap && len(kept) > 0, false
@@ -54,8 +54,8 @@ func (o *output) possible(points []point) []point {
 		return math.Abs(float64(p.micros-median)) > float64(healthdata.MostStray.Microseconds())
 	})
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
-	o.possiblePositions(points)
-	o.possibleValues(points)
+	o.removeBadPositions(points)
+	o.removeBadValues(points)
 	return points
 }
 
@@ -68,8 +68,8 @@ func medianTime(points []point) int64 {
 	return times[len(times)/2]
 }
 
-// possiblePositions removes positions that are incomplete, out of range, or at 0, 0 without another position nearby.
-func (o *output) possiblePositions(points []point) {
+// removeBadPositions removes positions that are incomplete, out of range, or at 0, 0 without another position nearby.
+func (o *output) removeBadPositions(points []point) {
 	lat, lng := make([]float64, len(points)), make([]float64, len(points))
 	for i := range points {
 		lat[i], lng[i] = points[i].lat, points[i].lng
@@ -78,7 +78,7 @@ func (o *output) possiblePositions(points []point) {
 		for _, i := range indices {
 			points[i].lat, points[i].lng = nan, nan
 		}
-		o.leaveOut(what, len(indices))
+		o.countSkipped(what, len(indices))
 	}
 	outOfRange, atZero := healthdata.ImpossiblePositions(lat, lng)
 	away("position out of range", outOfRange)
@@ -118,8 +118,8 @@ func measurements() []measured {
 	}
 }
 
-// possibleValues removes values outside of their range.
-func (o *output) possibleValues(points []point) {
+// removeBadValues removes values outside of their range.
+func (o *output) removeBadValues(points []point) {
 	for _, m := range measurements() {
 		n := 0
 		for i := range points {
@@ -128,19 +128,19 @@ func (o *output) possibleValues(points []point) {
 				n++
 			}
 		}
-		o.leaveOut(m.name+" out of range", n)
+		o.countSkipped(m.name+" out of range", n)
 	}
 }
 
-// possibleTotals removes impossible totals of a workout, so that they are derived from the points.
-func (o *output) possibleTotals(w *healthdata.Workout) {
+// removeBadTotals removes impossible totals of a workout, so that they are derived from the points.
+func (o *output) removeBadTotals(w *healthdata.Workout) {
 	bounds := healthdata.ResourceBySlug("workouts").PartBounds()
 	bad := func(name string, v float64) bool {
 		b := bounds[name]
 		if v >= b.Low && v <= b.High {
 			return false
 		}
-		o.leaveOut("total out of range: "+name, 1)
+		o.countSkipped("total out of range: "+name, 1)
 		return true
 	}
 	for name, v := range map[string]**float64{
@@ -163,20 +163,20 @@ func (o *output) possibleTotals(w *healthdata.Workout) {
 	for _, v := range []**float64{&w.ElevHigh, &w.ElevLow} {
 		if *v != nil && (**v < healthdata.LowestAltitude || **v > healthdata.HighestAltitude) {
 			*v = nil
-			o.leaveOut("altitude out of range", 1)
+			o.countSkipped("altitude out of range", 1)
 		}
 	}
 }
 
-func (o *output) leaveOut(what string, n int) {
+func (o *output) countSkipped(what string, n int) {
 	if n > 0 {
 		count(&o.rep.Skipped, what, n)
 	}
 }
 
-// leaveOutAt counts a part of the file that is left out as what, and adds a note with its position place.
-func (o *output) leaveOutAt(place, what string) {
-	o.leaveOut(what, 1)
+// skipAt counts a part of the file that is left out as what, and adds a note with its position place.
+func (o *output) skipAt(place, what string) {
+	o.countSkipped(what, 1)
 	if o.places++; o.places <= mostRemarks {
 		o.note(fmt.Sprintf("%s: left out: %s", place, what))
 	} else if o.places == mostRemarks+1 {

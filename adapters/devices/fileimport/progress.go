@@ -8,7 +8,7 @@ type progress struct {
 	told, size int64
 }
 
-func (p *progress) show(read int64) {
+func (p *progress) report(read int64) {
 	if read = min(read, p.size); read > p.told {
 		p.told = read
 		p.tell(read, p.size)
@@ -47,12 +47,12 @@ func (s *span) add(n int) {
 		return
 	}
 	s.read = min(s.read+int64(n), s.size)
-	s.of.show(s.from + int64(float64(s.length)*float64(s.read)/float64(s.size)))
+	s.of.report(s.from + int64(float64(s.length)*float64(s.read)/float64(s.size)))
 }
 
 func (s *span) end() {
 	if s != nil {
-		s.of.show(s.from + s.length)
+		s.of.report(s.from + s.length)
 	}
 }
 

@@ -326,7 +326,7 @@ func (o *output) handOver(w *healthdata.Workout, r *recording) error {
 		return nil
 	}
 	if o.rep.Refused["workouts"] > refused {
-		o.leaveOut("stream of a workout that is refused", 1)
+		o.countSkipped("stream of a workout that is refused", 1)
 	} else if err := o.stream(w, r.stream()); err != nil {
 		return err
 	}

@@ -61,13 +61,13 @@ func readTime(text string) (at time.Time, zoned, ok bool) {
 	switch {
 	case offset == nil:
 		return t.Time, false, true
-	case onlyInstant(text):
+	case hasUTCSuffix(text):
 		return t.Time, true, true
 	}
 	return t.In(time.FixedZone("", *offset)), true, true
 }
 
-func onlyInstant(text string) bool {
+func hasUTCSuffix(text string) bool {
 	// Z, UTC and GMT do not say in which zone the person was.
 	text, _, _ = strings.Cut(text, "[")
 	return strings.TrimRight(text, "zZ") != text || strings.HasSuffix(text, "UTC") || strings.HasSuffix(text, "GMT")

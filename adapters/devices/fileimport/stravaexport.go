@@ -115,7 +115,7 @@ func readStravaActivities(r *rows) error {
 			continue
 		}
 		if seen[w.ExternalID] {
-			r.leave("activity with the id of another")
+			r.skipRow("activity with the id of another")
 			continue
 		}
 		seen[w.ExternalID] = true
@@ -136,7 +136,7 @@ func readStravaActivities(r *rows) error {
 			continue
 		}
 		if r.out.rep.Refused["workouts"] > refused {
-			r.leave("stream of a workout that is refused")
+			r.skipRow("stream of a workout that is refused")
 			continue
 		}
 		if err := r.out.stream(w, *stream); err != nil {
@@ -149,7 +149,7 @@ func readStravaActivities(r *rows) error {
 // the UTC offset of w. If the file is missing or unreadable, it adds a note and returns a nil stream.
 func stravaRecording(r *rows, name string, w *healthdata.Workout) (*healthdata.WorkoutStream, error) {
 	if r.beside == nil {
-		r.leave("recording beside the file")
+		r.skipRow("recording beside the file")
 		return nil, nil
 	}
 	if name = path.Clean(strings.ReplaceAll(name, `\`, "/")); path.Dir(name) != stravaFolder {

@@ -36,7 +36,7 @@ func importTCX(out *output, data []byte) error {
 		rec := recording{points: a.points, onFoot: onFoot(a.sport)}
 		rec.measure()
 		if a.seconds > maxWorkoutSeconds {
-			out.leaveOut("lap times of more than 7 days", 1)
+			out.countSkipped("lap times of more than 7 days", 1)
 			a.seconds = 0
 		}
 		start := a.start
@@ -54,9 +54,9 @@ func importTCX(out *output, data []byte) error {
 		if a.calories > 0 {
 			w.Calories = &a.calories
 		}
-		out.possibleTotals(w)
+		out.removeBadTotals(w)
 		rec.fill(w)
-		out.possibleTotals(w)
+		out.removeBadTotals(w)
 		if err := out.handOver(w, &rec); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (r *tcxReader) read() ([]activityTCX, error) {
 	err := r.scan(func() bool { return r.activity > 0 }, r.start, r.end)
 	for i := range r.activities {
 		a := &r.activities[i]
-		a.points = r.out.possible(a.points)
+		a.points = r.out.plausiblePoints(a.points)
 		if at, _, ok := readTime(a.id); a.start == 0 && len(a.points) == 0 && ok && r.out.inTime(at.UnixMicro()) {
 			a.start = at.UnixMicro() // used if the laps have no start
 		}
@@ -87,7 +87,7 @@ func (r *tcxReader) read() ([]activityTCX, error) {
 		}
 		if median := medianTime(a.points); math.Abs(float64(a.start-median)) > float64(healthdata.MostStray.Microseconds()) {
 			a.start = 0
-			r.out.leaveOut("lap that begins more than 7 days from the median", 1)
+			r.out.countSkipped("lap that begins more than 7 days from the median", 1)
 		}
 	}
 	return slices.DeleteFunc(r.activities, func(a activityTCX) bool { return a.start == 0 && len(a.points) == 0 }), err
@@ -97,10 +97,10 @@ func (r *tcxReader) start() error {
 	depth := len(r.sc.opens)
 	switch name := localName(r.sc.name); {
 	case depth == 1 && name != "TrainingCenterDatabase":
-		return r.sc.here("the root element of the XML document must be TrainingCenterDatabase")
+		return r.sc.errorHere("the root element of the XML document must be TrainingCenterDatabase")
 	case r.activity == 0 && name == "Activity":
 		if len(r.activities) >= mostTracks {
-			return r.sc.here(fmt.Sprintf("the file must have at most %d activities", mostTracks))
+			return r.sc.errorHere(fmt.Sprintf("the file must have at most %d activities", mostTracks))
 		}
 		r.activity = depth
 		a := activityTCX{sport: "other"}
@@ -136,7 +136,7 @@ func (r *tcxReader) startLap() {
 			continue
 		}
 		if !r.out.inTime(micros) {
-			r.leaveOut("lap that begins before 1990 or in the future")
+			r.skipHere("lap that begins before 1990 or in the future")
 			continue
 		}
 		if a.start == 0 || micros < a.start {
@@ -183,7 +183,7 @@ func (r *tcxReader) total(depth int, name, text string) {
 	const none = 0xffff // stands for no value, in 16 bits
 	switch v := r.number(name, text); {
 	case name == "Calories" && v >= none:
-		r.leaveOut("total out of range: calories")
+		r.skipHere("total out of range: calories")
 	case v > 0:
 		*into += v
 	}

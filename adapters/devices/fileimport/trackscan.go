@@ -34,7 +34,7 @@ func newTrackScanner(out *output, data []byte, format Format) trackScanner {
 // scan calls start at the beginning and end at the end of each element. When it calls end, the element is no longer on
 // the stack. text is the trimmed text of the element; it is empty unless wanted returned true.
 func (t *trackScanner) scan(wanted func() bool, start func() error, end func(text string) error) error {
-	t.sc.told = t.leaveOut
+	t.sc.told = t.skipHere
 	t.sc.parents = map[string]string{"trk": " gpx ", "trkseg": " trk ", "trkpt": " trkseg ", "Activity": "", "Lap": " Activity ", "Track": " Lap ", "Trackpoint": " Track "}
 	t.sc.text = func(b []byte) {
 		if wanted() && len(t.text)+len(b) <= mostText {
@@ -61,7 +61,7 @@ func (t *trackScanner) scan(wanted func() bool, start func() error, end func(tex
 // startPoint begins a point. depth is the nesting depth of its element.
 func (t *trackScanner) startPoint(depth int) error {
 	if t.count++; t.count > t.most {
-		return t.sc.here(fmt.Sprintf("the file must have at most %d points (Options.MaxPoints)", t.most))
+		return t.sc.errorHere(fmt.Sprintf("the file must have at most %d points (Options.MaxPoints)", t.most))
 	}
 	t.pt, t.p = depth, newPoint()
 	t.p.micros = untimed
@@ -73,7 +73,7 @@ func (t *trackScanner) startPoint(depth int) error {
 func (t *trackScanner) time(text string, offset **int) int64 {
 	at, _, ok := readTime(text)
 	if !ok {
-		t.leaveOut("time that is no ISO 8601 date and time")
+		t.skipHere("time that is no ISO 8601 date and time")
 		return untimed
 	}
 	if _, seconds := at.Zone(); seconds != 0 && t.out.inTime(at.UnixMicro()) {
@@ -86,15 +86,15 @@ func (t *trackScanner) pointTime(text string, offset **int) {
 	t.p.micros = t.time(text, offset)
 }
 
-func (t *trackScanner) leaveOut(what string) {
-	t.out.leaveOutAt("line "+strconv.Itoa(t.sc.line()), what)
+func (t *trackScanner) skipHere(what string) {
+	t.out.skipAt("line "+strconv.Itoa(t.sc.line()), what)
 }
 
 // number reads the number in text. For an unreadable number it adds a note with name, and returns NaN.
 func (t *trackScanner) number(name, text string) float64 {
 	v, ok := healthlab.ParseNumber(text)
 	if !ok {
-		t.leaveOut("value that is no number: " + name)
+		t.skipHere("value that is no number: " + name)
 		return nan
 	}
 	return v

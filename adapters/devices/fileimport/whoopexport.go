@@ -114,7 +114,7 @@ func whoopTime(r *rows, column string, zone *time.Location) (time.Time, bool) {
 	}
 	at := clockTimes(clock, zone)
 	if len(at) != 1 {
-		r.leave("row of the hour in which the clock changed")
+		r.skipRow("row of the hour in which the clock changed")
 		return time.Time{}, false
 	}
 	return at[0], true
@@ -210,7 +210,7 @@ func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, z
 	}
 	before, taken := days[c.activity.CalendarDate]
 	if taken {
-		r.leave("cycle of a day with a longer cycle")
+		r.skipRow("cycle of a day with a longer cycle")
 	}
 	if !taken || day.length > before.length {
 		days[c.activity.CalendarDate] = day
@@ -220,7 +220,7 @@ func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, z
 // handOverNight stores a sleep, unless one with the same start was stored.
 func handOverNight(r *rows, b *batch, seen map[int64]bool, s *healthdata.Sleep, from, to time.Time) error {
 	if seen[from.Unix()] {
-		r.leave("sleep with the start of another")
+		r.skipRow("sleep with the start of another")
 		return nil
 	}
 	seen[from.Unix()] = true
@@ -256,7 +256,7 @@ func handOverRecovery(b *batch, c *whoopCycle, at time.Time) error {
 func readWHOOPSleeps(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
 	expect(r, whoopSleepColumns)
-	others := nightsBeside(r)
+	others := cycleNightStarts(r)
 	err := r.each(func() error {
 		zone, ok := whoopZone(r)
 		if !ok {
@@ -274,7 +274,7 @@ func readWHOOPSleeps(r *rows) error {
 			r.refuse("Nap", "true or false")
 			return nil
 		case others[from.Unix()]:
-			r.leave("night of physiological_cycles.csv")
+			r.skipRow("night of physiological_cycles.csv")
 			return nil
 		}
 		if err := handOverNight(r, b, seen, &s, from, to); err != nil {
@@ -288,9 +288,9 @@ func readWHOOPSleeps(r *rows) error {
 	return b.flush()
 }
 
-// nightsBeside returns the starts, as Unix seconds, of the nights in physiological_cycles.csv; nil if the import lacks
-// that file. It reports no problems of that file, because the import of that file does.
-func nightsBeside(r *rows) map[int64]bool {
+// cycleNightStarts returns the starts, as Unix seconds, of the nights in physiological_cycles.csv; nil if the import
+// lacks that file. It reports no problems of that file, because the import of that file does.
+func cycleNightStarts(r *rows) map[int64]bool {
 	if r.beside == nil {
 		return nil
 	}
@@ -302,7 +302,7 @@ func nightsBeside(r *rows) map[int64]bool {
 	unheard := *r.out
 	unheard.rep = &Report{}
 	cycles, err := newRows(&unheard, &whoopCycles, f, nil)
-	if err != nil || !whoopCycles.has(cycles.columns, nil) {
+	if err != nil || !whoopCycles.hasColumns(cycles.columns, nil) {
 		return nil
 	}
 	starts := map[int64]bool{}
@@ -335,7 +335,7 @@ func readWHOOPWorkouts(r *rows) error {
 			return nil
 		}
 		if seen[from.Unix()] {
-			r.leave("workout with the start of another")
+			r.skipRow("workout with the start of another")
 			return nil
 		}
 		seen[from.Unix()] = true

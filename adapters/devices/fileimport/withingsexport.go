@@ -68,11 +68,11 @@ func readWithingsWeights(r *rows, unit string) error {
 		w := weighed{nan, nan, nan, nan, nan}
 		readValues(r, columns, &w)
 		if w.weight != w.weight {
-			r.leave("weighing without a weight")
+			r.skipRow("weighing without a weight")
 			return nil
 		}
 		if seen[at.Unix()] {
-			r.leave("weighing at the time of another")
+			r.skipRow("weighing at the time of another")
 			return nil
 		}
 		seen[at.Unix()] = true

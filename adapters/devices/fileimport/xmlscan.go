@@ -83,7 +83,7 @@ func (s *scanner) fault(at int, msg string) error {
 
 func (s *scanner) line() int { return s.lines + bytes.Count(s.buf[:s.pos], []byte{'\n'}) + 1 }
 
-func (s *scanner) here(msg string) error { return s.fault(s.pos, msg) }
+func (s *scanner) errorHere(msg string) error { return s.fault(s.pos, msg) }
 
 // fill reads more bytes into the buffer. At the end of the file it returns io.EOF and sets eof.
 func (s *scanner) fill() error {
@@ -257,8 +257,8 @@ func (s *scanner) chars(b []byte) error {
 // badCharacter is reported for dropped characters and references.
 const badCharacter = "character or reference that XML does not allow"
 
-// passRest skips the rest of the document. It returns errMore at the end of the file.
-func (s *scanner) passRest() error {
+// skipRest skips the rest of the document. It returns errMore at the end of the file.
+func (s *scanner) skipRest() error {
 	s.pos = s.end
 	for !s.eof {
 		if err := s.fill(); err != nil && !errors.Is(err, io.EOF) {
@@ -282,10 +282,10 @@ func (s *scanner) startTag(b []byte) (int, error) {
 	}
 	if len(s.opens) == 0 && s.rooted {
 		s.reportMalformed("element after the end of the root element")
-		return 0, s.passRest()
+		return 0, s.skipRest()
 	}
 	if len(s.opens) >= mostDepth {
-		return 0, s.here(fmt.Sprintf("elements must be nested at most %d levels deep", mostDepth))
+		return 0, s.errorHere(fmt.Sprintf("elements must be nested at most %d levels deep", mostDepth))
 	}
 	if s.unclosed(b[1:n]) {
 		s.reportMalformed("element without its end tag")
@@ -550,7 +550,7 @@ func (s *scanner) instruction(b []byte) error {
 	}
 	inside := b[2 : stop+2]
 	n, err := s.nameAt(b, 2)
-	if err != nil || s.opaque(inside) {
+	if err != nil || s.hasInvalidCharacters(inside) {
 		s.reportMalformed("processing instruction that cannot be read")
 	} else if target := b[2:n]; len(target) == 3 && bytes.EqualFold(target, []byte("xml")) {
 		enc := declared(inside, "encoding")
@@ -558,7 +558,7 @@ func (s *scanner) instruction(b []byte) error {
 		case s.rooted:
 			s.reportMalformed("XML declaration inside the document")
 		case !utf8Encoding(enc) && charsetOf(enc) == nil:
-			return s.here("the encoding must be UTF-8, UTF-16, ISO-8859-1 or windows-1252")
+			return s.errorHere("the encoding must be UTF-8, UTF-16, ISO-8859-1 or windows-1252")
 		case declared(inside, "version") != "1.0":
 			s.reportMalformed("XML declaration of another version than 1.0")
 		}
@@ -576,7 +576,7 @@ func (s *scanner) declaration(b []byte) error {
 		if stop < 0 {
 			return errMore
 		}
-		if inside := b[4 : 4+stop]; s.opaque(inside) || bytes.Contains(inside, []byte("--")) || bytes.HasSuffix(inside, []byte("-")) {
+		if inside := b[4 : 4+stop]; s.hasInvalidCharacters(inside) || bytes.Contains(inside, []byte("--")) || bytes.HasSuffix(inside, []byte("-")) {
 			s.reportMalformed("comment that is not well formed")
 		}
 		s.pos += stop + 7
@@ -587,9 +587,9 @@ func (s *scanner) declaration(b []byte) error {
 			return errMore
 		}
 		inside := b[len(cdata):stop]
-		if s.opaque(inside) {
+		if s.hasInvalidCharacters(inside) {
 			s.reportMalformed(badCharacter)
-			inside = clean(nil, inside)
+			inside = appendXMLChars(nil, inside)
 		}
 		if len(s.opens) == 0 {
 			s.reportMalformed(textOutside)
@@ -620,8 +620,8 @@ func (s *scanner) declaration(b []byte) error {
 	return nil
 }
 
-// opaque reports whether a text contains characters that XML does not allow.
-func (s *scanner) opaque(b []byte) bool {
+// hasInvalidCharacters reports whether a text contains characters that XML does not allow.
+func (s *scanner) hasInvalidCharacters(b []byte) bool {
 	for i := 0; i < len(b); {
 		switch {
 		case byteClass[b[i]] == multi:
@@ -639,8 +639,8 @@ func (s *scanner) opaque(b []byte) bool {
 	return false
 }
 
-// clean appends those characters of b to out that XML allows.
-func clean(out, b []byte) []byte {
+// appendXMLChars appends those characters of b to out that XML allows.
+func appendXMLChars(out, b []byte) []byte {
 	for i := 0; i < len(b); {
 		n := 1
 		switch byteClass[b[i]] {
@@ -672,7 +672,7 @@ func (s *scanner) expand(b []byte) []byte {
 			if n < 0 {
 				n = len(b)
 			}
-			out = clean(out, b[:n])
+			out = appendXMLChars(out, b[:n])
 			b = b[n:]
 			continue
 		}

@@ -73,15 +73,15 @@ func Handler(c Config) (http.Handler, error) {
 	s := &server{c}
 	mux := http.NewServeMux()
 	mux.Handle("POST /{user_id}", httpapi.Extend(c.API, httpapi.Extension{
-		ID: "import_file", Scopes: organisation.Scopes{organisation.DataWrite}, Handle: s.take, MaxBody: c.MaxBytes,
+		ID: "import_file", Scopes: organisation.Scopes{organisation.DataWrite}, Handle: s.importFile, MaxBody: c.MaxBytes,
 	})[0])
 	return mux, nil
 }
 
 type server struct{ Config }
 
-// take stores the file of a request.
-func (s *server) take(w http.ResponseWriter, r *http.Request, by httpapi.Access) error {
+// importFile stores the file of a request.
+func (s *server) importFile(w http.ResponseWriter, r *http.Request, by httpapi.Access) error {
 	opts, problems := s.options(r)
 	id, err := uuid.Parse(r.PathValue("user_id"))
 	if err != nil {

@@ -150,7 +150,7 @@ func (m *mapper) read(raw json.RawMessage, entry bool) {
 	}
 	t, ok := d.time(entry)
 	if ok {
-		m.oldest = min(m.oldest, d.found(entry, t))
+		m.oldest = min(m.oldest, d.sortTime(entry, t))
 	} else if len(p) == 0 {
 		p.Add("instant", "must be a time: the member date in Unix milliseconds, or dateString or created_at in ISO 8601", map[bool]string{true: "date", false: "created_at"}[entry])
 	}
@@ -193,10 +193,10 @@ func (d *document) time(entry bool) (time.Time, bool) {
 	return t.Time, err == nil
 }
 
-// found returns the time by which a site sorts a document whose time is t, in Unix milliseconds. A site sorts
+// sortTime returns the time by which a site sorts a document whose time is t, in Unix milliseconds. A site sorts
 // treatments (entry is false) by the text of their time, so it is the date and time in that text, read without the
 // offset.
-func (d *document) found(entry bool, t time.Time) int64 {
+func (d *document) sortTime(entry bool, t time.Time) int64 {
 	const digits = "2006-01-02T15:04:05"
 	if !entry && len(d.CreatedAt) >= len(digits) {
 		if written, err := time.Parse(digits, d.CreatedAt[:len(digits)]); err == nil {
@@ -240,7 +240,7 @@ func (m *mapper) pulled() []linking.PullItem {
 		with := m.docs[i].instrument(source)
 		at := place{s.Timestamp.Time, source}
 		if old := made[at]; old != nil {
-			if m.join(&old.Sample, &s); with != (instrument{}) {
+			if m.merge(&old.Sample, &s); with != (instrument{}) {
 				old.with = with
 			}
 			continue
@@ -270,9 +270,9 @@ func (m *mapper) pulled() []linking.PullItem {
 	return out
 }
 
-// join merges s, the sample of a later document with the same instant, into old. Amounts are added, notes are appended,
-// and a glucose value replaces the previous one.
-func (m *mapper) join(old, s *healthdata.Sample) {
+// merge merges s, the sample of a later document with the same instant, into old. Amounts are added, notes are
+// appended, and a glucose value replaces the previous one.
+func (m *mapper) merge(old, s *healthdata.Sample) {
 	switch m.resource {
 	case "carbohydrates":
 		old.Value.Number += s.Value.Number

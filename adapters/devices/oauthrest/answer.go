@@ -14,14 +14,14 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// verdict judges the status of an answer. nothing means that the person has no data, which is no error. err is the
+// checkStatus judges the status of an answer. nothing means that the person has no data, which is no error. err is the
 // error of any other answer without data. from names the keys of the configuration from which the request was made.
-func (c *Connector) verdict(a *rest.Answer, from string) (nothing bool, err error) {
+func (c *Connector) checkStatus(a *rest.Answer, from string) (nothing bool, err error) {
 	if a.Status/100 == 2 {
 		return a.Status == http.StatusNoContent || len(strings.TrimSpace(string(a.Body))) == 0, nil
 	}
 	for _, o := range c.config.API.Over {
-		if o.Status == a.Status && says(a, o.At, o.Equals) {
+		if o.Status == a.Status && hasText(a, o.At, o.Equals) {
 			return false, &linking.GrantError{Type: orText(o.Type, healthdata.FailureDeregistered)}
 		}
 	}
@@ -45,9 +45,9 @@ func (c *Connector) verdict(a *rest.Answer, from string) (nothing bool, err erro
 	return false, rest.Unavailable(fmt.Sprintf("answers with status %d", a.Status), wait)
 }
 
-// says reports whether the value at the JSON pointer place in the body of an answer has the text want. An empty place
-// always matches.
-func says(a *rest.Answer, place, want string) bool {
+// hasText reports whether the value at the JSON pointer place in the body of an answer has the text want. An empty
+// place always matches.
+func hasText(a *rest.Answer, place, want string) bool {
 	if place == "" {
 		return true
 	}

@@ -76,7 +76,7 @@ func (k *checker) needURL(url string, path ...any) {
 	k.need(url != "", "must be set to an https URL", path...)
 }
 
-func (k *checker) place(place string, path ...any) {
+func (k *checker) pointer(place string, path ...any) {
 	if _, _, ok := steps(place); place != "" && !ok {
 		k.p.Add("place", "must be . or a JSON pointer, with any number of ^ before it", path...)
 	}
@@ -161,7 +161,7 @@ func (c *Config) checkOAuth(k *checker) {
 	}
 	if o.Account != nil {
 		k.needPlace(o.Account.At, "/user/id", "oauth", "account", "at")
-		k.place(o.Account.At, "oauth", "account", "at")
+		k.pointer(o.Account.At, "oauth", "account", "at")
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *Config) checkAPI(k *checker) {
 		if o.Status < 400 || o.Status > 499 {
 			k.p.Add("range", "must be a status of 4xx", "api", "over", i, "status")
 		}
-		k.place(o.At, "api", "over", i, "at")
+		k.pointer(o.At, "api", "over", i, "at")
 		if (o.At == "") != (o.Equals == "") {
 			k.p.Add("together", "at and equals must be set together", "api", "over", i)
 		}
@@ -225,19 +225,19 @@ func (c *Config) checkResource(k *checker, e *Resource, at []any) {
 	e.checkRequest(k, path)
 	e.checkPaging(k, path)
 	k.needPlace(e.Items, "/data/*", path("items")...)
-	k.place(e.Items, path("items")...)
+	k.pointer(e.Items, path("items")...)
 	if strings.HasPrefix(e.Items, "^") || strings.Contains(e.Items, "#") {
 		k.p.Add("place", "must not start with ^: items are found from the root of the answer", path("items")...)
 	}
 	for i, w := range e.Where {
 		k.needPlace(w.At, "/type", path("where", i, "at")...)
-		k.inner(w.At, e, path("where", i, "at"))
+		k.itemPointer(w.At, e, path("where", i, "at"))
 		if (w.In == nil) == (w.NotIn == nil) {
 			k.p.Add("one_of", "must have exactly one of in, not_in", path("where", i)...)
 		}
 	}
 	if e.Owner != "" {
-		k.inner(e.Owner, e, path("owner"))
+		k.itemPointer(e.Owner, e, path("owner"))
 	}
 	k.optional(e.SourceType, word, e, path("source_type"))
 	if e.Device != nil {
@@ -365,7 +365,7 @@ func (e *Resource) checkPaging(k *checker, path func(...any) []any) {
 	if p.Kind == pageCursor || p.Kind == pageNumber || p.Kind == pageOffset {
 		k.need(p.Param != "", "must be the name of a query parameter for the kind "+p.Kind, path("paging", "param")...)
 	}
-	k.place(p.Next, path("paging", "next")...)
+	k.pointer(p.Next, path("paging", "next")...)
 	if p.Size < 0 || p.First < 0 || p.MaxPages < 0 || p.MaxPages > mostPages {
 		k.p.Add("range", fmt.Sprintf("size and first must be at least 0, and max_pages must be from 0 to %d", mostPages), path("paging")...)
 	}
@@ -390,16 +390,16 @@ func (k *checker) optional(f *Field, to kind, e *Resource, path []any) {
 	}
 }
 
-// inner checks a JSON pointer (place) inside an item of e: it must be well-formed and select one value.
-func (k *checker) inner(place string, e *Resource, path []any) {
+// itemPointer checks a JSON pointer (place) inside an item of e: it must be well-formed and select one value.
+func (k *checker) itemPointer(place string, e *Resource, path []any) {
 	out, _, ok := steps(place)
 	_, _, known := steps(e.Items)
 	switch {
 	case !ok:
-		k.place(place, path...)
+		k.pointer(place, path...)
 	case known && out > depth(e.Items):
 		k.p.Add("place", "must not have more ^ than the item has parents", path...)
-	case stars(place) > 0:
+	case wildcards(place) > 0:
 		k.p.Add("place", "must select one value, not a list", path...)
 	}
 }
@@ -413,17 +413,17 @@ func (k *checker) field(f *Field, to kind, list bool, e *Resource, path []any) {
 	}
 	if f.At != "" && list {
 		out, _, ok := steps(f.At)
-		if !ok || stars(f.At) != 1 || out > depth(e.Items) {
+		if !ok || wildcards(f.At) != 1 || out > depth(e.Items) {
 			k.p.Add("place", "must have exactly one step *, so that it selects a list", at("at")...)
 		}
 	} else if f.At != "" {
-		k.inner(f.At, e, at("at"))
+		k.itemPointer(f.At, e, at("at"))
 	}
 	if f.DateAt != "" {
-		k.inner(f.DateAt, e, at("date_at"))
+		k.itemPointer(f.DateAt, e, at("date_at"))
 	}
 	if f.ZoneAt != "" {
-		k.inner(f.ZoneAt, e, at("zone_at"))
+		k.itemPointer(f.ZoneAt, e, at("zone_at"))
 	}
 	if list && f.Const != "" {
 		k.p.Add("one_of", "must be at, not const, for a list", at("const")...)
@@ -556,7 +556,7 @@ func (k *checker) summary(e *Resource, r *healthdata.Resource, path []any) {
 	known := targets(r)
 	k.need(len(e.Summary.Fields) > 0, "must have at least one field", append(slices.Clone(path), "fields")...)
 	if e.Summary.ID != "" {
-		k.inner(e.Summary.ID, e, append(slices.Clone(path), "id"))
+		k.itemPointer(e.Summary.ID, e, append(slices.Clone(path), "id"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Summary.Fields)) {
 		at := append(slices.Clone(path), "fields", name)

@@ -57,7 +57,7 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 	if len(p) == 0 {
 		p = config.addresses(o.Guard)
 	}
-	if !config.takes(client) {
+	if !config.canUseClient(client) {
 		p.Add("client", "must have an id and, unless client_auth is none, a secret", "oauth", "client_auth")
 	}
 	if err := p.Err(); err != nil {
@@ -75,7 +75,7 @@ func New(config Config, client Client, opts *Options) (*Connector, error) {
 	return c, nil
 }
 
-func (c *Config) takes(client Client) bool {
+func (c *Config) canUseClient(client Client) bool {
 	return client.ID != "" && (client.Secret == "") == (c.OAuth.ClientAuth == authNone)
 }
 
@@ -88,9 +88,9 @@ func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConne
 	switch {
 	case client.ID == "":
 		p.Add("missing", "must be set", "client_id")
-	case !c.config.takes(as) && client.Secret == "":
+	case !c.config.canUseClient(as) && client.Secret == "":
 		p.Add("missing", "must be set for this provider", "client_secret")
-	case !c.config.takes(as):
+	case !c.config.canUseClient(as):
 		p.Add("secret", "must be empty for this provider", "client_secret")
 	}
 	for _, name := range slices.Sorted(maps.Keys(client.Details)) {

@@ -138,7 +138,7 @@ func (r *reader) instant(f *Field, name string) (t healthlab.Time, off *int, ok 
 		}
 	}
 	if ok {
-		t, off, ok = r.when(f, s)
+		t, off, ok = r.parseTime(f, s)
 	}
 	if !ok {
 		r.p.Add("instant", f.timeRule(), name)
@@ -158,7 +158,7 @@ func (f *Field) timeRule() string {
 	return rule
 }
 
-func (r *reader) when(f *Field, s string) (t healthlab.Time, off *int, ok bool) {
+func (r *reader) parseTime(f *Field, s string) (t healthlab.Time, off *int, ok bool) {
 	switch f.Format {
 	case formatUnix, formatUnixMS:
 		n, err := strconv.ParseFloat(s, 64)
@@ -311,7 +311,7 @@ func (r *reader) day(f *Field, name string) (string, bool) {
 	s, ok := text(v)
 	if f.Format == formatUnix || f.Format == formatUnixMS {
 		var t healthlab.Time
-		if t, _, ok = r.when(f, s); ok {
+		if t, _, ok = r.parseTime(f, s); ok {
 			return healthlab.DateOf(t.In(r.zone)).String(), true
 		}
 	}

@@ -101,14 +101,14 @@ type held struct {
 	Sample healthdata.Sample     `json:"v"`
 }
 
-func (g *gathering) seed(before []held) {
+func (g *gathering) addHeld(before []held) {
 	for _, h := range before {
 		g.sample(group{owner: h.Owner, owned: h.Owned, source: h.Source}, h.Sample)
 	}
 }
 
-// takeLast removes and returns the samples with the timestamp of the last added sample.
-func (g *gathering) takeLast() (back []held) {
+// popLast removes and returns the samples with the timestamp of the last added sample.
+func (g *gathering) popLast() (back []held) {
 	for i := range g.pulled {
 		of := g.groups[i]
 		kept := g.pulled[i].Samples[:0]
@@ -134,17 +134,17 @@ func (g *gathering) combine(resource string, whole func(time.Time) bool) {
 	}
 }
 
-// answer maps the items of the decoded response doc into groups, in the order of the response. zone is the time zone of
-// the user. answer returns the number of elements on the page. A response of another shape is an error. An unreadable
-// item is reported in its group.
-func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error) {
+// mapItems maps the items of the decoded response doc into groups, in the order of the response. zone is the time zone
+// of the user. mapItems returns the number of elements on the page. A response of another shape is an error. An
+// unreadable item is reported in its group.
+func (m *mapper) mapItems(g *gathering, doc any, zone *time.Location) (int, error) {
 	list, count, ok := items(doc, m.entry.Items)
 	if !ok {
 		return 0, shapeError("items must select an object, or the elements of a list")
 	}
 	for i := range list {
 		it := &list[i]
-		if !m.keeps(it) {
+		if !m.matches(it) {
 			continue
 		}
 		r := &reader{it: it, zone: zone}
@@ -164,13 +164,13 @@ func (m *mapper) answer(g *gathering, doc any, zone *time.Location) (int, error)
 		if m.entry.Sport != nil {
 			of.sport, _ = r.word(m.entry.Sport, "sport")
 		}
-		m.one(r, g, of)
+		m.mapItem(r, g, of)
 	}
 	return count, nil
 }
 
-// one maps the item of r, and adds the result or the problems of the item to the group of.
-func (m *mapper) one(r *reader, g *gathering, of group) {
+// mapItem maps the item of r, and adds the result or the problems of the item to the group of.
+func (m *mapper) mapItem(r *reader, g *gathering, of group) {
 	var sample healthdata.Sample
 	var summary healthdata.Summary
 	found := true
@@ -203,8 +203,8 @@ func (m *mapper) one(r *reader, g *gathering, of group) {
 	}
 }
 
-// keeps reports whether an item fulfils the conditions of the entry.
-func (m *mapper) keeps(it *item) bool {
+// matches reports whether an item fulfils the conditions of the entry.
+func (m *mapper) matches(it *item) bool {
 	for _, w := range m.entry.Where {
 		v, _ := it.find(w.At)
 		s, _ := text(v)

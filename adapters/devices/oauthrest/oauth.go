@@ -42,7 +42,7 @@ func (c *Connector) account(ctx context.Context, s *rest.SignedIn) (string, erro
 		if err != nil {
 			return "", err
 		}
-		if _, err = c.verdict(got, "oauth.account.url"); err != nil {
+		if _, err = c.checkStatus(got, "oauth.account.url"); err != nil {
 			return "", err
 		}
 		if body, err = tree(got.Body, nil); err != nil {

@@ -42,8 +42,8 @@ func steps(place string) (out int, list []string, ok bool) {
 	return out, list, true
 }
 
-// stars counts the steps * in a JSON pointer. Each selects all elements of a list.
-func stars(place string) int {
+// wildcards counts the steps * in a JSON pointer. Each selects all elements of a list.
+func wildcards(place string) int {
 	_, list, _ := steps(place)
 	n := 0
 	for _, s := range list {
@@ -57,7 +57,7 @@ func stars(place string) int {
 // depth returns how many ^ a JSON pointer inside an item may have, if place is the pointer to the items.
 func depth(place string) int {
 	_, list, _ := steps(place)
-	n := stars(place)
+	n := wildcards(place)
 	if len(list) > 0 && list[len(list)-1] != "*" {
 		n++
 	}
@@ -179,7 +179,7 @@ func items(answer any, place string) (all []item, outer int, ok bool) {
 		return []item{root}, 1, true
 	}
 	walk(root, answer, list)
-	if stars(place) == 0 {
+	if wildcards(place) == 0 {
 		outer = len(all)
 	}
 	return all, outer, ok

@@ -107,20 +107,20 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	if err != nil {
 		return page, err
 	}
-	nothing, err := c.verdict(a, "path, query and range of the entry of "+r.Resource)
+	nothing, err := c.checkStatus(a, "path, query and range of the entry of "+r.Resource)
 	if err != nil {
 		return page, err
 	}
 	page.RateLimits = c.rates(a)
 	var doc any
 	var got gathering
-	got.seed(at.Held)
+	got.addHeld(at.Held)
 	count := 0
 	if !nothing {
 		if doc, err = tree(a.Body, nil); err != nil {
 			return page, shapeError("it " + errDocument.Error())
 		}
-		if count, err = p.m.answer(&got, doc, r.Zone); err != nil {
+		if count, err = p.m.mapItems(&got, doc, r.Zone); err != nil {
 			return page, err
 		}
 	}
@@ -130,11 +130,11 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	}
 	if p.m.entry.Combine {
 		if next != nil && next.Token != "" {
-			if next.Held, err = carried(got.takeLast()); err != nil {
+			if next.Held, err = checkHeld(got.popLast()); err != nil {
 				return page, err
 			}
 		}
-		got.combine(r.Resource, p.askedWhole())
+		got.combine(r.Resource, p.inRequestedRange())
 	}
 	page.Items = got.pulled
 	if next != nil {
@@ -143,8 +143,8 @@ func (c *Connector) pull(ctx context.Context, r linking.PullRequest) (page linki
 	return page, nil
 }
 
-// carried returns the samples that the cursor carries to the next page. It fails if they are too large for a cursor.
-func carried(back []held) ([]held, error) {
+// checkHeld returns the samples that the cursor carries to the next page. It fails if they are too large for a cursor.
+func checkHeld(back []held) ([]held, error) {
 	b, err := json.Marshal(back)
 	if err != nil || len(b) > maxHeld {
 		return nil, fmt.Errorf("%w: the items of one hour must have at most %d bytes to be combined", healthlab.Invalid, maxHeld)
@@ -181,7 +181,7 @@ func (p *part) margin() time.Duration {
 	return time.Hour
 }
 
-func (p *part) askedWhole() func(time.Time) bool {
+func (p *part) inRequestedRange() func(time.Time) bool {
 	margin := p.margin()
 	from, to := p.from.Add(-margin), p.end()
 	return func(t time.Time) bool { return margin == 0 || !t.Before(from) && !t.After(to) }
@@ -255,7 +255,7 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, c
 		if err != nil || u.User != nil {
 			return "", shapeError("the URL of the next page must be valid, and must not contain a user")
 		}
-		if err := c.ours(u); err != nil {
+		if err := c.requireProviderHost(u); err != nil {
 			return "", err
 		}
 		token = u.String()
@@ -263,9 +263,9 @@ func (c *Connector) nextPage(p *part, asked *url.URL, a *rest.Answer, doc any, c
 	return token, nil
 }
 
-// ours returns an error unless u has the scheme and host of API.BaseURL, because the access token must not be sent
-// elsewhere.
-func (c *Connector) ours(u *url.URL) error {
+// requireProviderHost returns an error unless u has the scheme and host of API.BaseURL, because the access token must
+// not be sent elsewhere.
+func (c *Connector) requireProviderHost(u *url.URL) error {
 	base, err := url.Parse(c.config.API.BaseURL)
 	if err != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
 		return fmt.Errorf("%w: the URL of the next page must be at the host of the provider", healthlab.Invalid)
@@ -307,7 +307,7 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: cursor: must be one that this connector returned", healthlab.Invalid)
 		}
-		return u, c.ours(u)
+		return u, c.requireProviderHost(u)
 	}
 	user := ""
 	if p.ExternalUserID != nil {
@@ -320,7 +320,7 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 	if user == "" && strings.Contains(all, "{user_id}") {
 		return nil, fmt.Errorf("%w: the connection has no account id of the provider, which {user_id} requires", healthlab.Invalid)
 	}
-	from, to := p.written()
+	from, to := p.rangeTexts()
 	u, err := url.Parse(strings.TrimSuffix(c.config.API.BaseURL, "/") +
 		strings.NewReplacer("{user_id}", url.PathEscape(user), "{from}", url.PathEscape(from), "{to}", url.PathEscape(to)).Replace(e.Path))
 	switch {
@@ -349,8 +349,8 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 	return u, nil
 }
 
-// written returns the bounds of a part as text in the provider's format.
-func (p *part) written() (from, to string) {
+// rangeTexts returns the bounds of a part as text in the provider's format.
+func (p *part) rangeTexts() (from, to string) {
 	r := &p.m.entry.Range
 	start, end := p.from.Add(-p.margin()), p.end().Add(p.margin())
 	if p.margin() > 0 && end.After(p.now) { // nothing is written then

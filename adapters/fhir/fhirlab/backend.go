@@ -42,7 +42,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	if s.Stage != exchange.SubmitRequisition {
 		return exchange.Accepted{}, fmt.Errorf("%w: a laboratory that speaks FHIR takes requisitions, and sends no kits", healthlab.Invalid)
 	}
-	d, err := b.open(ctx, s)
+	d, err := b.openOrder(ctx, s)
 	switch {
 	case err != nil:
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
@@ -66,7 +66,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 			return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 		}
 	}
-	err = b.note(ctx, d.Number, "answer", answer, func(held *dossier) { held.Answered, held.Refused = refusal == nil, refusal != nil })
+	err = b.storeAnswer(ctx, d.Number, "answer", answer, func(held *dossier) { held.Answered, held.Refused = refusal == nil, refusal != nil })
 	if err == nil {
 		err = refusal
 	}
@@ -76,10 +76,10 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	return exchange.Accepted{SampleID: d.Number}, nil
 }
 
-// note stores an answer of the laboratory in the journal, and applies change to the order with the number. The delivery
-// key is a digest of what, number and answer.
-func (b *Backend) note(ctx context.Context, number, what string, answer []byte, change func(*dossier)) error {
-	_, err := b.journal.Take(ctx, labjournal.Delivery{Key: shortID(what, number, string(answer)), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: answer}, []string{number}, func(found map[string]*dossier) labjournal.Effect {
+// storeAnswer stores an answer of the laboratory in the journal, and applies change to the order with the number. The
+// delivery key is a digest of what, number and answer.
+func (b *Backend) storeAnswer(ctx context.Context, number, what string, answer []byte, change func(*dossier)) error {
+	_, err := b.journal.Take(ctx, labjournal.Delivery{Key: digestID(what, number, string(answer)), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: answer}, []string{number}, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[number]; held != nil {
 			change(held)
 		}
@@ -88,8 +88,8 @@ func (b *Backend) note(ctx context.Context, number, what string, answer []byte, 
 	return err //nolint:wrapcheck // callers add what they did
 }
 
-// open returns the order of a submission from the journal. If the journal lacks the order, open stores it.
-func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, error) {
+// openOrder returns the order of a submission from the journal. If the journal lacks the order, openOrder stores it.
+func (b *Backend) openOrder(ctx context.Context, s exchange.Submission) (dossier, error) {
 	number := b.opts.Number(s.Order)
 	d, err := b.journal.Get(ctx, number)
 	if !errors.Is(err, healthlab.NotFound) {
@@ -135,7 +135,7 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 	default:
 		return fmt.Errorf("cancel order: %w", err)
 	}
-	if err := b.note(ctx, number, "cancelled", answer, func(held *dossier) { held.Cancelled = true }); err != nil {
+	if err := b.storeAnswer(ctx, number, "cancelled", answer, func(held *dossier) { held.Cancelled = true }); err != nil {
 		return fmt.Errorf("cancel order: %w", err)
 	}
 	return nil

@@ -60,8 +60,8 @@ func (b *Backend) Review(ctx context.Context, after int64, n int) ([]labjournal.
 	return b.journal.Store.Review(ctx, b.journal.Lab, after, n)
 }
 
-// known returns the stored orders with the given numbers, by number.
-func (b *Backend) known(ctx context.Context, numbers []string) (map[string]*dossier, error) {
+// storedOrders returns the stored orders with the given numbers, by number.
+func (b *Backend) storedOrders(ctx context.Context, numbers []string) (map[string]*dossier, error) {
 	found := map[string]*dossier{}
 	for _, n := range numbers {
 		held, err := b.journal.Get(ctx, n)
@@ -76,8 +76,8 @@ func (b *Backend) known(ctx context.Context, numbers []string) (map[string]*doss
 	return found, nil
 }
 
-// shortID returns an id made from a digest of parts.
-func shortID(parts ...string) string {
+// digestID returns an id made from a digest of parts.
+func digestID(parts ...string) string {
 	var all []byte
 	for _, p := range parts {
 		all = append(append(strconv.AppendInt(all, int64(len(p)), 10), ':'), p...)

@@ -16,8 +16,9 @@ type collection struct {
 	at, reported *labresult.TimestampWithOffset
 }
 
-// with returns the data of the sample. Missing times of collection and report are taken from the DiagnosticReport.
-func (c collection) with() labresult.SampleData {
+// sampleData returns the data of the sample. Missing times of collection and report are taken from the
+// DiagnosticReport.
+func (c collection) sampleData() labresult.SampleData {
 	data := c.data
 	if data.DateCollected == nil {
 		data.DateCollected = c.at
@@ -34,9 +35,9 @@ type builder struct {
 	reports []Report
 }
 
-// to returns the report to which an observation is added: b.reports[0], or another one if the observation names another
-// patient or order.
-func (b *builder) to(s *stored, o *observationIn) *Report {
+// reportFor returns the report to which an observation is added: b.reports[0], or another one if the observation names
+// another patient or order.
+func (b *builder) reportFor(s *stored, o *observationIn) *Report {
 	own := Report{
 		Key: b.reports[0].Key, Status: b.reports[0].Status, Codes: b.reports[0].Codes, At: b.reports[0].At, Head: b.reports[0].Head,
 		Samples: map[string]labresult.SampleData{},
@@ -93,7 +94,7 @@ func (b *builder) observation(s *stored, group string, taken collection) {
 	if at := effective(o.Effective+o.Instant, o.Effected); at != nil {
 		taken.at = at
 	}
-	r := b.to(s, &o)
+	r := b.reportFor(s, &o)
 	base := labresult.Result{Name: title(o.Code), Group: group}
 	b.code(&base, o.Code)
 	if at := timestamp(o.Issued); at != nil {
@@ -107,7 +108,7 @@ func (b *builder) observation(s *stored, group string, taken collection) {
 	if o.Method != nil {
 		base.Methods = []labresult.Coded{*term(o.Method)}
 	}
-	b.collected(r, s, &o, &base, taken)
+	b.addSample(r, s, &o, &base, taken)
 	place := unique(r.Results, key(s, o.Identifier, o.Code))
 	panel := len(o.HasMember) > 0 || len(o.Component) > 0
 	one := base
@@ -143,9 +144,9 @@ func (b *builder) components(r *Report, o *observationIn, base *labresult.Result
 	}
 }
 
-// collected adds the sample of an observation to r.Samples, and sets sample and performing laboratory of its result
+// addSample adds the sample of an observation to r.Samples, and sets sample and performing laboratory of its result
 // base.
-func (b *builder) collected(r *Report, s *stored, o *observationIn, base *labresult.Result, taken collection) {
+func (b *builder) addSample(r *Report, s *stored, o *observationIn, base *labresult.Result, taken collection) {
 	sample := taken.sample
 	if sample == "" && (taken.at != nil || taken.reported != nil) {
 		sample = "1"
@@ -153,7 +154,7 @@ func (b *builder) collected(r *Report, s *stored, o *observationIn, base *labres
 	if sample == "" {
 		return
 	}
-	data := taken.with()
+	data := taken.sampleData()
 	data.PerformingLaboratories = maps.Clone(r.Samples[sample].PerformingLaboratories)
 	for _, p := range o.Performer {
 		name := b.name(s, p)

@@ -112,7 +112,7 @@ func (c *Client) reports(ctx context.Context, since time.Time, use func(raw []by
 			}
 		}
 		if next != "" {
-			if next, err = c.own(next); err != nil {
+			if next, err = c.resolveOnServer(next); err != nil {
 				return err
 			}
 		}
@@ -120,9 +120,9 @@ func (c *Client) reports(ctx context.Context, since time.Time, use func(raw []by
 	return nil
 }
 
-// own returns the absolute form of a URL. It fails unless the URL is on this server, because the token must not be sent
-// elsewhere.
-func (c *Client) own(next string) (string, error) {
+// resolveOnServer returns the absolute form of a URL. It fails unless the URL is on this server, because the token must
+// not be sent elsewhere.
+func (c *Client) resolveOnServer(next string) (string, error) {
 	base, err := url.Parse(c.url + "/")
 	if err != nil {
 		return "", fmt.Errorf("address of the laboratory: %w", err)

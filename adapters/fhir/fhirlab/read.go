@@ -197,7 +197,7 @@ func (r *reader) reports() []Report {
 			continue
 		}
 		if o, ok := decode[observationIn](r, s); ok && len(o.HasMember) > 0 {
-			out = append(out, r.alone(s, &o)...) // panels before their members
+			out = append(out, r.standaloneReports(s, &o)...) // panels before their members
 		}
 	}
 	for _, s := range r.all {
@@ -205,14 +205,14 @@ func (r *reader) reports() []Report {
 			continue
 		}
 		if o, ok := decode[observationIn](r, s); ok {
-			out = append(out, r.alone(s, &o)...)
+			out = append(out, r.standaloneReports(s, &o)...)
 		}
 	}
 	return out
 }
 
-// alone returns the reports of an Observation that belongs to no DiagnosticReport.
-func (r *reader) alone(s *stored, o *observationIn) []Report {
+// standaloneReports returns the reports of an Observation that belongs to no DiagnosticReport.
+func (r *reader) standaloneReports(s *stored, o *observationIn) []Report {
 	base := Report{
 		Key: key(s, o.Identifier, o.Code), Status: o.Status, Samples: map[string]labresult.SampleData{}, At: moment(o.Issued),
 	}
@@ -264,7 +264,7 @@ func (r *reader) report(s *stored) []Report {
 	}
 	b := &builder{reader: r, reports: []Report{base}}
 	if taken.sample != "" {
-		b.reports[0].Samples[taken.sample] = taken.with()
+		b.reports[0].Samples[taken.sample] = taken.sampleData()
 	}
 	for i, ref := range in.Result {
 		at := r.find(s, ref.Reference)

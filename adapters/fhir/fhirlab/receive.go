@@ -41,9 +41,9 @@ type group struct {
 	reports []*Report
 }
 
-// said returns the patient of a report to compare with the patient of an order. If the report has several names, it
-// returns the patient with a name that contradicts the order, if there is one.
-func said(r *Report, of *dossier) orders.ReportedPatient {
+// comparedPatient returns the patient of a report to compare with the patient of an order. If the report has several
+// names, it returns the patient with a name that contradicts the order, if there is one.
+func comparedPatient(r *Report, of *dossier) orders.ReportedPatient {
 	for _, p := range r.Patients {
 		if of != nil && p.Contradicts(of.Patient) {
 			return p
@@ -79,7 +79,7 @@ func assign(reports []Report, found map[string]*dossier, alias map[string]string
 				}
 			}
 		}
-		g.patient = said(r, g.held)
+		g.patient = comparedPatient(r, g.held)
 		if g.held != nil {
 			g.apart = len(g.foreign) > 0 || !g.patient.Matches(g.held.Patient)
 		}
@@ -98,14 +98,14 @@ func assign(reports []Report, found map[string]*dossier, alias map[string]string
 // number, a hyphen and the test's position.
 func orderNumber(n string, found map[string]*dossier) string {
 	if found[n] == nil {
-		if order, ok := withoutPlace(n); ok {
+		if order, ok := withoutTestPosition(n); ok {
 			return order
 		}
 	}
 	return n
 }
 
-func withoutPlace(n string) (string, bool) {
+func withoutTestPosition(n string) (string, bool) {
 	i := strings.LastIndexByte(n, '-')
 	if i < 0 {
 		return "", false
@@ -127,7 +127,7 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 	for i := range reports {
 		for _, n := range reports[i].Numbers {
 			numbers = add(numbers, n)
-			if order, ok := withoutPlace(n); ok {
+			if order, ok := withoutTestPosition(n); ok {
 				numbers = add(numbers, order)
 			}
 		}
@@ -143,13 +143,13 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 	if err := healthlab.CheckText(numbers...); err != nil {
 		return fmt.Errorf("%w: order number: must be valid UTF-8 without the character U+0000", healthlab.Invalid)
 	}
-	if err := b.keepFiles(ctx, reports, numbers, alias); err != nil {
+	if err := b.storeFiles(ctx, reports, numbers, alias); err != nil {
 		return fmt.Errorf("receive bundle: %w", err)
 	}
 	d := labjournal.Delivery{Key: contentKey(raw), At: b.opts.Now(), Team: b.opts.ReviewTeam, Raw: raw}
 	_, err = b.journal.Take(ctx, d, numbers, func(found map[string]*dossier) (out labjournal.Effect) {
 		for i, g := range assign(reports, found, alias) {
-			m, review := g.take(&d, i, &b.opts)
+			m, review := g.apply(&d, i, &b.opts)
 			if m != nil {
 				out.Messages = append(out.Messages, *m)
 			}
@@ -165,20 +165,20 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 	return nil
 }
 
-// take adds the reports of a group to the state of their order. n is the position of the group in the bundle d. It
+// apply adds the reports of a group to the state of their order. n is the position of the group in the bundle d. It
 // returns the message to the orders.Service, or the reason for which the journal holds the bundle for review.
-func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Message, string) {
+func (g *group) apply(d *labjournal.Delivery, n int, opts *Options) (*exchange.Message, string) {
 	if g.held == nil {
 		if opts.ReviewTeam.IsZero() {
 			return nil, ReviewNoMatch
 		}
 		stranger := dossier{}
-		stranger.State.take(g.reports)
+		stranger.State.addReports(g.reports)
 		m := stranger.message(d.Key, d.At, &g.patient, opts)
 		if m == nil {
 			return nil, ReviewNoResult
 		}
-		m.ID, m.Team, m.SampleID, m.ForeignNumbers = shortID("unassigned", d.Key, fmt.Sprint(n)), opts.ReviewTeam, "", g.foreign
+		m.ID, m.Team, m.SampleID, m.ForeignNumbers = digestID("unassigned", d.Key, fmt.Sprint(n)), opts.ReviewTeam, "", g.foreign
 		for _, r := range g.reports {
 			for _, number := range r.LabNumbers {
 				m.LabNumbers = add(m.LabNumbers, number)
@@ -188,7 +188,7 @@ func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Me
 	}
 	withdrawn := slices.ContainsFunc(g.reports, func(r *Report) bool { return r.Status == "entered-in-error" })
 	if !g.apart {
-		g.held.State.take(g.reports)
+		g.held.State.addReports(g.reports)
 		m := g.held.message(d.Key, d.At, &g.patient, opts)
 		if m == nil && (withdrawn || g.held.Cancelled) {
 			return nil, ReviewNoResult
@@ -198,7 +198,7 @@ func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Me
 	key := g.key()
 	apart := *g.held
 	apart.State = g.held.Others[key]
-	apart.State.take(g.reports)
+	apart.State.addReports(g.reports)
 	m := apart.message(d.Key, d.At, &g.patient, opts)
 	others := maps.Clone(g.held.Others)
 	if others == nil {
@@ -209,7 +209,7 @@ func (g *group) take(d *labjournal.Delivery, n int, opts *Options) (*exchange.Me
 	if m == nil || len(m.Results.Results) == 0 {
 		return nil, ReviewNoResult
 	}
-	m.ID, m.ForeignNumbers, m.ReportFile = shortID(m.ID, key), g.foreign, ""
+	m.ID, m.ForeignNumbers, m.ReportFile = digestID(m.ID, key), g.foreign, ""
 	return m, ""
 }
 
@@ -219,16 +219,16 @@ func (g *group) key() string {
 	if err != nil {
 		panic(err) // texts and a date always encode
 	}
-	return shortID(append([]string{string(patient)}, g.foreign...)...)
+	return digestID(append([]string{string(patient)}, g.foreign...)...)
 }
 
-// keepFiles stores the PDF files of reports that belong to an order with Options.Reports. alias maps references of the
+// storeFiles stores the PDF files of reports that belong to an order with Options.Reports. alias maps references of the
 // laboratory to order numbers.
-func (b *Backend) keepFiles(ctx context.Context, reports []Report, numbers []string, alias map[string]string) error {
+func (b *Backend) storeFiles(ctx context.Context, reports []Report, numbers []string, alias map[string]string) error {
 	if b.opts.Reports == nil || !slices.ContainsFunc(reports, func(r Report) bool { return len(r.Documents) == 1 }) {
 		return nil
 	}
-	found, err := b.known(ctx, numbers)
+	found, err := b.storedOrders(ctx, numbers)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (b *Backend) keepFiles(ctx context.Context, reports []Report, numbers []str
 			if len(r.Documents) != 1 {
 				continue
 			}
-			err := b.opts.Reports(ctx, g.held.Team, g.held.Order, shortID(string(r.Documents[0])), r.Documents[0])
+			err := b.opts.Reports(ctx, g.held.Team, g.held.Order, digestID(string(r.Documents[0])), r.Documents[0])
 			if kind := healthlab.KindOf(err); err != nil && kind != healthlab.NotFound && kind != healthlab.Invalid {
 				return fmt.Errorf("store PDF of report: %w", err)
 			}
@@ -254,10 +254,10 @@ func contentKey(raw []byte) string {
 	var v any
 	if json.Unmarshal(raw, &v) == nil {
 		if b, err := json.Marshal(v); err == nil {
-			return shortID(string(b))
+			return digestID(string(b))
 		}
 	}
-	return shortID(string(raw))
+	return digestID(string(raw))
 }
 
 // Handler receives what the laboratory sends: POST of a bundle to the root or to /$process-message, and POST or PUT of

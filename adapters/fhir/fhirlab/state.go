@@ -68,8 +68,8 @@ func newer(status string, at time.Time, held string, heldAt time.Time) bool {
 	return rank(status) >= rank(held)
 }
 
-// take adds the reports of a bundle to the state.
-func (s *orderState) take(reports []*Report) {
+// addReports adds the reports of a bundle to the state.
+func (s *orderState) addReports(reports []*Report) {
 	s.Reports = maps.Clone(s.Reports)
 	if s.Reports == nil {
 		s.Reports = map[string]heldReport{}
@@ -96,7 +96,7 @@ func (s *orderState) take(reports []*Report) {
 			maps.Copy(samples, r.Samples)
 			held.Samples, held.File = samples, ""
 			if len(r.Documents) == 1 {
-				held.File = shortID(string(r.Documents[0]))
+				held.File = digestID(string(r.Documents[0]))
 			}
 		}
 		for _, one := range r.Results {
@@ -270,11 +270,11 @@ func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPati
 		Results any
 		Missing any
 		Samples any
-	}{final, plain(results.Results), results.MissingResults, results.SampleInformation})
+	}{final, withoutCorrectionTime(results.Results), results.MissingResults, results.SampleInformation})
 	if err != nil {
 		return nil
 	}
-	digest := shortID(string(sum))
+	digest := digestID(string(sum))
 	if s.SentDigest == digest {
 		return nil
 	}
@@ -282,12 +282,12 @@ func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPati
 	if list := s.inOrder(); len(list) == 1 {
 		m.ReportFile = list[0].File
 	}
-	m.ID = shortID(d.Number, key, digest)
+	m.ID = digestID(d.Number, key, digest)
 	return &m
 }
 
-// plain returns the results without the time of their correction, so that two messages can be compared.
-func plain(list []labresult.Result) []labresult.Result {
+// withoutCorrectionTime returns the results without the time of their correction, so that two messages can be compared.
+func withoutCorrectionTime(list []labresult.Result) []labresult.Result {
 	out := slices.Clone(list)
 	for i := range out {
 		out[i].CorrectedAt = nil

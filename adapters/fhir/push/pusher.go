@@ -212,7 +212,7 @@ func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
 	if t.Pipeline.CreatePatients {
 		r.patient = &item{person, ehr.Result{Subject: personSubject, Type: person.Type, ID: person.ID, Version: person.Version, Span: aggregate.Always}}
 	}
-	err = r.subjects(ctx)
+	err = r.pushSubjects(ctx)
 	if errors.Is(err, errPerson) {
 		err = nil // replaying the dead letter marks everything of the person
 	}
@@ -225,8 +225,8 @@ func (p *Pusher) push(ctx context.Context, t *ehr.Task) error {
 // personSubject is the subject of a refused Patient. If it is marked as changed, everything of the person is pushed.
 const personSubject = "person"
 
-// subjects pushes the data of all subjects that the task marks as changed.
-func (r *run) subjects(ctx context.Context) error {
+// pushSubjects pushes the data of all subjects that the task marks as changed.
+func (r *run) pushSubjects(ctx context.Context) error {
 	marks := maps.Clone(r.task.Marks)
 	p := &r.task.Pipeline
 	if _, ok := marks[personSubject]; ok {
@@ -261,11 +261,11 @@ func (r *run) subjects(ctx context.Context) error {
 	for _, subject := range slices.Sorted(maps.Keys(marks)) {
 		var err error
 		if slug, ok := strings.CutPrefix(subject, ehr.DataSubject); ok && slices.Contains(p.Resources, slug) {
-			err = r.data(ctx, subject, slug, marks[subject])
+			err = r.pushObservations(ctx, subject, slug, marks[subject])
 		} else if id, ok := strings.CutPrefix(subject, ehr.OrderSubject); ok && p.Orders {
 			err = r.order(ctx, subject, id)
 		} else if id, ok := strings.CutPrefix(subject, ehr.QuerySubject); ok && p.Queries {
-			err = r.query(ctx, subject, id)
+			err = r.pushRows(ctx, subject, id)
 		}
 		if err != nil {
 			return err
@@ -282,8 +282,8 @@ const (
 	window = 366
 )
 
-// data pushes the observations that are made from the health data of a slug.
-func (r *run) data(ctx context.Context, subject, slug string, span ehr.Span) error {
+// pushObservations pushes the observations that are made from the health data of a slug.
+func (r *run) pushObservations(ctx context.Context, subject, slug string, span ehr.Span) error {
 	first, last := r.reader.Bounds()
 	day := func(micro int64) healthlab.Date { return healthlab.DateOf(time.UnixMicro(micro).UTC()) }
 	if from := first.At(time.UTC).UnixMicro(); span.From > from {
@@ -326,8 +326,8 @@ func (r *run) order(ctx context.Context, subject, text string) error {
 	return r.compare(ctx, subject, list, healthlab.Date{}, healthlab.Date{})
 }
 
-// query pushes the rows of a continuous query.
-func (r *run) query(ctx context.Context, subject, text string) error {
+// pushRows pushes the rows of a continuous query.
+func (r *run) pushRows(ctx context.Context, subject, text string) error {
 	id, err := uuid.Parse(text)
 	if err != nil {
 		return nil //nolint:nilerr // a mark with an id that is no query's
@@ -378,7 +378,7 @@ func (r *run) compare(ctx context.Context, subject string, list []fhir.Resource,
 		}
 		read[i.key()] = true
 		if !v.Until.IsZero() {
-			r.again(subject, spanOf(v.Day), v.Until)
+			r.scheduleRetry(subject, spanOf(v.Day), v.Until)
 		}
 		r.has[i.key()] = r.has[i.key()] || sent.Taken(i.key())
 		if !sent.Has(i.key(), v.Version) {
@@ -413,7 +413,7 @@ func dayOf(id string, first, last healthlab.Date) (healthlab.Date, bool) {
 	return day, err == nil && !day.Before(first) && !day.After(last)
 }
 
-func (r *run) again(subject string, span ehr.Span, at time.Time) {
+func (r *run) scheduleRetry(subject string, span ehr.Span, at time.Time) {
 	if old, ok := r.later[subject]; ok {
 		span = ehr.Span{From: min(span.From, old.From), To: max(span.To, old.To)}
 	}
@@ -436,7 +436,7 @@ func (r *run) send(ctx context.Context, items []item) error {
 	case !errors.As(err, &refused):
 		return err
 	}
-	if err := r.introduce(ctx); err != nil {
+	if err := r.sendPatient(ctx); err != nil {
 		return err
 	}
 	if half := len(items) / 2; half > 0 {
@@ -448,9 +448,9 @@ func (r *run) send(ctx context.Context, items []item) error {
 	return r.record(ctx, items, []*ehr.Refusal{&refused.refusal})
 }
 
-// introduce sends the Patient alone, unless the server is known to have it. A server that refuses the Patient cannot
+// sendPatient sends the Patient alone, unless the server is known to have it. A server that refuses the Patient cannot
 // accept anything else of the person.
-func (r *run) introduce(ctx context.Context) error {
+func (r *run) sendPatient(ctx context.Context) error {
 	if r.patient == nil || r.known {
 		return nil
 	}

@@ -75,8 +75,8 @@ func (b *body) Read(p []byte) (int, error) {
 			end = b.until
 		}
 		_ = b.control.SetReadDeadline(end) // net/http removes the deadline at the end of the body
-		b.conn.waits(1)
-		defer b.conn.waits(-1)
+		b.conn.addBodyReads(1)
+		defer b.conn.addBodyReads(-1)
 	}
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
@@ -136,6 +136,6 @@ func (a *answer) end() {
 	a.start()
 	if a.closes && !a.body.whole.Load() {
 		_ = a.body.control.SetReadDeadline(time.Unix(1, 0))
-		a.body.conn.leavesBody()
+		a.body.conn.markBodyUnread()
 	}
 }

@@ -55,8 +55,8 @@ func (c *conn) waitsSince(now time.Time) (time.Time, bool) {
 	return c.moved, c.writing && now.Sub(c.moved) >= writeStall
 }
 
-// enters records a change of the connection state reported by net/http.
-func (c *conn) enters(state http.ConnState) {
+// setState records a change of the connection state reported by net/http.
+func (c *conn) setState(state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != state {
@@ -72,8 +72,8 @@ func (c *conn) handles(n int) {
 	c.moved = clock()
 }
 
-// waits adds n to the number of body reads in progress. c may be nil.
-func (c *conn) waits(n int) {
+// addBodyReads adds n to the number of body reads in progress. c may be nil.
+func (c *conn) addBodyReads(n int) {
 	if c == nil {
 		return
 	}
@@ -82,8 +82,8 @@ func (c *conn) waits(n int) {
 	c.waiting += n
 }
 
-// leavesBody records that a body was not read to its end. c may be nil.
-func (c *conn) leavesBody() {
+// markBodyUnread records that a body was not read to its end. c may be nil.
+func (c *conn) markBodyUnread() {
 	if c == nil {
 		return
 	}
@@ -94,14 +94,14 @@ func (c *conn) leavesBody() {
 
 // Read reads the bytes that have arrived.
 func (c *conn) Read(p []byte) (int, error) {
-	c.reads(true)
+	c.setReading(true)
 	n, err := c.Conn.Read(p)
-	c.reads(false)
+	c.setReading(false)
 	return n, err
 }
 
-// reads records the start (true) or the end of a read.
-func (c *conn) reads(reading bool) {
+// setReading records the start (true) or the end of a read.
+func (c *conn) setReading(reading bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reading = reading; !reading {
@@ -111,10 +111,10 @@ func (c *conn) reads(reading bool) {
 
 // Write sends the bytes in parts. Each part has the time limit WritePause, and the server's deadline applies to all.
 func (c *conn) Write(p []byte) (sent int, err error) {
-	defer c.sends(false)
+	defer c.setWriting(false)
 	for {
 		part := p[sent:min(len(p), sent+writePart)]
-		if err := c.Conn.SetWriteDeadline(c.sends(true)); err != nil {
+		if err := c.Conn.SetWriteDeadline(c.setWriting(true)); err != nil {
 			return sent, err
 		}
 		n, err := c.Conn.Write(part)
@@ -125,8 +125,8 @@ func (c *conn) Write(p []byte) (sent int, err error) {
 	}
 }
 
-// sends records the start (true) or the end of sending a part, and returns the deadline of the part.
-func (c *conn) sends(writing bool) time.Time {
+// setWriting records the start (true) or the end of sending a part, and returns the deadline of the part.
+func (c *conn) setWriting(writing bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writing, c.moved = writing, clock()

@@ -38,15 +38,15 @@ func (l *secureListener) run() {
 			go l.handshake(c)
 			continue
 		}
-		l.hand(accepted{err: err}) // net/http pauses after an error before it calls Accept again
+		l.deliver(accepted{err: err}) // net/http pauses after an error before it calls Accept again
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 	}
 }
 
-// hand passes a connection or error to a call of Accept. It returns false if the listener is closed.
-func (l *secureListener) hand(a accepted) bool {
+// deliver passes a connection or error to a call of Accept. It returns false if the listener is closed.
+func (l *secureListener) deliver(a accepted) bool {
 	select {
 	case l.ready <- a:
 		return true
@@ -67,7 +67,7 @@ func (l *secureListener) handshake(c net.Conn) {
 	if secured.ConnectionState().NegotiatedProtocol != "h2" {
 		out = &secureConn{&lineConn{Conn: secured}, secured}
 	}
-	if !l.hand(accepted{Conn: out}) {
+	if !l.deliver(accepted{Conn: out}) {
 		_ = out.Close()
 	}
 }

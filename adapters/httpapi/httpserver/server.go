@@ -76,20 +76,20 @@ func New(h http.Handler, o *Options) *Server {
 		of: map[string]map[*conn]struct{}{},
 	}
 	s.http = &http.Server{
-		Handler:           follow(LimitBodies(checkTarget(h), s.options.Body)),
+		Handler:           countRequests(LimitBodies(checkTarget(h), s.options.Body)),
 		ReadHeaderTimeout: s.options.Header, WriteTimeout: s.options.Write, IdleTimeout: s.options.Idle, MaxHeaderBytes: 64 << 10,
 		ReadTimeout: s.options.Body.Whole, // limits bodies that net/http reads itself
 		// Without it, net/http reads the body of a request OPTIONS * itself.
 		DisableGeneralOptionsHandler: true,
 		ConnState: func(c net.Conn, state http.ConnState) {
-			line, under := layers(c)
+			line, under := wrappersOf(c)
 			if line != nil && state == http.StateIdle { // the goroutine that reads the connection calls this
 				line.next()
 			}
-			under.enters(state)
+			under.setState(state)
 		},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			line, under := layers(c)
+			line, under := wrappersOf(c)
 			return context.WithValue(context.WithValue(ctx, connKey{}, under), lineKey{}, line)
 		},
 	}
@@ -138,8 +138,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// follow counts, in the conn of each request, the requests that next is answering.
-func follow(next http.Handler) http.Handler {
+// countRequests counts, in the conn of each request, the requests that next is answering.
+func countRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r.Context())
 		c.handles(1)
@@ -180,8 +180,8 @@ func connOf(ctx context.Context) *conn {
 	return c
 }
 
-// layers returns the wrappers around a connection that a listener of this package accepted. line is nil for HTTP/2.
-func layers(c net.Conn) (line *lineConn, under *conn) {
+// wrappersOf returns the wrappers around a connection that a listener of this package accepted. line is nil for HTTP/2.
+func wrappersOf(c net.Conn) (line *lineConn, under *conn) {
 	for {
 		switch layer := c.(type) {
 		case *secureConn:

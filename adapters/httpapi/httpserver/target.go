@@ -73,7 +73,7 @@ func (c *lineConn) lineReady(room int) bool {
 	switch space := bytes.IndexByte(c.held, ' '); {
 	case end >= 0:
 		c.read = true
-		c.held, c.malformed = mendTarget(c.held, end, c.method)
+		c.held, c.malformed = replaceTarget(c.held, end, c.method)
 	case len(c.held) >= longestLine:
 		c.read = true
 	case c.method || space < 0 || space >= room:
@@ -82,9 +82,9 @@ func (c *lineConn) lineReady(room int) bool {
 	return true
 }
 
-// mendTarget replaces a malformed target in the request line held[:end] by /. methodGone means that held starts with
+// replaceTarget replaces a malformed target in the request line held[:end] by /. methodGone means that held starts with
 // the target.
-func mendTarget(held []byte, end int, methodGone bool) (mended []byte, malformed bool) {
+func replaceTarget(held []byte, end int, methodGone bool) (mended []byte, malformed bool) {
 	line := bytes.TrimSuffix(held[:end], []byte("\r"))
 	from := 0
 	if !methodGone {

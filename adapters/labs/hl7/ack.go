@@ -72,7 +72,7 @@ func (o *Options) answerIn(cs er7.Charset, m *er7.Message, code string, problems
 		}
 	}
 	h.Set(3, us.Application).Set(4, us.Facility).
-		Set(10, "A"+shortID([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
+		Set(10, "A"+digestID([]byte(id), []byte(code), []byte(us.Application))).Set(11, o.Processing).Set(12, version)
 	b.Add("MSA").Set(1, code).Set(2, id)
 	for _, problem := range problems {
 		err := b.Add("ERR").Set(4, "E")
@@ -136,8 +136,8 @@ func readAcknowledgement(m *er7.Message) acknowledgement {
 	return v
 }
 
-// has reports whether one of the error codes in the acknowledgement is among codes.
-func (v acknowledgement) has(codes ...string) bool {
+// hasErrorCode reports whether one of the error codes in the acknowledgement is among codes.
+func (v acknowledgement) hasErrorCode(codes ...string) bool {
 	for _, f := range v.errors {
 		for _, c := range codes {
 			if f == c {
@@ -170,12 +170,12 @@ var errorNumber = regexp.MustCompile(`^[0-9]{3}$`)
 func (v acknowledgement) err() error {
 	switch v.code {
 	case "AA", "CA":
-		if v.has("UA", "UC") {
+		if v.hasErrorCode("UA", "UC") {
 			return fmt.Errorf("%w: the laboratory answered that it cannot accept the order (%s)", healthlab.Invalid, v.codes())
 		}
 		return nil
 	case "AE", "CE":
-		if v.has(codeLocked, codeInternal) {
+		if v.hasErrorCode(codeLocked, codeInternal) {
 			return fmt.Errorf("%w: the laboratory reports an internal error or a locked record (%s)", healthlab.Unavailable, v.codes())
 		}
 		return fmt.Errorf("%w: the laboratory refuses the message (%s)", healthlab.Invalid, v.codes())

@@ -48,7 +48,7 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 		}
 		i := slices.IndexFunc(out, func(o *group) bool {
 			same := o.patient == g.patient && slices.Equal(o.foreign, g.foreign)
-			return o.held == g.held && o.contradicts == g.contradicts && o.unproven == g.unproven && (same || g.held != nil && !g.apart())
+			return o.held == g.held && o.contradicts == g.contradicts && o.unproven == g.unproven && (same || g.held != nil && !g.isUncertain())
 		})
 		if i < 0 {
 			i, out = len(out), append(out, g)
@@ -58,21 +58,21 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 	return out
 }
 
-func (g *group) apart() bool { return g.contradicts || g.unproven }
+func (g *group) isUncertain() bool { return g.contradicts || g.unproven }
 
-// take adds the tests of a group with a known order to the state of the order. results reports whether the message is
+// apply adds the tests of a group with a known order to the state of the order. results reports whether the message is
 // a result message (ORU, OUL). m is the message that the orders.Service gets; nil for none. review is the reason for
 // which the journal holds the group for review; empty for none. Results that may belong to another person are added
 // to a separate state, so that later messages about the order's patient do not include them.
-func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Message, review string) {
+func (g *group) apply(d delivery, results bool, opts *Options) (m *exchange.Message, review string) {
 	gone := (g.held.Cancelled || g.held.Refused) && d.Resolves == 0
 	switch {
 	case g.contradicts && !results:
 		return nil, g.reason()
 	case gone && !results:
 		return nil, ReviewCancelled
-	case !g.apart() || !results:
-		g.held.take(g.tests, results)
+	case !g.isUncertain() || !results:
+		g.held.mergeTests(g.tests, results)
 		if m = g.held.resultMessage(g.tests, d, opts); m == nil {
 			return nil, ""
 		}
@@ -84,7 +84,7 @@ func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Messa
 	}
 	apart, key := *g.held, g.key()
 	apart.State = g.held.Others[key]
-	apart.take(g.tests, true)
+	apart.mergeTests(g.tests, true)
 	m = apart.resultMessage(g.tests, d, opts)
 	others := maps.Clone(g.held.Others)
 	if others == nil {
@@ -101,7 +101,7 @@ func (g *group) take(d delivery, results bool, opts *Options) (m *exchange.Messa
 	if m.Results == nil {
 		return nil, g.reason()
 	}
-	m.ID = shortID([]byte(m.ID), []byte(key))
+	m.ID = digestID([]byte(m.ID), []byte(key))
 	m.SampleID, m.ForeignNumbers = g.held.SampleID, g.foreign
 	return m, review
 }
@@ -116,7 +116,7 @@ func (g *group) key() string {
 	for _, n := range g.foreign {
 		parts = append(parts, []byte(n))
 	}
-	return shortID(parts...)
+	return digestID(parts...)
 }
 
 // reason returns why the journal holds a group for review.
@@ -142,14 +142,14 @@ func (g *group) unassigned(d delivery, n int, opts *Options) *exchange.Message {
 		return nil
 	}
 	report := dossier{Number: "1"} // stands in the ids of samples that have none
-	report.take(g.tests, true)
+	report.mergeTests(g.tests, true)
 	if len(report.State.Tests) == 0 {
 		return nil
 	}
 	done := report.complete(opts)
 	results, _ := report.results(opts, done)
 	m := exchange.Message{
-		ID: shortID([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
+		ID: digestID([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
 		Results: &results, Patient: &g.patient, ForeignNumbers: g.foreign,
 	}
 	for _, t := range g.tests {

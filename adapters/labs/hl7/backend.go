@@ -69,7 +69,7 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 		v.sample = d.Number
 	}
 	var out exchange.Accepted
-	record := b.delivery(shortID([]byte("answer"), d.Request), answer, d.Number)
+	record := b.delivery(digestID([]byte("answer"), d.Request), answer, d.Number)
 	_, err = b.journal.Take(ctx, record.Delivery, record.Numbers, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[d.Number]; held != nil {
 			held.Answered, held.Refused = refusal == nil, refusal != nil
@@ -110,7 +110,7 @@ func (b *Backend) open(ctx context.Context, s exchange.Submission) (dossier, err
 		}
 		r.insurance = &in
 	}
-	r.messageID = "O" + shortID([]byte(r.number), []byte(r.control))
+	r.messageID = "O" + digestID([]byte(r.number), []byte(r.control))
 	m, err := r.message()
 	if err != nil {
 		return dossier{}, err
@@ -165,13 +165,13 @@ func (b *Backend) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 		return fmt.Errorf("cancel order: %w", err)
 	}
 	switch refusal := v.err(); {
-	case refusal == nil, v.has(codeUnknownKey): // the order is unknown there
+	case refusal == nil, v.hasErrorCode(codeUnknownKey): // the order is unknown there
 	case errors.Is(refusal, healthlab.Invalid):
 		return fmt.Errorf("cancel order: %w: the laboratory refuses to cancel the order (%s)", healthlab.Precondition, v.codes())
 	default:
 		return fmt.Errorf("cancel order: %w", refusal)
 	}
-	record := b.delivery(shortID([]byte("answer"), message), answer, number)
+	record := b.delivery(digestID([]byte("answer"), message), answer, number)
 	_, err = b.journal.Take(ctx, record.Delivery, record.Numbers, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[number]; held != nil {
 			held.Cancelled = true
@@ -197,7 +197,7 @@ func (b *Backend) cancellation(d dossier) ([]byte, error) {
 		out.Header().Set(n, h.Field(n).Text())
 	}
 	code, event := placed.Type()
-	out.Header().Set(9, code, event, code+"_"+event).Set(10, "O"+shortID([]byte(d.Number), []byte(cancelOrder)))
+	out.Header().Set(9, code, event, code+"_"+event).Set(10, "O"+digestID([]byte(d.Number), []byte(cancelOrder)))
 	n := 0
 	for s := range placed.Segments() {
 		switch s.Name() {

@@ -42,5 +42,5 @@ func (t *TestReport) brings(obx er7.Segment) bool {
 }
 
 func documentID(number string, d Document) string {
-	return shortID([]byte(number), []byte(d.Title), d.Data)
+	return digestID([]byte(number), []byte(d.Title), d.Data)
 }

@@ -71,7 +71,7 @@ func (f *Folder) Send(ctx context.Context, message []byte, _ func([]byte) bool) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(f.out, shortID(message)+".hl7")
+	name := filepath.Join(f.out, digestID(message)+".hl7")
 	if err := write(name, message); err != nil {
 		return nil, fmt.Errorf("write HL7 file: %w: %w", healthlab.Unavailable, err)
 	}
@@ -127,7 +127,7 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 			f.opts.Now().Sub(info.ModTime()) < f.opts.Settle {
 			continue
 		}
-		verdict, err := f.file(ctx, filepath.Join(f.in, e.Name()), take)
+		verdict, err := f.readFile(ctx, filepath.Join(f.in, e.Name()), take)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -141,9 +141,9 @@ func (f *Folder) Sweep(ctx context.Context, take func(context.Context, *er7.Mess
 	return n, errors.Join(errs...)
 }
 
-// file passes the messages of a file to take, and returns the subdirectory to which the file must move, done or
+// readFile passes the messages of a file to take, and returns the subdirectory to which the file must move, done or
 // failed. After an error the file must stay, so that it is read again.
-func (f *Folder) file(ctx context.Context, name string, take func(context.Context, *er7.Message) error) (string, error) {
+func (f *Folder) readFile(ctx context.Context, name string, take func(context.Context, *er7.Message) error) (string, error) {
 	file, err := os.Open(name) //nolint:gosec // the host names the folder
 	if err != nil {
 		return "", fmt.Errorf("open HL7 file: %w", err)

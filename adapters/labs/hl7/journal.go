@@ -17,7 +17,7 @@ type dossier struct {
 	User   healthlab.UserID
 	Order  orders.OrderID
 	Method catalogue.CollectionMethod
-	// Patient is the patient of the order, compared with reported patients: see [group.take].
+	// Patient is the patient of the order, compared with reported patients: see [group.apply].
 	Patient *people.PatientDetails
 	Tests   []orderedTest
 	// Request is the sent order message, so that it can be sent again unchanged.

@@ -30,7 +30,7 @@ func (d *dossier) statusMessages(tests []TestReport, in delivery, opts *Options)
 		}
 		seen[on] = true
 		m := exchange.Message{
-			ID: shortID([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
+			ID: digestID([]byte(d.Number), []byte(in.Key), []byte(on)), Team: d.Team, Order: d.Order, SampleID: d.SampleID, On: on, At: in.At,
 			Patient: &t.Patient,
 		}
 		if on == orders.SampleReceived && t.Collected != nil {
@@ -89,7 +89,7 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 	}
 	s.SentDigest = digest
 	s.Count++
-	m.ID = shortID([]byte(d.Number), []byte(from.Key), []byte(digest))
+	m.ID = digestID([]byte(d.Number), []byte(from.Key), []byte(digest))
 	return &m
 }
 

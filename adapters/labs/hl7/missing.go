@@ -17,7 +17,7 @@ func (d *dossier) rejected() bool {
 	s := &d.State
 	lost := s.unreported()
 	for key, t := range s.Tests {
-		failure, _ := s.why(labresult.Result{}, t)
+		failure, _ := s.failureReason(labresult.Result{}, t)
 		lost[key] = t.Status == "X" || lost[key] && failure != labresult.UnknownFailure
 	}
 	for _, h := range s.Results {
@@ -25,7 +25,7 @@ func (d *dossier) rejected() bool {
 		if t.Status == "X" {
 			continue
 		}
-		failure, _ := s.why(h.Result, t)
+		failure, _ := s.failureReason(h.Result, t)
 		if !h.absent() || failure == labresult.MissingResultCalcFailure || h.Status != "X" && h.Result.Result == "" && failure == labresult.UnknownFailure {
 			return false // the reason does not concern the sample
 		}
@@ -44,14 +44,14 @@ func (d *dossier) rejectDetail() orders.StatusDetail {
 	s := &d.State
 	for _, k := range s.inOrder() {
 		if h := s.Results[k]; h.absent() {
-			if _, detail := s.why(h.Result, s.Tests[h.Test]); detail != "" {
+			if _, detail := s.failureReason(h.Result, s.Tests[h.Test]); detail != "" {
 				return detail
 			}
 		}
 	}
 	unreported := s.unreported()
 	for _, key := range slices.Sorted(maps.Keys(s.Tests)) {
-		if _, detail := s.why(labresult.Result{}, s.Tests[key]); unreported[key] && detail != "" {
+		if _, detail := s.failureReason(labresult.Result{}, s.Tests[key]); unreported[key] && detail != "" {
 			return detail
 		}
 	}
@@ -93,7 +93,7 @@ func (s *orderState) missing(r labresult.Result, t heldTest) labresult.Missing {
 		Name: r.Name, Slug: r.Slug, LOINC: r.LOINC, LOINCSlug: r.LOINCSlug, ProviderID: r.ProviderID, SourceMarkers: r.SourceMarkers,
 		Group: r.Group, Codes: r.Codes, Methods: r.Methods, Equipment: r.Equipment, Parent: r.Parent, Note: optional(s.note(r, t)),
 	}
-	out.InferredFailureType, _ = s.why(r, t)
+	out.InferredFailureType, _ = s.failureReason(r, t)
 	return out
 }
 
@@ -116,9 +116,9 @@ func (s *orderState) note(r labresult.Result, t heldTest) string {
 // result.
 const longestReason = 1000
 
-// why infers from the laboratory's texts why the result of a test is missing. failure is UnknownFailure and detail
-// empty if no text says it.
-func (s *orderState) why(r labresult.Result, t heldTest) (failure labresult.FailureType, detail orders.StatusDetail) {
+// failureReason infers from the laboratory's texts why the result of a test is missing. failure is UnknownFailure and
+// detail empty if no text says it.
+func (s *orderState) failureReason(r labresult.Result, t heldTest) (failure labresult.FailureType, detail orders.StatusDetail) {
 	for _, words := range s.reasons(r, t) {
 		if failure, detail = reason(words); failure != labresult.UnknownFailure {
 			break

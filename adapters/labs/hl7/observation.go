@@ -50,7 +50,7 @@ func (r *reader) observation(s er7.Segment) {
 	}
 	value(&result, kind, s.Field(5))
 	key := text(result.LOINC) + "|" + text(result.ProviderID) + "|" + result.Slug + "|" + result.Group
-	if goesOn(kind) && len(t.Observations) > 0 {
+	if isTextKind(kind) && len(t.Observations) > 0 {
 		// Consecutive segments of a text are lines of one result.
 		if last := &t.Observations[len(t.Observations)-1]; last.Key == key && last.Status == status {
 			last.Result.Result = strings.TrimLeft(last.Result.Result+"\n"+result.Result, "\n")
@@ -98,7 +98,7 @@ func notes(l *labresult.Result) *string {
 	return l.Notes
 }
 
-func goesOn(kind string) bool { return kind == "TX" || kind == "FT" }
+func isTextKind(kind string) bool { return kind == "TX" || kind == "FT" }
 
 // codes finds the result's code at the laboratory and its LOINC code.
 func (r *reader) codes(l *labresult.Result, c er7.Coded) {

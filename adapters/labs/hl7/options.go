@@ -167,7 +167,7 @@ func (o *Options) withDefaults() Options {
 	def(&out.CodeSystem, "L")
 	out.Zone = cmp.Or(out.Zone, time.UTC)
 	if out.Number == nil {
-		out.Number = func(o orders.Order) string { return shortID(o.ID.UUID[:]) }
+		out.Number = func(o orders.Order) string { return digestID(o.ID.UUID[:]) }
 	}
 	if out.TestCode == nil {
 		system := out.CodeSystem
@@ -193,8 +193,8 @@ func (o *Options) parsing() *er7.Options {
 	return &er7.Options{MaxBytes: o.MaxBytes, Charset: o.Charset}
 }
 
-// shortID returns 16 letters and digits made from the hash of the parts.
-func shortID(parts ...[]byte) string {
+// digestID returns 16 letters and digits made from the hash of the parts.
+func digestID(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write(p)

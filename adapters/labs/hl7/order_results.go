@@ -90,7 +90,7 @@ func (s *orderState) notes() string {
 func (d *dossier) addSamples(to map[string]labresult.SampleData, t heldTest) string {
 	add := func(id string, data labresult.SampleData) string {
 		key := id
-		for n := 2; describedOtherwise(to[key], data); n++ {
+		for n := 2; descriptionsDiffer(to[key], data); n++ {
 			if n > 50 { // give up the search for an equal sample
 				n = len(to) + 1
 			}
@@ -105,8 +105,8 @@ func (d *dossier) addSamples(to map[string]labresult.SampleData, t heldTest) str
 			if len(labs) > 0 {
 				have.PerformingLaboratories = labs
 			}
-			describe(&have, data)
-			have.ClinicalInformation = joined(have.ClinicalInformation, data.ClinicalInformation)
+			fillSample(&have, data)
+			have.ClinicalInformation = mergeClinicalInformation(have.ClinicalInformation, data.ClinicalInformation)
 			data = have
 		}
 		to[key] = data
@@ -119,8 +119,8 @@ func (d *dossier) addSamples(to map[string]labresult.SampleData, t heldTest) str
 	return first
 }
 
-// describedOtherwise reports whether two descriptions of a sample differ.
-func describedOtherwise(a, b labresult.SampleData) bool {
+// descriptionsDiffer reports whether two descriptions of a sample differ.
+func descriptionsDiffer(a, b labresult.SampleData) bool {
 	one := func(a, b *labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	list := func(a, b []labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	return one(a.ContainerType, b.ContainerType) || list(a.Additives, b.Additives) || a.Description != "" && b.Description != "" && a.Description != b.Description ||
@@ -130,8 +130,8 @@ func describedOtherwise(a, b labresult.SampleData) bool {
 		list(a.Conditions, b.Conditions) || list(a.RejectReasons, b.RejectReasons)
 }
 
-// joined returns the notes of both arguments, and the volume of the first that has one.
-func joined(a, b *labresult.ClinicalInformation) *labresult.ClinicalInformation {
+// mergeClinicalInformation returns the notes of both arguments, and the volume of the first that has one.
+func mergeClinicalInformation(a, b *labresult.ClinicalInformation) *labresult.ClinicalInformation {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
@@ -145,7 +145,7 @@ func joined(a, b *labresult.ClinicalInformation) *labresult.ClinicalInformation 
 func (d *dossier) source(t heldTest, opts *Options) []labresult.SourceMarker {
 	var out []labresult.SourceMarker
 	for _, o := range d.Tests {
-		if t.is(o, opts) {
+		if t.matches(o, opts) {
 			out = append(out, o.Marker)
 		}
 	}

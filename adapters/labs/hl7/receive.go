@@ -135,7 +135,7 @@ func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error
 		b.opts.Log.Warn("HL7 result refused", "error", bad.Error())
 		notTaken = append(notTaken, bad)
 	}
-	return notTaken, b.take(ctx, m, in, of, b.delivery(keyOf(m), m.Bytes(), numbers...))
+	return notTaken, b.storeDelivery(ctx, m, in, of, b.delivery(keyOf(m), m.Bytes(), numbers...))
 }
 
 // keyOf returns a key that is equal for messages which differ only in their headers.
@@ -147,7 +147,7 @@ func keyOf(m *er7.Message) string {
 			parts = append(parts, []byte(s.Raw()))
 		}
 	}
-	return shortID(parts...)
+	return digestID(parts...)
 }
 
 // numbers returns all order numbers of a message.
@@ -163,10 +163,10 @@ func (in Incoming) numbers() []string {
 	return out
 }
 
-// take stores a delivery, the changed states of its orders, and the messages that the orders.Service gets. of maps
-// the laboratory's order numbers to placer order numbers. Documents are stored first, because storing them twice has
-// no effect.
-func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[string]string, d delivery) error {
+// storeDelivery stores a delivery, the changed states of its orders, and the messages that the orders.Service gets. of
+// maps the laboratory's order numbers to placer order numbers. Documents are stored first, because storing them twice
+// has no effect.
+func (b *Backend) storeDelivery(ctx context.Context, m *er7.Message, in Incoming, of map[string]string, d delivery) error {
 	if err := b.putDocuments(ctx, in, of, d); err != nil {
 		return fmt.Errorf("receive HL7 message: %w", err)
 	}
@@ -184,7 +184,7 @@ func (b *Backend) take(ctx context.Context, m *er7.Message, in Incoming, of map[
 				}
 				continue
 			}
-			m, review := g.take(d, results, &b.opts)
+			m, review := g.apply(d, results, &b.opts)
 			out.Review = cmp.Or(review, out.Review)
 			if !results && review == "" {
 				out.Messages = append(out.Messages, g.held.statusMessages(g.tests, d, &b.opts)...)
@@ -229,7 +229,7 @@ func (b *Backend) putDocuments(ctx context.Context, in Incoming, of map[string]s
 		return err
 	}
 	for _, g := range assign(in, found, of, d.Resolves != 0) {
-		if g.held == nil || g.apart() {
+		if g.held == nil || g.isUncertain() {
 			continue
 		}
 		for _, t := range g.tests {

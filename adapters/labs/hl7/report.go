@@ -210,7 +210,7 @@ func (r *reader) segment(s er7.Segment) {
 		r.finishOrder()
 		r.person(s)
 	case "ORC":
-		if alone && r.specimenFirst && r.ofTest(s) {
+		if alone && r.specimenFirst && r.addFollowingORC(s) {
 			return
 		}
 		r.finishOrder()
@@ -306,9 +306,9 @@ func (r *reader) order(t *TestReport, obr er7.Segment) {
 	}
 }
 
-// ofTest adds an ORC that follows its OBR, as in messages about specimens, to the test. It returns false if the ORC
-// has another order number.
-func (r *reader) ofTest(orc er7.Segment) bool {
+// addFollowingORC adds an ORC that follows its OBR, as in messages about specimens, to the test. It returns false if
+// the ORC has another order number.
+func (r *reader) addFollowingORC(orc er7.Segment) bool {
 	t := r.test()
 	placer, filler := orc.Field(2).Text(), orc.Field(3).Text()
 	if placer != "" && len(t.Numbers) > 0 && !contains(t.Numbers, placer) || filler != "" && t.Filler != "" && filler != t.Filler {

@@ -82,14 +82,14 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 	}
 	for _, g := range assign(in, found, of, false) {
 		for _, t := range g.tests {
-			if g.held == nil || g.apart() || g.held.Cancelled || g.held.Refused {
+			if g.held == nil || g.isUncertain() || g.held.Cancelled || g.held.Refused {
 				t.Numbers = []string{number}
 				rest = append(rest, t)
 			}
 		}
 	}
 	in.Tests = rest
-	d := b.delivery(shortID([]byte("attach"), []byte(list[0].Key), []byte(number)), list[0].Raw, number)
+	d := b.delivery(digestID([]byte("attach"), []byte(list[0].Key), []byte(number)), list[0].Raw, number)
 	d.Resolves = place
-	return b.take(ctx, m, in, nil, d)
+	return b.storeDelivery(ctx, m, in, nil, d)
 }

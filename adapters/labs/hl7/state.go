@@ -60,8 +60,8 @@ type heldResult struct {
 	Corrects bool `json:",omitempty"`
 }
 
-// take merges the tests of a message into the state of the order; their results only if results is true.
-func (d *dossier) take(tests []TestReport, results bool) {
+// mergeTests merges the tests of a message into the state of the order; their results only if results is true.
+func (d *dossier) mergeTests(tests []TestReport, results bool) {
 	s := &d.State
 	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)
 	if s.Tests == nil {
@@ -116,7 +116,7 @@ func (s *orderState) test(t TestReport) {
 	if !ok || newer(t.Status, t.At, held.Status, held.At) {
 		first.PerformingLaboratories = held.Data.PerformingLaboratories
 		if t.Sample == held.Sample {
-			describe(&first, held.Data)
+			fillSample(&first, held.Data)
 		}
 		if more == nil {
 			more = held.More
@@ -126,7 +126,7 @@ func (s *orderState) test(t TestReport) {
 			Parent: t.Parent, Document: held.Document,
 		}
 	} else if t.Sample == held.Sample {
-		describe(&held.Data, first)
+		fillSample(&held.Data, first)
 	}
 	held.Document = held.Document || len(t.Documents) > 0
 	held.Data.PerformingLaboratories = maps.Clone(held.Data.PerformingLaboratories)
@@ -194,8 +194,8 @@ func clinical(notes, volume string) *labresult.ClinicalInformation {
 	return &labresult.ClinicalInformation{Notes: optional(notes), TotalVolume: optional(volume)}
 }
 
-// describe fills missing fields of a sample from another description of the sample.
-func describe(s *labresult.SampleData, from labresult.SampleData) {
+// fillSample fills missing fields of a sample from another description of the sample.
+func fillSample(s *labresult.SampleData, from labresult.SampleData) {
 	s.ControlNumber = cmp.Or(s.ControlNumber, from.ControlNumber)
 	s.DateCollected, s.DateReceived = cmp.Or(s.DateCollected, from.DateCollected), cmp.Or(s.DateReceived, from.DateReceived)
 	s.DateReported = cmp.Or(s.DateReported, from.DateReported)
@@ -268,7 +268,7 @@ func (d *dossier) complete(opts *Options) bool {
 			return false
 		}
 		for _, o := range d.Tests {
-			if t.is(o, opts) {
+			if t.matches(o, opts) {
 				final[o.Code], known = true, true
 			}
 		}
@@ -284,8 +284,8 @@ func (d *dossier) complete(opts *Options) bool {
 	return true
 }
 
-// is reports whether a reported test is an ordered one.
-func (t heldTest) is(o orderedTest, opts *Options) bool {
+// matches reports whether a reported test is an ordered one.
+func (t heldTest) matches(o orderedTest, opts *Options) bool {
 	for _, c := range t.Codes {
 		if c == o.Code || opts.Tests[c] == o.Code && o.Code != "" {
 			return true

@@ -20,9 +20,9 @@ func smooth(g *image.Gray) {
 	}
 }
 
-// degrain removes strong noise from the picture, and reports whether there was any. Without this step, noise would
+// removeNoise removes strong noise from the picture, and reports whether there was any. Without this step, noise would
 // make the paper seem as bright as its brightest pixels. Print is several pixels wide at this size and remains.
-func degrain(g *image.Gray) bool {
+func removeNoise(g *image.Gray) bool {
 	// The remaining noise after a pass is soft and would not be detected as noise.
 	passes := min(3, int(graininess(g)/11))
 	for range passes {
@@ -56,8 +56,8 @@ func graininess(g *image.Gray) float64 {
 	return 0
 }
 
-// calm removes the noise on dark paper that [even] has amplified.
-func calm(g *image.Gray) {
+// smoothDarkPaper removes the noise on dark paper that [normalizeLight] has amplified.
+func smoothDarkPaper(g *image.Gray) {
 	const grainy = 9
 	for range 3 {
 		if deviation(g) < grainy {
@@ -68,7 +68,7 @@ func calm(g *image.Gray) {
 }
 
 // deviation returns by how much most of the paper is darker than its most common brightness, in a picture after
-// [even].
+// [normalizeLight].
 func deviation(g *image.Gray) int {
 	hist := histogram(g)
 	paper := 128

@@ -32,8 +32,8 @@ func darkenPrint(g *image.Gray) {
 	}
 }
 
-// even removes shadows and the colour of the paper: it divides every pixel by the brightest one nearby.
-func even(g *image.Gray) {
+// normalizeLight removes shadows and the colour of the paper: it divides every pixel by the brightest one nearby.
+func normalizeLight(g *image.Gray) {
 	const block = 24
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	bw, bh := (w+block-1)/block, (h+block-1)/block

@@ -9,4 +9,4 @@ func attributes(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-func giveWay(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, 10) }
+func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, 10) }

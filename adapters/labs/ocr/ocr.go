@@ -113,7 +113,7 @@ func (e *Engine) decode(ctx context.Context, file labreport.File) (g *image.Gray
 	if err := e.header(file); err != nil {
 		return nil, err
 	}
-	err = e.alone(ctx, func() error {
+	err = e.withSlot(ctx, func() error {
 		img, _, err := image.Decode(bytes.NewReader(file.Data))
 		if err != nil {
 			return fmt.Errorf("%w: the file must be a readable PNG or JPEG picture", healthlab.Invalid)
@@ -133,12 +133,12 @@ func (e *Engine) RenderPage(ctx context.Context, file labreport.File, page, pixe
 		return nil, fmt.Errorf("render picture: %w", err)
 	}
 	var out *image.RGBA
-	err := e.alone(ctx, func() error {
+	err := e.withSlot(ctx, func() error {
 		img, _, err := image.Decode(bytes.NewReader(file.Data))
 		if err != nil {
 			return fmt.Errorf("render picture: %w: the file must be a readable PNG or JPEG picture", healthlab.Invalid)
 		}
-		out = smaller(img, orientation(file.Data), pixels)
+		out = scaledDown(img, orientation(file.Data), pixels)
 		return nil
 	})
 	return out, err
@@ -209,9 +209,9 @@ func (e *Engine) Page(ctx context.Context, img image.Image) (labreport.Page, err
 	return e.read(ctx, grey(img, 1))
 }
 
-// alone runs an image operation when the semaphore e.own has a free slot. It returns the error of work, or that of
+// withSlot runs an image operation when the semaphore e.own has a free slot. It returns the error of work, or that of
 // ctx.
-func (e *Engine) alone(ctx context.Context, work func() error) error {
+func (e *Engine) withSlot(ctx context.Context, work func() error) error {
 	select {
 	case e.own <- struct{}{}:
 		defer func() { <-e.own }()
@@ -285,7 +285,7 @@ func (e *Engine) upright(ctx context.Context, g *image.Gray) (*prepared, []labre
 }
 
 func (e *Engine) readTurned(ctx context.Context, g *image.Gray, orientation int) (p *prepared, words []labreport.Word, err error) {
-	err = e.alone(ctx, func() error {
+	err = e.withSlot(ctx, func() error {
 		p = prepare(grey(g, orientation))
 		p.turned = orientation
 		return nil
@@ -307,7 +307,7 @@ func (e *Engine) reread(ctx context.Context, p *prepared, words []labreport.Word
 	edge := box.Height * h / 2
 	x0, y0 := box.X*w-edge, box.Y*h-edge/2
 	var crop *image.Gray
-	err := e.alone(ctx, func() error {
+	err := e.withSlot(ctx, func() error {
 		crop = warp(p.flat, int((box.Width*w+2*edge)*scale), int((box.Height*h+edge)*scale), func(q point) point { return point{x0 + q.x/scale, y0 + q.y/scale} })
 		return nil
 	})
@@ -379,7 +379,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Wo
 		}
 		if i == 0 {
 			page.Words = words
-			words, langs = e.inItsLanguage(ctx, p, page, langs)
+			words, langs = e.readInLanguage(ctx, p, page, langs)
 		}
 		readings = append(readings, words)
 		consider(words)
@@ -412,7 +412,7 @@ func (e *Engine) readBest(ctx context.Context, p *prepared, first []labreport.Wo
 // attempt reads a page in the way t, with the tesseract languages langs.
 func (e *Engine) attempt(ctx context.Context, p *prepared, t try, langs string) ([]labreport.Word, error) {
 	img := p.flat
-	err := e.alone(ctx, func() error {
+	err := e.withSlot(ctx, func() error {
 		if !t.raw {
 			img = p.scaled(t.part)
 		}
@@ -424,9 +424,9 @@ func (e *Engine) attempt(ctx context.Context, p *prepared, t try, langs string) 
 	return e.tesseract(ctx, img, t.psm, langs)
 }
 
-// inItsLanguage reads a page again in its own language, if its first reading, in the languages langs, shows another
+// readInLanguage reads a page again in its own language, if its first reading, in the languages langs, shows another
 // one. It returns the words of the last reading and its languages.
-func (e *Engine) inItsLanguage(ctx context.Context, p *prepared, first labreport.Page, langs string) ([]labreport.Word, string) {
+func (e *Engine) readInLanguage(ctx context.Context, p *prepared, first labreport.Page, langs string) ([]labreport.Word, string) {
 	if e.o.Language == nil {
 		return first.Words, langs
 	}

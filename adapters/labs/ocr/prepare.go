@@ -53,9 +53,9 @@ func prepare(g *image.Gray) *prepared {
 		small = warp(g, int(ow*scale), int(oh*scale), func(q point) point { return back(point{q.x / scale, q.y / scale}) })
 	}
 	darkenPrint(small)
-	p.grainy = degrain(small)
-	even(small)
-	calm(small)
+	p.grainy = removeNoise(small)
+	normalizeLight(small)
+	smoothDarkPaper(small)
 	p.flat = small
 	p.flatBack = func(q point) point { return back(point{q.x / scale, q.y / scale}) }
 	if level := levelled(small); level != nil {
@@ -79,7 +79,7 @@ func (p *prepared) original(b labreport.Box) labreport.Box {
 	}
 	in := func(v float64) float64 { return min(1, max(0, v)) }
 	x0, y0, x1, y1 = in(x0/rw), in(y0/rh), in(x1/rw), in(y1/rh)
-	return lyingBox(labreport.Box{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}, p.turned)
+	return storedBox(labreport.Box{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}, p.turned)
 }
 
 // copyOf returns a copy without padding between rows.

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// smaller returns a picture upright, on white, with at most the given number of pixels. Each pixel is the mean of a
+// scaledDown returns a picture upright, on white, with at most the given number of pixels. Each pixel is the mean of a
 // square of the original.
-func smaller(img image.Image, orientation, pixels int) *image.RGBA {
+func scaledDown(img image.Image, orientation, pixels int) *image.RGBA {
 	b := img.Bounds()
 	w, h := b.Dx(), b.Dy()
 	n := max(1, int(math.Ceil(math.Sqrt(float64(w)*float64(h)/float64(pixels)))))
@@ -16,15 +16,15 @@ func smaller(img image.Image, orientation, pixels int) *image.RGBA {
 	out := image.NewRGBA(uprightRect(sw, sh, orientation))
 	for y := range out.Rect.Dy() {
 		for x := range out.Rect.Dx() {
-			sx, sy := lyingAt(x, y, sw, sh, orientation)
-			out.SetRGBA(x, y, mean(img, image.Rect(sx*n, sy*n, sx*n+n, sy*n+n).Add(b.Min).Intersect(b)))
+			sx, sy := storedPoint(x, y, sw, sh, orientation)
+			out.SetRGBA(x, y, meanColour(img, image.Rect(sx*n, sy*n, sx*n+n, sy*n+n).Add(b.Min).Intersect(b)))
 		}
 	}
 	return out
 }
 
-// mean returns the mean colour of a part of a picture on white.
-func mean(img image.Image, part image.Rectangle) color.RGBA {
+// meanColour returns the mean colour of a part of a picture on white.
+func meanColour(img image.Image, part image.Rectangle) color.RGBA {
 	var sum [3]uint32
 	for y := part.Min.Y; y < part.Max.Y; y++ {
 		for x := part.Min.X; x < part.Max.X; x++ {

@@ -26,13 +26,13 @@ func sheet(g *image.Gray) (corners [4]point, ok bool) {
 	}
 	// Paper in shadow may be darker than a bright table, but not than the table in the same shadow.
 	lit := copyOf(lum)
-	even(lit)
+	normalizeLight(lit)
 	const fourFifths = 200 // of 255, for the brightness of the paper
 	best := 0.0
 	for _, try := range []struct {
 		picture *image.Gray
 		cut     uint8
-	}{{lum, otsu(lum)}, {lum, justAbove(lum)}, {lit, otsu(lit)}, {lit, fourFifths}} {
+	}{{lum, otsu(lum)}, {lum, borderThreshold(lum)}, {lit, otsu(lit)}, {lit, fourFifths}} {
 		if found, straight := paperAbove(try.picture, step, try.cut); straight > best {
 			corners, best = found, straight
 		}
@@ -91,7 +91,7 @@ func paperAbove(lum *image.Gray, step int, cut uint8) (corners [4]point, straigh
 			todo = append(todo, n)
 		}
 	}
-	corners, straight = wholeCorners(corners, region{seen, sw, sh, step})
+	corners, straight = correctCorners(corners, region{seen, sw, sh, step})
 	if area*10 < sw*sh*3 || !convex(corners, float64(step*min(sw, sh))/8) {
 		return corners, 0
 	}
@@ -108,16 +108,16 @@ type region struct {
 	w, h, pix int
 }
 
-// wholeCorners corrects each corner that is not where its two edges meet, because a shadow, a finger or a fold hides
+// correctCorners corrects each corner that is not where its two edges meet, because a shadow, a finger or a fold hides
 // it, or something bright lies next to it. Corners of a curled sheet deviate less and are not changed. The second
 // result is the share of edge points that are close to a straight line, of the least straight edge.
-func wholeCorners(found [4]point, r region) ([4]point, float64) {
+func correctCorners(found [4]point, r region) ([4]point, float64) {
 	const well = 0.02 // share of the diagonal of the picture
 	top, bottom := r.edges(r.w, r.h, func(along, across int) bool { return r.in[across*r.w+along] })
 	left, right := r.edges(r.h, r.w, func(along, across int) bool { return r.in[along*r.w+across] })
 	straight := min(top.straight, right.straight, bottom.straight, left.straight)
 	size := point{float64(r.w * r.pix), float64(r.h * r.pix)}
-	for i, meet := range [4]point{top.meets(left), top.meets(right), bottom.meets(right), bottom.meets(left)} {
+	for i, meet := range [4]point{top.intersection(left), top.intersection(right), bottom.intersection(right), bottom.intersection(left)} {
 		inside := meet.x > -0.05*size.x && meet.y > -0.05*size.y && meet.x < 1.05*size.x && meet.y < 1.05*size.y
 		if inside && straight > 0.6 && dist(meet, found[i]) > well*dist(point{}, size) {
 			found[i] = meet
@@ -129,7 +129,7 @@ func wholeCorners(found [4]point, r region) ([4]point, float64) {
 // edge is a line: across = at + slope*along. straight is the share of its points that are close to the line.
 type edge struct{ at, slope, straight float64 }
 
-func (e edge) meets(vertical edge) point {
+func (e edge) intersection(vertical edge) point {
 	x := (vertical.at + vertical.slope*e.at) / (1 - vertical.slope*e.slope)
 	return point{x, e.at + e.slope*x}
 }
@@ -220,7 +220,7 @@ func mostlyDark(lum *image.Gray, cut uint8) bool {
 	return border[len(border)*6/10] < cut
 }
 
-func justAbove(lum *image.Gray) uint8 {
+func borderThreshold(lum *image.Gray) uint8 {
 	border := borderOf(lum)
 	middle, high := int(border[len(border)/2]), int(border[len(border)*9/10])
 	return uint8(min(255, 2*high-middle+6)) // brighter than nearly all of the border

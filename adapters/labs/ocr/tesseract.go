@@ -33,7 +33,7 @@ func (e *Engine) tesseract(ctx context.Context, img *image.Gray, psm, langs stri
 	attributes(c)
 	err := c.Start()
 	if err == nil {
-		giveWay(c.Process.Pid)
+		lowerPriority(c.Process.Pid)
 		err = c.Wait()
 	}
 	if err != nil {

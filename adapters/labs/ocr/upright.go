@@ -35,7 +35,7 @@ func grey(img image.Image, orientation int) *image.Gray {
 	out := image.NewGray(uprightRect(w, h, orientation))
 	for y := range out.Rect.Dy() {
 		for x := range out.Rect.Dx() {
-			sx, sy := lyingAt(x, y, w, h, orientation)
+			sx, sy := storedPoint(x, y, w, h, orientation)
 			out.Pix[y*out.Stride+x] = g.Pix[sy*g.Stride+sx]
 		}
 	}
@@ -49,9 +49,9 @@ func uprightRect(w, h, orientation int) image.Rectangle {
 	return image.Rect(0, 0, w, h)
 }
 
-// lyingAt returns the position in the stored picture of the pixel at x, y of the upright one, which has the size w
+// storedPoint returns the position in the stored picture of the pixel at x, y of the upright one, which has the size w
 // by h.
-func lyingAt(x, y, w, h, orientation int) (int, int) {
+func storedPoint(x, y, w, h, orientation int) (int, int) {
 	switch orientation {
 	case 2:
 		return w - 1 - x, y
@@ -71,8 +71,8 @@ func lyingAt(x, y, w, h, orientation int) (int, int) {
 	return x, y
 }
 
-// lyingBox maps a box of the upright picture to the stored one, for EXIF orientations that are rotations.
-func lyingBox(b labreport.Box, orientation int) labreport.Box {
+// storedBox maps a box of the upright picture to the stored one, for EXIF orientations that are rotations.
+func storedBox(b labreport.Box, orientation int) labreport.Box {
 	switch orientation {
 	case 3:
 		b.X, b.Y = 1-b.X-b.Width, 1-b.Y-b.Height

@@ -61,7 +61,7 @@ func vote(readings [][]labreport.Word) []labreport.Word {
 	}
 	var out []labreport.Word
 	for _, root := range order {
-		out = append(out, elect(groups[root])...)
+		out = append(out, bestWords(groups[root])...)
 	}
 	return out
 }
@@ -72,8 +72,8 @@ func cover(a, b labreport.Box) bool {
 	return w > 0.4*min(a.Width, b.Width) && h > 0.45*min(a.Height, b.Height)
 }
 
-// elect returns the best words for one area of the page, of which group has the words of each reading.
-func elect(group [][]labreport.Word) []labreport.Word {
+// bestWords returns the best words for one area of the page, of which group has the words of each reading.
+func bestWords(group [][]labreport.Word) []labreport.Word {
 	type party struct {
 		words  []labreport.Word
 		weight float64

@@ -78,7 +78,7 @@ func (p *Printer) PrintProfile(ctx context.Context, subject string, profile *glu
 	g.titles(subject)
 	g.measures()
 	g.bands()
-	g.clock()
+	g.percentiles()
 	g.daily()
 	g.notes()
 	if err := f.Error(); err != nil {
@@ -126,7 +126,7 @@ func (g *glucosePage) at(x, y float64, st style, text string) {
 	}
 }
 
-func (g *glucosePage) right(x, y float64, st style, text string) {
+func (g *glucosePage) drawRight(x, y float64, st style, text string) {
 	for _, line := range g.wrap(text, st, g.width) {
 		g.draw(x-g.measure(string(line), st), y, st, line)
 	}
@@ -165,7 +165,7 @@ func (g *glucosePage) measures() {
 		if v != nil {
 			text = form(*v) + " " + unit
 		}
-		g.right(margin+80, y, style{body, true}, text)
+		g.drawRight(margin+80, y, style{body, true}, text)
 		g.colour(pale)
 		g.f.Line(margin, y+6, margin+80, y+6)
 		y += 9
@@ -177,7 +177,7 @@ func (g *glucosePage) measures() {
 	row("Time with sensor active", p.SensorActive, tenths, "%")
 	g.colour(black)
 	g.at(margin, y, style{body, false}, "Readings")
-	g.right(margin+80, y, style{body, true}, strconv.FormatInt(p.Readings, 10))
+	g.drawRight(margin+80, y, style{body, true}, strconv.FormatInt(p.Readings, 10))
 }
 
 // bands draws the shares of the glucose bands as one bar, the highest band on top, with a line of text for each.
@@ -201,7 +201,7 @@ func (g *glucosePage) bands() {
 		g.f.Rect(x+wide+4, row+0.6, 3, 3, "F")
 		g.colour(black)
 		g.at(x+wide+9, row, style{body, true}, look.name+" "+g.ends(b))
-		g.right(g.width-margin, row, style{body, true}, share)
+		g.drawRight(g.width-margin, row, style{body, true}, share)
 		g.colour(grey)
 		g.at(x+wide+9, row+4.6, style{small, false}, "goal: "+look.goal)
 		row += tall / 5
@@ -235,8 +235,8 @@ func (g *glucosePage) target() (low, high float64) {
 	return 0, 0
 }
 
-// clock draws percentiles by the time of day.
-func (g *glucosePage) clock() {
+// percentiles draws percentiles by the time of day.
+func (g *glucosePage) percentiles() {
 	const left, right = margin + 12.0, profileWidth - margin
 	g.colour(black)
 	g.at(margin, chartTop-12, style{heading, true}, "By the time of day, "+string(g.profile.Unit))
@@ -255,7 +255,7 @@ func (g *glucosePage) clock() {
 		g.colour(pale)
 		g.f.Line(left, y, right, y)
 		g.colour(grey)
-		g.right(left-2, y-1.6, style{small, false}, g.number(v))
+		g.drawRight(left-2, y-1.6, style{small, false}, g.number(v))
 	}
 	for hour := 0; hour <= 24; hour += 3 {
 		at := x(float64(hour) * 4)

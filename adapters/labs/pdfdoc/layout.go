@@ -174,7 +174,7 @@ func (l *layout) wrap(text string, st style, width float64) []set {
 	for _, part := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
 		ready, unknown := l.p.prepare(part)
 		l.unknown = l.unknown || unknown
-		rtl := rightToLeft(ready)
+		rtl := isRightToLeft(ready)
 		line := ""
 		end := func() {
 			out = append(out, set(visual(line, rtl)))
@@ -268,7 +268,7 @@ func (l *layout) section(s documents.Section) {
 	if s.Heading != "" {
 		st := style{heading, true}
 		heads := l.wrap(s.Heading, st, l.inner())
-		l.ensureHeight(float64(len(heads))*st.line() + 1.5 + l.start(&s)) // keeps a heading on the page of its first row
+		l.ensureHeight(float64(len(heads))*st.line() + 1.5 + l.firstRowHeight(&s)) // keeps a heading on the page of its first row
 		l.lines(margin, st, heads)
 		y := l.y
 		l.later(func() {
@@ -309,13 +309,14 @@ func (l *layout) section(s documents.Section) {
 	}
 }
 
-// start returns the height of the first row of a section, which must be on the same page as the section's title.
-func (l *layout) start(s *documents.Section) float64 {
+// firstRowHeight returns the height of the first row of a section, which must be on the same page as the section's
+// title.
+func (l *layout) firstRowHeight(s *documents.Section) float64 {
 	line := style{body, false}.line()
 	switch {
 	case len(s.Fields) > 0:
 		wide := l.wrap(s.Fields[0].Value, style{body, false}, l.inner()-fieldName)
-		return l.kept(max(2, float64(len(wide)))*line, line)
+		return l.unbrokenHeight(max(2, float64(len(wide)))*line, line)
 	case len(s.Paragraphs) == 0 && s.Table != nil:
 		return l.tableStart(s.Table)
 	case len(s.Paragraphs)+len(s.Steps)+len(s.Choices) > 0:
@@ -326,7 +327,7 @@ func (l *layout) start(s *documents.Section) float64 {
 	return signStart
 }
 
-func (l *layout) kept(height, line float64) float64 {
+func (l *layout) unbrokenHeight(height, line float64) float64 {
 	if height < l.height-bottom-top-10 {
 		return height
 	}
@@ -365,7 +366,7 @@ func (l *layout) fields(fields []documents.Field) {
 			x := margin + float64(j)*(half+gutter)
 			columns = append(columns, column{x, 0.4, name, c.name}, column{x + named, 0, value, c.value})
 		}
-		l.beside(columns, value.line())
+		l.printColumns(columns, value.line())
 		row = nil
 	}
 	for _, f := range fields {
@@ -401,12 +402,12 @@ func (l *layout) columns(t *documents.Table) (xs, ws []float64) {
 
 func (l *layout) tableStart(t *documents.Table) float64 {
 	_, ws := l.columns(t)
-	return l.tall(ws, t.Columns, style{small, true}) + 1 + l.rows(ws, t.Rows)
+	return l.rowHeight(ws, t.Columns, style{small, true}) + 1 + l.firstTableRowHeight(ws, t.Rows)
 }
 
-// rows returns the height of the first row and of the group headings before it, which must be on one page. ws are the
-// widths of the columns.
-func (l *layout) rows(ws []float64, rows []documents.Row) float64 {
+// firstTableRowHeight returns the height of the first row and of the group headings before it, which must be on one
+// page. ws are the widths of the columns.
+func (l *layout) firstTableRowHeight(ws []float64, rows []documents.Row) float64 {
 	need := 0.0
 	for _, r := range rows {
 		st := style{body, r.Strong || r.Group}
@@ -414,8 +415,8 @@ func (l *layout) rows(ws []float64, rows []documents.Row) float64 {
 			need += float64(len(l.wrap(r.Cells[0], st, l.inner())))*st.line() + 1
 			continue
 		}
-		height := l.tall(ws, r.Cells, st) + float64(len(l.remark(r)))*style{small, false}.line() + 1
-		return l.kept(need+height, need+st.line())
+		height := l.rowHeight(ws, r.Cells, st) + float64(len(l.remark(r)))*style{small, false}.line() + 1
+		return l.unbrokenHeight(need+height, need+st.line())
 	}
 	return need
 }
@@ -448,7 +449,7 @@ func (l *layout) table(t *documents.Table) {
 			wide, text = []float64{l.inner()}, r.Cells[:1]
 		}
 		before := len(l.pages)
-		if l.ensureHeight(l.rows(ws, t.Rows[i:])); len(l.pages) > before {
+		if l.ensureHeight(l.firstTableRowHeight(ws, t.Rows[i:])); len(l.pages) > before {
 			names()
 		}
 		l.cells(xs, wide, text, st)
@@ -457,8 +458,8 @@ func (l *layout) table(t *documents.Table) {
 	}
 }
 
-// tall returns the height of a row whose cells have these widths and texts.
-func (l *layout) tall(ws []float64, text []string, st style) float64 {
+// rowHeight returns the height of a row whose cells have these widths and texts.
+func (l *layout) rowHeight(ws []float64, text []string, st style) float64 {
 	n := 0
 	for i, c := range text {
 		n = max(n, len(l.wrap(c, st, ws[i])))
@@ -472,7 +473,7 @@ func (l *layout) cells(xs, ws []float64, text []string, st style) {
 	for i, c := range text {
 		columns = append(columns, column{xs[i], 0, st, l.wrap(c, st, ws[i])})
 	}
-	l.beside(columns, st.line())
+	l.printColumns(columns, st.line())
 }
 
 // column is a list of lines, printed beside other columns.
@@ -482,9 +483,9 @@ type column struct {
 	lines   []set
 }
 
-// beside prints columns next to each other, with lines of height line. It writes one column after the other, so that
-// selected text is in reading order, and keeps the columns on one page if possible.
-func (l *layout) beside(columns []column, line float64) {
+// printColumns prints columns next to each other, with lines of height line. It writes one column after the other, so
+// that selected text is in reading order, and keeps the columns on one page if possible.
+func (l *layout) printColumns(columns []column, line float64) {
 	n := 0
 	for _, c := range columns {
 		n = max(n, len(c.lines))

@@ -155,8 +155,8 @@ func (p *Printer) join(text []rune) []rune {
 	return out
 }
 
-// rightToLeft reports whether the first letter with a direction is right-to-left.
-func rightToLeft(s string) bool {
+// isRightToLeft reports whether the first letter with a direction is right-to-left.
+func isRightToLeft(s string) bool {
 	for _, r := range s {
 		switch p, _ := bidi.LookupRune(r); p.Class() {
 		case bidi.L:
@@ -196,7 +196,7 @@ func visual(line string, rtl bool) string {
 	for i := range order.NumRuns() {
 		r := order.Run(i)
 		text := strings.NewReplacer("\u200e", "", "\u200f", "").Replace(r.String())
-		runs = append(runs, split(run{text, r.Direction() == bidi.RightToLeft}, len(runs) > 0 && runs[len(runs)-1].back)...)
+		runs = append(runs, splitLeadingNumber(run{text, r.Direction() == bidi.RightToLeft}, len(runs) > 0 && runs[len(runs)-1].back)...)
 	}
 	var b strings.Builder
 	for i := 0; i < len(runs); {
@@ -213,7 +213,7 @@ func visual(line string, rtl bool) string {
 		}
 		for _, r := range slices.Backward(runs[i:n]) {
 			if r.back {
-				b.WriteString(backwards(r.text))
+				b.WriteString(reversed(r.text))
 			} else {
 				b.WriteString(r.text)
 			}
@@ -229,9 +229,9 @@ type run struct {
 	back bool // from right to left
 }
 
-// split separates a number at the start of a left-to-right run from the rest, because the number belongs to the
-// preceding right-to-left run. after reports whether the preceding run is right-to-left.
-func split(r run, after bool) []run {
+// splitLeadingNumber separates a number at the start of a left-to-right run from the rest, because the number belongs
+// to the preceding right-to-left run. after reports whether the preceding run is right-to-left.
+func splitLeadingNumber(r run, after bool) []run {
 	if r.back || !after || number(r.text) {
 		return []run{r}
 	}
@@ -262,8 +262,8 @@ func number(s string) bool {
 	return digits
 }
 
-// backwards reverses a text. It mirrors brackets and keeps marks behind their letters.
-func backwards(s string) string {
+// reversed reverses a text. It mirrors brackets and keeps marks behind their letters.
+func reversed(s string) string {
 	var clusters []string
 	for _, r := range s {
 		if unicode.Is(unicode.Mn, r) && len(clusters) > 0 {

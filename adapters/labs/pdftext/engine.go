@@ -135,7 +135,7 @@ func (e *engine) text(number, index int) (pageText, error) {
 	}
 	out.Bad, out.Turn = bad, turn
 	for i, c := range chars {
-		chars[i] = c.turn(out.Turn, size.Width, size.Height)
+		chars[i] = c.rotate(out.Turn, size.Width, size.Height)
 	}
 	if out.Turn == 90 || out.Turn == 270 {
 		out.Width, out.Height = out.Height, out.Width
@@ -190,7 +190,7 @@ func (e *engine) chars(page requests.Page, move func(x, y float64) (float64, flo
 		x1, y1 := move(float64(c.Rect.Right), float64(c.Rect.Bottom))
 		chars = append(chars, char{r, min(x0, x1) * width, min(y0, y1) * height, max(x0, x1) * width, max(y0, y1) * height})
 	}
-	return chars, d.turn(), bad, nil
+	return chars, d.rotation(), bad, nil
 }
 
 // char is a character and its box, in points from the top left.
@@ -230,7 +230,7 @@ func (d *direction) count(e *engine, page references.FPDF_TEXTPAGE, index int, m
 	}
 }
 
-func (d *direction) turn() int {
+func (d *direction) rotation() int {
 	best := 0
 	for _, turn := range []int{90, 180, 270} {
 		if d.votes[turn] > d.votes[best] {
@@ -240,8 +240,8 @@ func (d *direction) turn() int {
 	return best
 }
 
-// turn maps a box to a page of w by h that is turned clockwise.
-func (c char) turn(degrees int, w, h float64) char {
+// rotate maps a box to a page of w by h that is turned clockwise.
+func (c char) rotate(degrees int, w, h float64) char {
 	switch degrees {
 	case 90:
 		return char{c.r, h - c.y1, c.x0, h - c.y0, c.x1}

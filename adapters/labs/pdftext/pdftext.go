@@ -168,9 +168,9 @@ func (s *session) page(ctx context.Context, index int) (labreport.Page, bool, er
 		p.Words = append(p.Words, labreport.Word{Text: b.Text, Confidence: 1, Box: labreport.Box{X: b.X, Y: b.Y, Width: b.W, Height: b.H}})
 	}
 	if turn := a.Text.Turn; turn != 0 {
-		p.Original = func(b labreport.Box) labreport.Box { return turnBack(b, turn) }
+		p.Original = func(b labreport.Box) labreport.Box { return unrotate(b, turn) }
 	}
-	if !picture(a.Text) {
+	if !needsOCR(a.Text) {
 		return p, true, nil
 	}
 	if s.x.o.OCR == nil {
@@ -228,8 +228,8 @@ func inkBesides(img *image.Gray, p labreport.Page) bool {
 	return dark*500 >= w*h && dark > 0
 }
 
-// turnBack maps a box of a rotated page to the page as it is displayed.
-func turnBack(b labreport.Box, degrees int) labreport.Box {
+// unrotate maps a box of a rotated page to the page as it is displayed.
+func unrotate(b labreport.Box, degrees int) labreport.Box {
 	switch degrees {
 	case 90:
 		return labreport.Box{X: b.Y, Y: 1 - b.X - b.Width, Width: b.Height, Height: b.Width}
@@ -241,9 +241,9 @@ func turnBack(b labreport.Box, degrees int) labreport.Box {
 	return b
 }
 
-// picture reports whether a page must be read by OCR, because its text layer has hardly a word, or characters that
+// needsOCR reports whether a page must be read by OCR, because its text layer has hardly a word, or characters that
 // cannot be mapped to letters.
-func picture(t pageText) bool {
+func needsOCR(t pageText) bool {
 	if len(t.Words) < 20 {
 		return true
 	}

@@ -36,23 +36,23 @@ func (x *Extractor) open(ctx context.Context, file labreport.File) (*session, er
 
 // call sends a request about the file to a child.
 func (s *session) call(ctx context.Context, q request) (reply, error) {
-	a, shared, err := s.try(ctx, q)
+	a, shared, err := s.callOnce(ctx, q)
 	if err != nil && shared && ctx.Err() == nil {
 		// Another file may have crashed the child, so the request is repeated in a new child that has only this file.
-		a, _, err = s.try(ctx, q)
+		a, _, err = s.callOnce(ctx, q)
 	}
 	return a, err
 }
 
-// try sends a request once. shared reports that the child died and had other files open too.
-func (s *session) try(ctx context.Context, q request) (a reply, shared bool, err error) {
+// callOnce sends a request once. shared reports that the child died and had other files open too.
+func (s *session) callOnce(ctx context.Context, q request) (a reply, shared bool, err error) {
 	select {
 	case s.x.slots <- struct{}{}:
 		defer func() { <-s.x.slots }()
 	case <-ctx.Done():
 		return reply{}, false, ctx.Err()
 	}
-	w, err := s.x.take(ctx, s.w)
+	w, err := s.x.acquireWorker(ctx, s.w)
 	if err != nil {
 		return reply{}, false, err
 	}
@@ -109,7 +109,7 @@ func (s *session) forget() {
 	}
 }
 
-func (x *Extractor) take(ctx context.Context, prefer *worker) (*worker, error) {
+func (x *Extractor) acquireWorker(ctx context.Context, prefer *worker) (*worker, error) {
 	// The caller holds a slot of the pool.
 	if w := x.pick(prefer); w != nil {
 		return w, nil

@@ -103,7 +103,7 @@ func join(runs, spaces []run) []run {
 					into[i] = k
 					break
 				}
-				if touch(runs[k], w) && !parted(spaces, runs[k], w) {
+				if touch(runs[k], w) && !spaceBetween(spaces, runs[k], w) {
 					runs[k] = run{joined(runs[k].text, w.text), runs[k].x0, min(runs[k].y0, w.y0), max(runs[k].x1, w.x1), max(runs[k].y1, w.y1)}
 					into[i] = k
 					break
@@ -126,13 +126,13 @@ func join(runs, spaces []run) []run {
 }
 
 func joined(left, right string) string {
-	if rightToLeft(left) && rightToLeft(right) {
+	if isRightToLeft(left) && isRightToLeft(right) {
 		return right + left
 	}
 	return left + right
 }
 
-func rightToLeft(text string) bool {
+func isRightToLeft(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana)
 	})
@@ -144,8 +144,8 @@ func touch(a, b run) bool {
 	return math.Abs(a.height()-b.height()) < 0.15*h && math.Abs(a.mid()-b.mid()) < 0.12*h && gap < 0.8*wordGap*h && gap > -0.2*h
 }
 
-// parted reports whether a printed space is between a and b. The spaces are sorted.
-func parted(spaces []run, a, b run) bool {
+// spaceBetween reports whether a printed space is between a and b. The spaces are sorted.
+func spaceBetween(spaces []run, a, b run) bool {
 	h := max(a.height(), b.height())
 	from, _ := slices.BinarySearchFunc(spaces, a.x1-0.5*h, func(s run, x float64) int { return cmp.Compare(s.x0, x) })
 	for _, s := range spaces[from:] {

@@ -56,8 +56,8 @@ func (w *worker) opened() {
 	w.files++
 }
 
-// unneeded returns and clears the list of files to close.
-func (w *worker) unneeded() []int {
+// takeClosing returns and clears the list of files to close.
+func (w *worker) takeClosing() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.closing
@@ -136,7 +136,7 @@ func (w *worker) kill() {
 
 // call sends a request and waits for the answer. After any error the worker is dead.
 func (w *worker) call(ctx context.Context, q request, timeout time.Duration) (reply, error) {
-	q.Close = w.unneeded()
+	q.Close = w.takeClosing()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)

@@ -115,7 +115,7 @@ func (s *Store) Get(ctx context.Context, team healthlab.TeamID, user healthlab.U
 	plain, err := age.Decrypt(&noted{r: sealed, err: &e.broken}, e)
 	if err != nil {
 		_ = sealed.Close()
-		return nil, fmt.Errorf("read file: %w", e.fault(ctx, err))
+		return nil, fmt.Errorf("read file: %w", e.openError(ctx, err))
 	}
 	return &opened{plain: plain, sealed: sealed, e: e}, nil
 }
@@ -180,7 +180,7 @@ func (e *envelope) Wrap(fileKey []byte) ([]*age.Stanza, error) {
 
 // Unwrap implements age.Identity.
 func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
-	h, ok := ours(stanzas)
+	h, ok := parseHead(stanzas)
 	if !ok {
 		return nil, age.ErrIncorrectIdentity
 	}
@@ -201,9 +201,9 @@ func (e *envelope) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return key, nil
 }
 
-// fault returns the error of a file that cannot be opened. If neither the sealer, the keys nor the [Place] returned an
-// error, the file is damaged.
-func (e *envelope) fault(ctx context.Context, err error) error {
+// openError returns the error of a file that cannot be opened. If neither the sealer, the keys nor the [Place] returned
+// an error, the file is damaged.
+func (e *envelope) openError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -220,8 +220,8 @@ type head struct {
 	body     []byte
 }
 
-// ours returns the stanza of this package, which must be the only one in the header of a file.
-func ours(stanzas []*age.Stanza) (h head, ok bool) {
+// parseHead returns the stanza of this package, which must be the only one in the header of a file.
+func parseHead(stanzas []*age.Stanza) (h head, ok bool) {
 	if len(stanzas) != 1 {
 		return head{}, false
 	}
@@ -272,7 +272,7 @@ type opened struct {
 func (o *opened) Read(b []byte) (int, error) {
 	n, err := o.plain.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = fmt.Errorf("read file: %w", o.e.fault(o.e.ctx, err))
+		err = fmt.Errorf("read file: %w", o.e.openError(o.e.ctx, err))
 	}
 	return n, err
 }

@@ -61,14 +61,14 @@ func (b *Bucket) Write(ctx context.Context, name string, content io.Reader) erro
 	if *source.err != nil {
 		return *source.err
 	}
-	return service(ctx, "write object", err)
+	return serviceError(ctx, "write object", err)
 }
 
 // Open implements [Place]. It sends one request, because two could see different contents.
 func (b *Bucket) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	body, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
-		return nil, service(ctx, "open object", err)
+		return nil, serviceError(ctx, "open object", err)
 	}
 	return &object{body: body, ctx: ctx}, nil
 }
@@ -82,7 +82,7 @@ type object struct {
 func (o *object) Read(b []byte) (int, error) {
 	n, err := o.body.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = service(o.ctx, "read object", err)
+		err = serviceError(o.ctx, "read object", err)
 	}
 	return n, err
 }
@@ -91,7 +91,7 @@ func (o *object) Close() error { return o.body.Close() }
 
 // Remove implements [Place].
 func (b *Bucket) Remove(ctx context.Context, name string) error {
-	err := service(ctx, "remove object", b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
+	err := serviceError(ctx, "remove object", b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
 	if errors.Is(err, healthlab.NotFound) {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (b *Bucket) List(ctx context.Context, name func(string) error) error {
 	defer stop()
 	for o := range b.client.ListObjects(listing, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
 		if o.Err != nil {
-			return service(ctx, "list objects", o.Err)
+			return serviceError(ctx, "list objects", o.Err)
 		}
 		if err := name(strings.TrimPrefix(o.Key, b.prefix)); err != nil {
 			return err
@@ -113,9 +113,9 @@ func (b *Bucket) List(ctx context.Context, name func(string) error) error {
 	return ctx.Err()
 }
 
-// service converts an error of the S3 service; verb names the failed operation. It keeps only the error code, because
-// the message may contain the name of the object.
-func service(ctx context.Context, verb string, err error) error {
+// serviceError converts an error of the S3 service; verb names the failed operation. It keeps only the error code,
+// because the message may contain the name of the object.
+func serviceError(ctx context.Context, verb string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -54,15 +54,15 @@ func OpenDirectory(dir string, opts *DirectoryOptions) (*Directory, error) {
 		suffix = ""
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, place("open folder", err)
+		return nil, fileSystemError("open folder", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, place("open folder", err)
+		return nil, fileSystemError("open folder", err)
 	}
 	d := &Directory{root: root, suffix: suffix}
-	if err := d.tidy(now()); err != nil {
-		return nil, errors.Join(place("open folder", err), root.Close())
+	if err := d.removeAbandoned(now()); err != nil {
+		return nil, errors.Join(fileSystemError("open folder", err), root.Close())
 	}
 	return d, nil
 }
@@ -70,7 +70,7 @@ func OpenDirectory(dir string, opts *DirectoryOptions) (*Directory, error) {
 // Close closes the folder. Files that are being read stay open.
 func (d *Directory) Close() error { return d.root.Close() }
 
-func (d *Directory) tidy(now time.Time) error {
+func (d *Directory) removeAbandoned(now time.Time) error {
 	if err := d.root.MkdirAll(unfinished, 0o700); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (d *Directory) Write(ctx context.Context, name string, content io.Reader) (
 	temp := unfinished + "/" + rand.Text()
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return place("write file", err)
+		return fileSystemError("write file", err)
 	}
 	defer func() {
 		if err != nil {
@@ -107,7 +107,7 @@ func (d *Directory) Write(ctx context.Context, name string, content io.Reader) (
 		return err
 	}
 	if err = errors.Join(f.Sync(), f.Close()); err != nil {
-		return place("write file", err)
+		return fileSystemError("write file", err)
 	}
 	if err = ctx.Err(); err != nil {
 		return err
@@ -121,14 +121,14 @@ func (d *Directory) publish(temp, name string) error {
 	// A concurrent Remove may delete the folder, if it is empty, between its creation and the renaming.
 	for range 100 {
 		if err := d.root.MkdirAll(folder, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-			return place("write file", err)
+			return fileSystemError("write file", err)
 		}
 		err := d.root.Rename(temp, name+d.suffix)
 		switch {
 		case err == nil:
 			return d.syncFolders(folder)
 		case !errors.Is(err, fs.ErrNotExist):
-			return place("write file", err)
+			return fileSystemError("write file", err)
 		}
 	}
 	return fmt.Errorf("write file: %w: the folder of the file was removed repeatedly while it was written", healthlab.Unavailable)
@@ -142,10 +142,10 @@ func (d *Directory) syncFolders(folder string) error {
 			return nil // the folder was removed
 		}
 		if err != nil {
-			return place("write file", err)
+			return fileSystemError("write file", err)
 		}
 		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return place("write file", err)
+			return fileSystemError("write file", err)
 		}
 		if folder == "." {
 			return nil
@@ -160,7 +160,7 @@ func (d *Directory) Open(ctx context.Context, name string) (io.ReadCloser, error
 	}
 	f, err := d.root.Open(name + d.suffix)
 	if err != nil {
-		return nil, place("open file", err)
+		return nil, fileSystemError("open file", err)
 	}
 	return f, nil
 }
@@ -171,7 +171,7 @@ func (d *Directory) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	if err := d.root.Remove(name + d.suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return place("remove file", err)
+		return fileSystemError("remove file", err)
 	}
 	folder := path.Dir(name)
 	for folder != "." && d.root.Remove(folder) == nil {
@@ -204,11 +204,11 @@ func (d *Directory) List(ctx context.Context, name func(string) error) error {
 	if fault != nil || err == nil || ctx.Err() != nil {
 		return errors.Join(fault, ctx.Err())
 	}
-	return place("list files", err)
+	return fileSystemError("list files", err)
 }
 
-// place converts a file system error to one without the path; verb names the failed operation.
-func place(verb string, err error) error {
+// fileSystemError converts a file system error to one without the path; verb names the failed operation.
+func fileSystemError(verb string, err error) error {
 	kind := healthlab.Unavailable
 	if errors.Is(err, fs.ErrNotExist) {
 		kind = healthlab.NotFound

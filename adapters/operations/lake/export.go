@@ -208,7 +208,7 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 		return x.fillOrders(ctx, t, p, from, to, print)
 	}
 	for _, user := range found.users {
-		if err := x.access(ctx, user); err != nil {
+		if err := x.recordAccess(ctx, user); err != nil {
 			return err
 		}
 		before := *print
@@ -226,8 +226,8 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 	return nil
 }
 
-// access calls Options.Accessed once per export for each user, before the first data of the user is written.
-func (x *export) access(ctx context.Context, user healthlab.UserID) error {
+// recordAccess calls Options.Accessed once per export for each user, before the first data of the user is written.
+func (x *export) recordAccess(ctx context.Context, user healthlab.UserID) error {
 	x.mu.Lock()
 	known := x.accessed[user]
 	x.mu.Unlock()

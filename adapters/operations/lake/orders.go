@@ -155,7 +155,7 @@ func (x *export) addOrder(p partition, f Fingerprint) {
 // print.
 func (x *export) fillOrders(ctx context.Context, t *table, p partition, from, to time.Time, print *Fingerprint) error {
 	return x.eachOrder(ctx, from, to, func(o *orders.Order) error {
-		if err := x.access(ctx, o.UserID); err != nil {
+		if err := x.recordAccess(ctx, o.UserID); err != nil {
 			return err
 		}
 		user, order := textCell(x.pseudonym("user", o.UserID.String())), textCell(x.pseudonym("order", o.ID.String()))

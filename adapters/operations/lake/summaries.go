@@ -186,12 +186,12 @@ func listJSON(fields []tables.ListField, list [][]tables.Cell) string {
 	out := make([]any, len(list))
 	for i, element := range list {
 		if len(fields) == 1 && fields[0].Name == "" {
-			out[i] = plain(fields[0].Type, element[0])
+			out[i] = jsonValue(fields[0].Type, element[0])
 			continue
 		}
 		object := map[string]any{}
 		for k, f := range fields {
-			object[f.Name] = plain(f.Type, element[k])
+			object[f.Name] = jsonValue(f.Type, element[k])
 		}
 		out[i] = object
 	}
@@ -200,8 +200,8 @@ func listJSON(fields []tables.ListField, list [][]tables.Cell) string {
 	return strings.TrimSpace(b.String())
 }
 
-// plain returns a cell as a value that encodes to JSON.
-func plain(t tables.ColumnType, c tables.Cell) any {
+// jsonValue returns a cell as a value that encodes to JSON.
+func jsonValue(t tables.ColumnType, c tables.Cell) any {
 	if !c.Valid {
 		return nil
 	}

@@ -101,7 +101,7 @@ var functions = []aggregate.Func{
 const most = 400
 
 func (v *Server) ask(ctx context.Context, r *sdk.CallToolRequest, in Question) (*sdk.CallToolResult, Answer, error) {
-	out, err := about(ctx, v, r, "ask", v.scopes(in), in.User, func(ctx context.Context, c call) (Answer, error) {
+	out, err := runTool(ctx, v, r, "ask", v.scopes(in), in.User, func(ctx context.Context, c call) (Answer, error) {
 		out, _, err := v.answer(ctx, c, in)
 		return out, err
 	})
@@ -324,7 +324,7 @@ type Part struct {
 }
 
 func (v *Server) explain(ctx context.Context, r *sdk.CallToolRequest, in Question) (*sdk.CallToolResult, Explained, error) {
-	out, err := about(ctx, v, r, "explain", v.scopes(in), in.User, func(ctx context.Context, c call) (Explained, error) {
+	out, err := runTool(ctx, v, r, "explain", v.scopes(in), in.User, func(ctx context.Context, c call) (Explained, error) {
 		answer, why, err := v.answer(ctx, c, in)
 		if err != nil {
 			return Explained{}, err

@@ -37,7 +37,7 @@ type Coverage struct {
 }
 
 func (v *Server) coverage(ctx context.Context, r *sdk.CallToolRequest, in Person) (*sdk.CallToolResult, Coverage, error) {
-	out, err := about(ctx, v, r, "coverage", dataRead, in.User, v.covered)
+	out, err := runTool(ctx, v, r, "coverage", dataRead, in.User, v.covered)
 	return nil, out, err
 }
 
@@ -140,7 +140,7 @@ type Orders struct {
 }
 
 func (v *Server) orders(ctx context.Context, r *sdk.CallToolRequest, in Page) (*sdk.CallToolResult, Orders, error) {
-	out, err := about(ctx, v, r, "orders", ordersRead, in.User, func(ctx context.Context, c call) (Orders, error) {
+	out, err := runTool(ctx, v, r, "orders", ordersRead, in.User, func(ctx context.Context, c call) (Orders, error) {
 		page, err := v.ordersOf(ctx, c, &in)
 		if err != nil {
 			return Orders{}, err

@@ -42,7 +42,7 @@ type Labs struct {
 }
 
 func (v *Server) labs(ctx context.Context, r *sdk.CallToolRequest, in LabPage) (*sdk.CallToolResult, Labs, error) {
-	out, err := about(ctx, v, r, "labs", labsRead, in.User, func(ctx context.Context, c call) (Labs, error) {
+	out, err := runTool(ctx, v, r, "labs", labsRead, in.User, func(ctx context.Context, c call) (Labs, error) {
 		size, err := in.size()
 		if err != nil {
 			return Labs{}, err

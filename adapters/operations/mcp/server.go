@@ -220,10 +220,10 @@ type call struct {
 	user healthlab.UserID
 }
 
-// about runs a tool about a person. who is the person's user_id or client_user_id. about checks that the caller has the
-// scopes in needs, finds the user, calls run, and records the access before the answer is sent. If the access cannot be
-// recorded, it returns an error instead of the answer.
-func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool string, needs organisation.Scopes, who string, run func(context.Context, call) (Out, error)) (Out, error) {
+// runTool runs a tool about a person. who is the person's user_id or client_user_id. runTool checks that the caller has
+// the scopes in needs, finds the user, calls run, and records the access before the answer is sent. If the access
+// cannot be recorded, it returns an error instead of the answer.
+func runTool[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool string, needs organisation.Scopes, who string, run func(context.Context, call) (Out, error)) (Out, error) {
 	var none Out
 	caller, address, ok := callerOf(ctx, r)
 	if !ok {
@@ -249,7 +249,7 @@ func about[Out any](ctx context.Context, v *Server, r *sdk.CallToolRequest, tool
 		return none, errors.New("the access could not be recorded; try again later")
 	}
 	if err != nil {
-		return none, v.worded(ctx, tool, err)
+		return none, v.publicError(ctx, tool, err)
 	}
 	return out, nil
 }
@@ -314,8 +314,9 @@ func statusOf(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// worded returns the error that the assistant sees. It explains a wrong call, and logs and hides internal failures.
-func (v *Server) worded(ctx context.Context, tool string, err error) error {
+// publicError returns the error that the assistant sees. It explains a wrong call, and logs and hides internal
+// failures.
+func (v *Server) publicError(ctx context.Context, tool string, err error) error {
 	var invalid *healthlab.InvalidError
 	switch {
 	case errors.As(err, &invalid):

@@ -81,15 +81,15 @@ func setParallel() {
 // tables or rights the test changed is dropped.
 func URL(t testing.TB) string {
 	t.Helper()
-	base, template := ready(t)
-	return run.used.take(t, base, template)
+	base, template := ensureServer(t)
+	return run.used.acquire(t, base, template)
 }
 
 // Fresh returns the URL of a migrated database that no test has used, for tests that depend on how full the pages of
 // tables are. The database is dropped when the test ends.
 func Fresh(t testing.TB) string {
 	t.Helper()
-	base, template := ready(t)
+	base, template := ensureServer(t)
 	return create(t, base, "create database "+newName()+" template "+template)
 }
 
@@ -97,7 +97,7 @@ func Fresh(t testing.TB) string {
 // the test ends.
 func Empty(t testing.TB) string {
 	t.Helper()
-	base, _ := ready(t)
+	base, _ := ensureServer(t)
 	return create(t, base, "create database "+newName()+" template template0")
 }
 
@@ -105,7 +105,7 @@ func Empty(t testing.TB) string {
 // it. The copy is dropped when the test ends.
 func Copy(t testing.TB, address string) string {
 	t.Helper()
-	base, _ := ready(t)
+	base, _ := ensureServer(t)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
@@ -142,9 +142,9 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 	return pool
 }
 
-// ready starts the server and creates the template database, once. It returns the URL of the database postgres, and the
-// name of the template. It skips the test if there is no server.
-func ready(t testing.TB) (base, template string) {
+// ensureServer starts the server and creates the template database, once. It returns the URL of the database postgres,
+// and the name of the template. It skips the test if there is no server.
+func ensureServer(t testing.TB) (base, template string) {
 	t.Helper()
 	run.Lock()
 	defer run.Unlock()

@@ -91,9 +91,9 @@ func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error)
 	return shape, err
 }
 
-// take returns the URL of an empty database with the template's schema. When the test ends, take empties the database
-// for the next test. base is the URL of the server.
-func (r *reuse) take(t testing.TB, base, template string) string {
+// acquire returns the URL of an empty database with the template's schema. When the test ends, acquire empties the
+// database for the next test. base is the URL of the server.
+func (r *reuse) acquire(t testing.TB, base, template string) string {
 	t.Helper()
 	r.mu.Lock()
 	var g idle

@@ -46,7 +46,7 @@ func Read(ctx context.Context, db io.ReaderAt, size int64, sink fileimport.Sink,
 	if err := i.schema(); err != nil {
 		return rep, failure(ctx, err)
 	}
-	for _, step := range []func() error{i.sources, i.samples, i.heartRates, i.pressures, i.sessions, i.nights, i.workouts, i.height, i.flush, i.orphans, i.leftOver} {
+	for _, step := range []func() error{i.sources, i.samples, i.heartRates, i.pressures, i.sessions, i.nights, i.workouts, i.height, i.flush, i.countOrphans, i.countUnimported} {
 		if err := step(); err != nil {
 			return rep, failure(ctx, err)
 		}
@@ -221,8 +221,8 @@ func (i *importer) summaries(resource string, items ...healthdata.Summary) error
 	return nil
 }
 
-// orphans counts, in the report, heart rates and sleep stages without the record to which they belong.
-func (i *importer) orphans() error {
+// countOrphans counts, in the report, heart rates and sleep stages without the record to which they belong.
+func (i *importer) countOrphans() error {
 	for part, parent := range map[string]string{heartSeriesTable: heartRateTable, stagesTable: sleepTable} {
 		if i.columns[parent] == nil {
 			continue
@@ -239,8 +239,8 @@ func (i *importer) orphans() error {
 	return nil
 }
 
-// leftOver counts, in the report, the records of tables that are not imported.
-func (i *importer) leftOver() error {
+// countUnimported counts, in the report, the records of tables that are not imported.
+func (i *importer) countUnimported() error {
 	known := map[string]bool{heartRateTable: true, pressureTable: true, mindfulTable: true, sleepTable: true, exerciseTable: true, heightTable: true}
 	for _, t := range tables {
 		known[t.name] = true

@@ -73,7 +73,7 @@ func (i *importer) reading(t *table, v reading, r row) error {
 			s.SensorLocation = &place
 		}
 	}
-	return i.put(v.resource, source, s)
+	return i.collect(v.resource, source, s)
 }
 
 // sampleOf returns a sample that lacks only its value.
@@ -106,7 +106,7 @@ func (i *importer) heartRates() error {
 		}
 		s := sampleOf("heartrate", at, at, offset)
 		s.Value = &healthdata.Value{Number: rate}
-		return i.put("heartrate", i.source(r), s)
+		return i.collect("heartrate", i.source(r), s)
 	})
 }
 
@@ -127,7 +127,7 @@ func (i *importer) pressures() error {
 		}
 		s := sampleOf("blood_pressure", at, at, offset)
 		s.Systolic, s.Diastolic = &systolic, &diastolic
-		return i.put("blood_pressure", i.source(r), s)
+		return i.collect("blood_pressure", i.source(r), s)
 	})
 }
 
@@ -141,12 +141,12 @@ func (i *importer) sessions() error {
 		}
 		s := sampleOf("mindfulness_minutes", start, end, offset)
 		s.Value = &healthdata.Value{Number: end.Sub(start.Time).Minutes()}
-		return i.put("mindfulness_minutes", i.source(r), s)
+		return i.collect("mindfulness_minutes", i.source(r), s)
 	})
 }
 
-// put collects a sample. When a bucket has a full batch, put passes the batch to the sink.
-func (i *importer) put(resource string, source healthdata.Source, s healthdata.Sample) error {
+// collect adds a sample to its bucket. When a bucket has a full batch, collect passes the batch to the sink.
+func (i *importer) collect(resource string, source healthdata.Source, s healthdata.Sample) error {
 	b := bucket{resource: resource, kind: source.Type}
 	if source.AppID != nil {
 		b.app = *source.AppID

@@ -52,9 +52,9 @@ func (r *runRow) value() Run {
 	}
 }
 
-// inRun applies change to the current run of a pipeline. It first starts a new run if there is none, or if the current
-// run has ended by runGap or longestRun. The caller has locked the state row.
-func inRun(tx store.Tx, s *stateRow, change func(*runRow)) error {
+// changeRun applies change to the current run of a pipeline. It first starts a new run if there is none, or if the
+// current run has ended by runGap or longestRun. The caller has locked the state row.
+func changeRun(tx store.Tx, s *stateRow, change func(*runRow)) error {
 	now := tx.Now().UTC()
 	if s.RunTo.IsZero() || now.Sub(s.RunTo) > runGap || now.Sub(s.RunFrom) > longestRun {
 		s.RunFrom = now

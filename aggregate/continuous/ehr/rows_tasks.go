@@ -167,9 +167,9 @@ func claim(tx store.Tx, e *store.Entry[taskRow], lease time.Duration, room bool)
 	return out, true, nil
 }
 
-// held locks the user and returns the row of a task whose lease the caller holds. more are further queries to read in
-// the same call. The error is healthlab.Precondition if another worker has the task, or if the user is deleted.
-func held(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], error) {
+// leasedTask locks the user and returns the row of a task whose lease the caller holds. more are further queries to
+// read in the same call. The error is healthlab.Precondition if another worker has the task, or if the user is deleted.
+func leasedTask(tx store.Tx, t *Task, more ...store.Query) (*store.Entry[taskRow], error) {
 	key := taskKey(t.Pipeline.Team, t.User, t.Pipeline.ID)
 	got, err := tx.Read(append([]store.Query{lockUser(t.Pipeline.Team, t.User), taskTable.One(key, store.Held)}, more...)...)
 	if err != nil {
@@ -198,7 +198,7 @@ func (r *Rows) Begin(ctx context.Context, t *Task, lease time.Duration, sending 
 		for p := range by {
 			read = append(read, sentTable.One(sentKey(t, p.subject, p.month), store.Held))
 		}
-		e, err := held(tx, t, read...)
+		e, err := leasedTask(tx, t, read...)
 		if err != nil {
 			return err
 		}
@@ -363,7 +363,7 @@ func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results
 		for i := range results {
 			read = append(read, letterTable.One(letterKey(t, &results[i]), store.Held))
 		}
-		e, err := held(tx, t, read...)
+		e, err := leasedTask(tx, t, read...)
 		if err != nil {
 			return err
 		}
@@ -390,7 +390,7 @@ func (r *Rows) Record(ctx context.Context, t *Task, lease time.Duration, results
 			if taken > 0 {
 				s.Pushed, s.LastAt = s.Pushed+int64(taken), tx.Now()
 			}
-			return inRun(tx, s, func(run *runRow) {
+			return changeRun(tx, s, func(run *runRow) {
 				run.Transactions++
 				run.Sent, run.DeadLetters, run.Error = run.Sent+taken, run.DeadLetters+dead, ""
 			})
@@ -502,7 +502,7 @@ func (r *Rows) Hold(ctx context.Context, t *Task, reason string, pause func(step
 				s.Paused = end
 			}
 			s.Error, until = reason, s.Paused
-			return inRun(tx, s, func(run *runRow) { run.Failed, run.Error = run.Failed+1, reason })
+			return changeRun(tx, s, func(run *runRow) { run.Failed, run.Error = run.Failed+1, reason })
 		})
 		v.Due, v.Conflicts = until, 0
 		return err
@@ -511,7 +511,7 @@ func (r *Rows) Hold(ctx context.Context, t *Task, reason string, pause func(step
 
 func (r *Rows) end(ctx context.Context, t *Task, change func(store.Tx, *taskRow) error, more ...store.Query) error {
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
-		e, err := held(tx, t, more...)
+		e, err := leasedTask(tx, t, more...)
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ func (s *Service) Create(ctx context.Context, team healthlab.TeamID, n NewPipeli
 	if err := p.Err(); err != nil {
 		return Pipeline{}, fmt.Errorf("create pipeline: %w", err)
 	}
-	if err := s.close(ctx, &out, secret); err != nil {
+	if err := s.encryptSecret(ctx, &out, secret); err != nil {
 		return Pipeline{}, fmt.Errorf("create pipeline: %w", err)
 	}
 	if err := s.rows.insert(ctx, &out, s.opts.Max); err != nil {
@@ -169,8 +169,9 @@ func (s *Service) check(p *healthlab.Problems, v *Pipeline) {
 	}
 }
 
-// close encrypts secret, which is a token or private key, and sets p.secret. An empty secret leaves p.secret as it is.
-func (s *Service) close(ctx context.Context, p *Pipeline, secret []byte) (err error) {
+// encryptSecret encrypts secret, which is a token or private key, and sets p.secret. An empty secret leaves p.secret as
+// it is.
+func (s *Service) encryptSecret(ctx context.Context, p *Pipeline, secret []byte) (err error) {
 	if len(secret) == 0 {
 		return nil
 	}
@@ -283,7 +284,7 @@ func (s *Service) Update(ctx context.Context, team healthlab.TeamID, id Pipeline
 	}
 	fresh := p
 	if c.Token != nil {
-		if err := s.close(ctx, &fresh, []byte(*c.Token)); err != nil {
+		if err := s.encryptSecret(ctx, &fresh, []byte(*c.Token)); err != nil {
 			return Pipeline{}, fmt.Errorf("update pipeline: %w", err)
 		}
 	}

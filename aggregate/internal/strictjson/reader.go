@@ -36,7 +36,7 @@ func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 		r.Fault(CodeBody, "must be an object", p)
 		return false
 	}
-	r.twice(n, p)
+	r.reportDuplicates(n, p)
 	if r.Lenient {
 		return true
 	}
@@ -48,8 +48,8 @@ func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	return true
 }
 
-// twice adds a problem for each key that occurs twice.
-func (r *Reader) twice(n *Node, p Path) {
+// reportDuplicates adds a problem for each key that occurs twice.
+func (r *Reader) reportDuplicates(n *Node, p Path) {
 	seen := make(map[string]bool, len(n.Keys))
 	for _, k := range n.Keys {
 		if seen[k] {

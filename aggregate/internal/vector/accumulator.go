@@ -282,17 +282,17 @@ func (a *Extreme) Add(v *Vec, _ *Batch, i, j int) {
 				x = y
 			}
 		}
-		a.take(tables.Cell{Valid: true, Float: x})
+		a.addCell(tables.Cell{Valid: true, Float: x})
 		return
 	}
 	for ; i < j; i++ {
 		if !v.IsNull(i) {
-			a.take(v.Cell(i))
+			a.addCell(v.Cell(i))
 		}
 	}
 }
 
-func (a *Extreme) take(c tables.Cell) {
+func (a *Extreme) addCell(c tables.Cell) {
 	if !a.best.Valid {
 		a.best = c
 		return
@@ -305,7 +305,7 @@ func (a *Extreme) take(c tables.Cell) {
 // Merge implements [Acc].
 func (a *Extreme) Merge(o Acc) {
 	if b := o.(*Extreme); b.best.Valid {
-		a.take(b.best)
+		a.addCell(b.best)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Range is a range of glucose in mmol/L, both ends included.
 type Range struct{ Low, High float64 }
 
-func (r Range) has(x float64) bool { return x >= r.Low && x <= r.High }
+func (r Range) contains(x float64) bool { return x >= r.Low && x <= r.High }
 
 // Bands of glucose in mmol/L. The lower limit is that of the consensus in mg/dL and the upper limit that in
 // mmol/L. So a value in whole mg/dL and a value in tenths of a mmol/L are both in the band that the consensus
@@ -70,7 +70,7 @@ func (a *Shares) Add(v *Vec, _ *Batch, i, j int) {
 		}
 		a.n++
 		for k, r := range a.Ranges {
-			if r.has(v.Floats[i]) {
+			if r.contains(v.Floats[i]) {
 				a.in[k]++
 			}
 		}

@@ -61,9 +61,9 @@ func (a *Rank) Merge(o Acc) {
 	b.tally.each(func(x float64, n int64) { a.tally.addTimes(x, n) })
 }
 
-// place returns the positions, from 0, of the two of n sorted values between which the result is. share is the part of
-// their difference that is added to the lower value, 0 to 1.
-func (a *Rank) place(n int64) (lo, hi int64, share float64) {
+// positions returns the positions, from 0, of the two of n sorted values between which the result is. share is the part
+// of their difference that is added to the lower value, 0 to 1.
+func (a *Rank) positions(n int64) (lo, hi int64, share float64) {
 	at := float64(a.Percent) / 100 * float64(n-1)
 	lo = int64(at)
 	hi = min(lo+1, n-1)
@@ -83,7 +83,7 @@ func (a *Rank) Result() (tables.Cell, error) {
 		if a.tally.n == 0 {
 			return tables.Cell{}, nil
 		}
-		lo, hi, share := a.place(a.tally.n)
+		lo, hi, share := a.positions(a.tally.n)
 		x, y := a.tally.at(lo, hi)
 		return FloatCell(between(x, y, share)), nil
 	}
@@ -91,7 +91,7 @@ func (a *Rank) Result() (tables.Cell, error) {
 		return tables.Cell{}, nil
 	}
 	slices.Sort(a.ints)
-	lo, hi, share := a.place(int64(len(a.ints)))
+	lo, hi, share := a.positions(int64(len(a.ints)))
 	x, y := a.ints[lo], a.ints[hi]
 	if a.In == tables.TypeInt64 {
 		return FloatCell(between(float64(x), float64(y), share)), nil

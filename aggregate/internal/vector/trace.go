@@ -254,8 +254,8 @@ func Episodes(in Range) func([]reading) tables.Cell {
 		for i := 0; i < len(list); {
 			// A run is readings that are all in the range or all out of it, without a gap.
 			j := i + 1
-			same, gap := in.has(list[i].v), false
-			for ; j < len(list) && in.has(list[j].v) == same; j++ {
+			same, gap := in.contains(list[i].v), false
+			for ; j < len(list) && in.contains(list[j].v) == same; j++ {
 				if gap = minutes(list[j].at-list[j-1].at) > usual+episodeMinutes; gap {
 					break
 				}

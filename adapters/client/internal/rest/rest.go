@@ -113,7 +113,7 @@ func (s *Sender) Send(ctx context.Context, r Request) (*Fault, error) {
 func (s *Sender) attempts(ctx context.Context, r Request, body []byte) (*Fault, []byte, error) {
 	for attempt := 0; ; attempt++ {
 		fault, answer, err := s.attempt(ctx, r, body)
-		if attempt >= s.options.Retries || ctx.Err() != nil || !repeatable(r) || err == nil && !fault.passing() {
+		if attempt >= s.options.Retries || ctx.Err() != nil || !repeatable(r) || err == nil && !fault.temporary() {
 			return fault, answer, err
 		}
 		bound := min(firstWait<<min(attempt, 10), s.options.MaxWait)
@@ -181,8 +181,8 @@ func (s *Sender) attempt(ctx context.Context, r Request, body []byte) (*Fault, [
 	return nil, text, nil
 }
 
-// passing reports whether a repeat of the request can succeed. f may be nil.
-func (f *Fault) passing() bool {
+// temporary reports whether a repeat of the request can succeed. f may be nil.
+func (f *Fault) temporary() bool {
 	if f == nil {
 		return false
 	}

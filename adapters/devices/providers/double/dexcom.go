@@ -61,7 +61,7 @@ func Dexcom(o Options) (*Server, func(*Person) Truth) {
 	})
 	list("events", func(p *Person, from, to time.Time) []object {
 		out := []object{}
-		for _, e := range p.written() {
+		for _, e := range p.events() {
 			if e.At.Before(from) || !e.At.Before(to) {
 				continue
 			}
@@ -94,7 +94,7 @@ func dexcomTruth(p *Person) Truth {
 		t.put("glucose", stamp(g.At), float64(g.Value)/18.0182)
 	}
 	p.calibrations(func(at time.Time, mmol float64) { t.put("glucose", stamp(at), mmol) })
-	for _, e := range p.written() {
+	for _, e := range p.events() {
 		switch {
 		case e.Deleted:
 		case e.Kind == "exercise":
@@ -112,8 +112,8 @@ func dexcomTruth(p *Person) Truth {
 	return t
 }
 
-// written returns the events of p, an exercise event for each workout and, every tenth day, a health event.
-func (p *Person) written() []Event {
+// events returns the events of p, an exercise event for each workout and, every tenth day, a health event.
+func (p *Person) events() []Event {
 	out := slices.Clone(p.Events)
 	for i := range p.Workouts {
 		w := &p.Workouts[i]

@@ -56,7 +56,7 @@ func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 		return object{"dataPoints": items, "nextPageToken": next}, nil
 	})
 	s.mux.HandleFunc("POST /v4/users/me/dataTypes/{type}/dataPoints:dailyRollUp", func(w http.ResponseWriter, r *http.Request) {
-		p, status, _ := s.admit(w, bearer(r))
+		p, status, _ := s.checkRequest(w, bearer(r))
 		if status != 0 {
 			reply(w, status, object{"error": object{"code": status}})
 			return
@@ -97,7 +97,7 @@ func GoogleHealth(o Options) (*Server, func(*Person) Truth) {
 // googleTracks serves the recordings of exercises.
 func (s *Server) googleTracks() {
 	s.mux.HandleFunc("GET /v4/users/me/dataTypes/exercise/dataPoints/{id}", func(w http.ResponseWriter, r *http.Request) {
-		p, status, _ := s.admit(w, bearer(r))
+		p, status, _ := s.checkRequest(w, bearer(r))
 		if status != 0 {
 			reply(w, status, object{"error": object{"code": status}})
 			return
@@ -305,7 +305,7 @@ func googleDaily(p *Person, name string, keep func(time.Time) bool, add func(doc
 	}
 }
 
-func (p *Person) rare(each func(i int, at time.Time)) {
+func (p *Person) everyTenthDay(each func(i int, at time.Time)) {
 	for i := 0; i < len(p.Days); i += 10 {
 		each(i, p.Days[i].Date.Add(9*time.Hour))
 	}
@@ -317,7 +317,7 @@ var googleECG = []int{120, -40, 980, -210, 60}
 // googleRare calls add for each point of the data type name whose time keep accepts, for data types with a point every
 // tenth day.
 func googleRare(p *Person, name string, keep func(time.Time) bool, span googleSpan, point googlePoint, add func(doc object)) {
-	p.rare(func(i int, at time.Time) {
+	p.everyTenthDay(func(i int, at time.Time) {
 		if name == "run-vo2-max" {
 			at = at.Add(time.Hour)
 		}
@@ -357,7 +357,7 @@ type (
 
 func googleIntervals(p *Person, name string, keep func(time.Time) bool, span googleSpan, point googlePoint, add func(doc object)) {
 	for i := range p.Days {
-		p.Days[i].moments(func(at time.Time, values object) {
+		p.Days[i].intradayValues(func(at time.Time, values object) {
 			if values["steps"] == nil || !keep(at) {
 				return
 			}
@@ -449,7 +449,7 @@ func googleTruth(p *Person) Truth {
 	p.pulse(func(at time.Time, bpm float64) { t.put("heartrate", stamp(at), float64(int(bpm))) })
 	for i := range p.Days {
 		d := &p.Days[i]
-		d.moments(func(at time.Time, values object) {
+		d.intradayValues(func(at time.Time, values object) {
 			if values["steps"] == nil {
 				return
 			}
@@ -487,7 +487,7 @@ func googleTruth(p *Person) Truth {
 
 // googleRareTruth adds the expected data of googleRare.
 func googleRareTruth(p *Person, t Truth) {
-	p.rare(func(i int, at time.Time) {
+	p.everyTenthDay(func(i int, at time.Time) {
 		t.put("vo2_max", stamp(at), 41.5)
 		t.put("vo2_max", stamp(at.Add(time.Hour)), 42.5)
 		t.put("vo2_max", stamp(p.Days[i].Date.Add(12*time.Hour)), 40+float64(i%50)/10)

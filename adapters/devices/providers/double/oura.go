@@ -23,7 +23,7 @@ func (p *Person) local(t time.Time) string {
 func Oura(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 50)
 	s := newServer("Oura", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "POST /oauth/revoke"}, o)
-	s.limited = func(h http.Header, all []room) { h.Set("Retry-After", least(all).seconds()) }
+	s.limited = func(h http.Header, all []room) { h.Set("Retry-After", fewestLeft(all).seconds()) }
 	answer := func(found []object, q url.Values) object {
 		items, next := page(found, q.Get("next_token"), o.PageSize)
 		doc := object{"data": items, "next_token": nil}
@@ -92,15 +92,15 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 		}
 		return out
 	})
-	ouraMore(days)
+	ouraSmallCollections(days)
 	s.data(base+"ring_configuration", func(p *Person, q url.Values) (any, error) {
 		return answer([]object{{"id": "ring of " + p.ID, "hardware_type": "gen4", "firmware_version": "3.2.1"}}, q), nil
 	})
 	return s, ouraTruth
 }
 
-// ouraMore serves the collections with few documents. days registers a path and its documents.
-func ouraMore(days func(path string, all func(p *Person) []object)) {
+// ouraSmallCollections serves the collections with few documents. days registers a path and its documents.
+func ouraSmallCollections(days func(path string, all func(p *Person) []object)) {
 	days("daily_readiness", func(p *Person) (out []object) {
 		for i := range p.Nights {
 			n := &p.Nights[i]

@@ -41,7 +41,7 @@ func Polar(o Options) (*PolarServer, func(*Person) Truth) {
 	s.permanent = true
 	s.granted = func(p *Person) object { return object{"x_user_id": p.Number} }
 	s.limited = func(h http.Header, all []room) {
-		all = rooms(all, 2)
+		all = padLimits(all, 2)
 		h.Set("RateLimit-Limit", fmt.Sprintf("%d, %d", all[0].Requests, all[1].Requests))
 		h.Set("RateLimit-Usage", fmt.Sprintf("%d, %d", all[0].used(), all[1].used()))
 		h.Set("RateLimit-Reset", all[0].seconds()+", "+all[1].seconds())
@@ -49,7 +49,7 @@ func Polar(o Options) (*PolarServer, func(*Person) Truth) {
 	s.accounts()
 	s.exercises()
 	s.collections()
-	s.tests()
+	s.biosensingPaths()
 	return s, polarTruth
 }
 
@@ -67,7 +67,7 @@ func (s *PolarServer) accounts() {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		s.end(w, r)
+		s.revokeGrant(w, r)
 	})
 	s.get("/users/physical-info", func(p *Person, _ url.Values) any {
 		return object{
@@ -88,7 +88,7 @@ func (s *PolarServer) exercises() {
 		return list
 	})
 	s.mux.HandleFunc("GET /v3/exercises/{id}", func(w http.ResponseWriter, r *http.Request) {
-		s.answer(w, r, http.StatusNotFound, func(p *Person, q url.Values) any {
+		s.respond(w, r, http.StatusNotFound, func(p *Person, q url.Values) any {
 			for i := range p.Workouts {
 				if p.Workouts[i].ID == r.PathValue("id") && p.recent(&p.Workouts[i]) {
 					return polarExercise(p, i, q)
@@ -139,8 +139,8 @@ func (s *PolarServer) collections() {
 	})
 }
 
-// tests serves skin temperature, blood oxygen and electrocardiograms.
-func (s *PolarServer) tests() {
+// biosensingPaths serves skin temperature, blood oxygen and electrocardiograms.
+func (s *PolarServer) biosensingPaths() {
 	s.biosensing("bodytemperature", func(n *Night) object {
 		samples := []object{}
 		n.polarTemperatures(func(second int, celsius float64) {
@@ -170,10 +170,10 @@ func (s *PolarServer) tests() {
 	})
 }
 
-// answer responds to a request with the document that of returns, or with the status none if it returns nil. A person
+// respond responds to a request with the document that of returns, or with the status none if it returns nil. A person
 // who is not registered gets 403.
-func (s *PolarServer) answer(w http.ResponseWriter, r *http.Request, none int, of func(*Person, url.Values) any) {
-	p, status, _ := s.admit(w, bearer(r))
+func (s *PolarServer) respond(w http.ResponseWriter, r *http.Request, none int, of func(*Person, url.Values) any) {
+	p, status, _ := s.checkRequest(w, bearer(r))
 	if status == 0 && !s.Registered(p) {
 		status = http.StatusForbidden
 	}
@@ -194,7 +194,7 @@ func (s *PolarServer) answer(w http.ResponseWriter, r *http.Request, none int, o
 }
 
 func (s *PolarServer) get(path string, of func(*Person, url.Values) any) {
-	s.mux.HandleFunc("GET /v3"+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusNoContent, of) })
+	s.mux.HandleFunc("GET /v3"+path, func(w http.ResponseWriter, r *http.Request) { s.respond(w, r, http.StatusNoContent, of) })
 }
 
 // nights serves the most recent nights of a person at a path. of returns the document of a night, and member names the
@@ -243,7 +243,7 @@ func (s *PolarServer) biosensing(path string, of func(*Night) object) {
 
 // register registers the person to whom the access token belongs.
 func (s *PolarServer) register(w http.ResponseWriter, r *http.Request) {
-	p, status, _ := s.admit(w, bearer(r))
+	p, status, _ := s.checkRequest(w, bearer(r))
 	var doc struct {
 		Member string `json:"member-id"`
 	}

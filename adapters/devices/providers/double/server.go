@@ -52,14 +52,14 @@ func (r room) used() int { return r.Requests - r.left }
 
 func (r room) seconds() string { return strconv.Itoa(int(r.wait/time.Second) + 1) }
 
-func rooms(all []room, n int) []room {
+func padLimits(all []room, n int) []room {
 	for len(all) < n {
 		all = append(all, room{Limit{Requests: 1_000_000, Per: 24 * time.Hour}, 999_999, 24 * time.Hour})
 	}
 	return all
 }
 
-func least(all []room) room {
+func fewestLeft(all []room) room {
 	return slices.MinFunc(all, func(a, b room) int { return cmp.Compare(a.left, b.left) })
 }
 
@@ -141,7 +141,7 @@ func newServer(name string, at paths, o Options) *Server {
 		s.mux.HandleFunc("POST "+at.token, s.token)
 	}
 	if at.revoke != "" {
-		s.mux.HandleFunc(at.revoke, s.end)
+		s.mux.HandleFunc(at.revoke, s.revokeGrant)
 	}
 	return s
 }
@@ -281,8 +281,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.tokens(w, http.StatusOK, answer)
 }
 
-// end revokes the grant to which the access token in the Authorization header or in the query belongs.
-func (s *Server) end(w http.ResponseWriter, r *http.Request) {
+// revokeGrant revokes the grant to which the access token in the Authorization header or in the query belongs.
+func (s *Server) revokeGrant(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	word := bearer(r)
@@ -330,7 +330,7 @@ func (s *Server) one(path string, answer func(p *Person, id string) any) {
 
 func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, error)) {
 	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		p, status, _ := s.admit(w, bearer(r))
+		p, status, _ := s.checkRequest(w, bearer(r))
 		if s.key != "" && r.Header.Get(s.key) != s.keyValue {
 			status = http.StatusUnauthorized
 		}
@@ -351,9 +351,9 @@ func (s *Server) serve(path string, answer func(*Person, *http.Request) (any, er
 	})
 }
 
-// admit counts a data request. It returns the person to whom the access token belongs. If it refuses the request, it
-// returns the HTTP status and, for 429, the time to wait.
-func (s *Server) admit(w http.ResponseWriter, token string) (*Person, int, time.Duration) {
+// checkRequest counts a data request. It returns the person to whom the access token belongs. If it refuses the
+// request, it returns the HTTP status and, for 429, the time to wait.
+func (s *Server) checkRequest(w http.ResponseWriter, token string) (*Person, int, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++

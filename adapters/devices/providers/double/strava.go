@@ -14,7 +14,7 @@ func Strava(o Options) (*Server, func(*Person) Truth) {
 	s := newServer("Strava", paths{authorize: "/oauth/authorize", token: "/api/v3/oauth/token", revoke: "POST /oauth/deauthorize"}, o)
 	s.granted = func(p *Person) object { return object{"athlete": object{"id": p.Number}} }
 	s.limited = func(h http.Header, all []room) {
-		all = rooms(all, 2)
+		all = padLimits(all, 2)
 		h.Set("X-ReadRateLimit-Limit", fmt.Sprintf("%d,%d", all[0].Requests, all[1].Requests))
 		h.Set("X-ReadRateLimit-Usage", fmt.Sprintf("%d,%d", all[0].used(), all[1].used()))
 	}

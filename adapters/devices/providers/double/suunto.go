@@ -28,7 +28,7 @@ func Suunto(o Options) (*Server, func(*Person) Truth) {
 		return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".c2ln"
 	}
 	s.limited = func(h http.Header, all []room) {
-		if r := least(all); r.left == 0 {
+		if r := fewestLeft(all); r.left == 0 {
 			h.Set("Retry-After", r.seconds())
 		}
 	}

@@ -26,7 +26,7 @@ func Wahoo(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 30)
 	s := newServer("Wahoo", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "DELETE /v1/permissions"}, o)
 	s.limited = func(h http.Header, all []room) {
-		all = rooms(all, 3)
+		all = padLimits(all, 3)
 		h.Set("X-RateLimit-Limit", fmt.Sprintf("%d, %d, %d", all[2].Requests, all[1].Requests, all[0].Requests))
 		h.Set("X-RateLimit-Remaining", fmt.Sprintf("%d, %d, %d", all[2].left, all[1].left, all[0].left))
 		h.Set("X-RateLimit-Reset", "0")

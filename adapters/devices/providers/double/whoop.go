@@ -27,7 +27,7 @@ func Whoop(o Options) (*Server, func(*Person) Truth) {
 		authorize: "/oauth/oauth2/auth", token: "/oauth/oauth2/token", revoke: "DELETE /developer/v2/user/access",
 	}, o)
 	s.limited = func(h http.Header, all []room) {
-		nearest := least(all)
+		nearest := fewestLeft(all)
 		h.Set("X-RateLimit-Limit", "100, 100;window=60, 10000;window=86400")
 		h.Set("X-RateLimit-Remaining", strconv.Itoa(nearest.left))
 		h.Set("X-RateLimit-Reset", nearest.seconds())

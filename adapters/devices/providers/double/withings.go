@@ -130,7 +130,7 @@ type withingsAction = func(p *Person, q url.Values) (any, error)
 // post serves a path. The keys of actions are values of the parameter action.
 func (s *WithingsServer) post(path string, actions map[string]withingsAction) {
 	s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-		p, status, wait := s.admit(w, bearer(r))
+		p, status, wait := s.checkRequest(w, bearer(r))
 		switch status {
 		case http.StatusTooManyRequests:
 			withingsAnswer(w, 601, object{"wait_seconds": int(wait/time.Second) + 1}, "Too Many Requests")
@@ -337,8 +337,8 @@ func withingsWorkouts(p *Person) (out []object) {
 	return out
 }
 
-// moments calls add for each intraday value of a day.
-func (d *Day) moments(add func(at time.Time, values object)) {
+// intradayValues calls add for each intraday value of a day.
+func (d *Day) intradayValues(add func(at time.Time, values object)) {
 	for hour := 9; hour < 21; hour += 3 {
 		add(d.Date.Add(time.Duration(hour)*time.Hour), object{
 			"steps": d.Steps / 4, "distance": d.Distance / 4, "calories": d.Active / 4, "elevation": 1, "duration": 600,
@@ -361,7 +361,7 @@ func withingsIntraday(p *Person, q url.Values) (any, error) {
 		if start := p.Days[i].Date.Unix(); start > to || start+86_400 < from {
 			continue
 		}
-		p.Days[i].moments(func(at time.Time, values object) {
+		p.Days[i].intradayValues(func(at time.Time, values object) {
 			if at.Unix() >= from && at.Unix() <= to {
 				values["deviceid"], values["model"], values["model_id"] = "watch", "ScanWatch", 93
 				series[strconv.FormatInt(at.Unix(), 10)] = values
@@ -481,7 +481,7 @@ func (t Truth) withingsDay(p *Person, i int) {
 	} {
 		t.put("activity", p.date(d.Date)+"."+name, v)
 	}
-	d.moments(func(at time.Time, values object) {
+	d.intradayValues(func(at time.Time, values object) {
 		for field, resource := range map[string]string{
 			"steps": "steps", "distance": "distance", "calories": "calories_active", "elevation": "floors_climbed", "heart_rate": "heartrate",
 			"spo2_auto": "blood_oxygen", "rmssd": "hrv",

@@ -17,9 +17,9 @@ import (
 var days = []rest.Collection{
 	total(), rollUp("steps"), rollUp("distance"), rollUp("floors"), rollUp("active-energy-burned"),
 	joined(daily("daily-resting-heart-rate", metrics, rest.Each(readDay), "activity")),
-	daily("daily-vo2-max", activity, atNoon("vo2_max", "mL/kg/min", func(p *dayPoint) *rest.Float { return p.VO2Max.Value }), "vo2_max"),
-	joined(daily("daily-heart-rate-variability", metrics, atNoon("hrv", "rmssd", func(p *dayPoint) *rest.Float { return p.HRV.Average }), "hrv")),
-	joined(daily("daily-respiratory-rate", metrics, atNoon("respiratory_rate", "bpm", func(p *dayPoint) *rest.Float { return p.Breathing.Rate }), "respiratory_rate")),
+	daily("daily-vo2-max", activity, readAtNoon("vo2_max", "mL/kg/min", func(p *dayPoint) *rest.Float { return p.VO2Max.Value }), "vo2_max"),
+	joined(daily("daily-heart-rate-variability", metrics, readAtNoon("hrv", "rmssd", func(p *dayPoint) *rest.Float { return p.HRV.Average }), "hrv")),
+	joined(daily("daily-respiratory-rate", metrics, readAtNoon("respiratory_rate", "bpm", func(p *dayPoint) *rest.Float { return p.Breathing.Rate }), "respiratory_rate")),
 	temperatures(),
 }
 
@@ -179,9 +179,9 @@ func readDay(v *dayPoint, out *rest.Batch) {
 	out.Summary("activity", healthdata.SourceMultiple, a)
 }
 
-// atNoon returns a function that reads a daily value as a sample at noon, because the value has no time. of selects the
-// value.
-func atNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.RawMessage, *rest.Batch) {
+// readAtNoon returns a function that reads a daily value as a sample at noon, because the value has no time. of selects
+// the value.
+func readAtNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json.RawMessage, *rest.Batch) {
 	return rest.Each(func(v *dayPoint, out *rest.Batch) {
 		if v.dated(out) {
 			out.Sample(resource, healthdata.SourceUnknown, healthdata.Sample{Timestamp: out.Noon(v.day), Unit: unit, Value: rest.Number(of(v).Value())})

@@ -35,16 +35,16 @@ var points = []rest.Collection{
 }
 
 func intervals(name, scope, resource, unit, member string) rest.Collection {
-	return list(name, scope, "interval.start_time", "5000", rest.Range{}, value(name, resource, unit, member), resource)
+	return list(name, scope, "interval.start_time", "5000", rest.Range{}, readValue(name, resource, unit, member), resource)
 }
 
 func samples(name, scope, resource, unit, member string) rest.Collection {
-	return list(name, scope, "sample_time.physical_time", "5000", rest.Range{}, value(name, resource, unit, member), resource)
+	return list(name, scope, "sample_time.physical_time", "5000", rest.Range{}, readValue(name, resource, unit, member), resource)
 }
 
-// value returns a function that reads points with one value: the member of the data type name, in unit. In an interval,
-// an absent member means zero.
-func value(name, resource, unit, member string) func(json.RawMessage, *rest.Batch) {
+// readValue returns a function that reads points with one value: the member of the data type name, in unit. In an
+// interval, an absent member means zero.
+func readValue(name, resource, unit, member string) func(json.RawMessage, *rest.Batch) {
 	return func(item json.RawMessage, out *rest.Batch) {
 		var (
 			p       point

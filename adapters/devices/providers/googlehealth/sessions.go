@@ -23,8 +23,8 @@ var sessions = []rest.Collection{
 		Resources: []string{"workout_stream"}, Read: readTrack,
 	},
 	list("nutrition-log", eaten, "interval.start_time", "1000", rest.Range{}, rest.Each(readFood), "meal"),
-	since("electrocardiogram", ecg, `electrocardiogram.interval.start_time >= "{from}"`, rest.Each(readECG), "electrocardiogram", "electrocardiogram_voltage"),
-	since("irregular-rhythm-notification", rhythm, "", rest.Each(readRhythm), "heart_rate_alert"),
+	listSince("electrocardiogram", ecg, `electrocardiogram.interval.start_time >= "{from}"`, rest.Each(readECG), "electrocardiogram", "electrocardiogram_voltage"),
+	listSince("irregular-rhythm-notification", rhythm, "", rest.Each(readRhythm), "heart_rate_alert"),
 	{
 		Name: "pairedDevices", Scopes: []string{settings}, Path: "/v4/users/me/pairedDevices", Pages: rest.Cursor("pageToken", "nextPageToken"),
 		Items: "pairedDevices", Resources: []string{"device"}, Read: rest.Each(readDevice),
@@ -48,9 +48,9 @@ func exercises() rest.Collection {
 	return k
 }
 
-// since returns a collection that is requested with the start of the range only, by filter, or without a range if
+// listSince returns a collection that is requested with the start of the range only, by filter, or without a range if
 // filter is empty. Items outside of the requested range are dropped.
-func since(name, scope, filter string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
+func listSince(name, scope, filter string, read func(json.RawMessage, *rest.Batch), resources ...string) rest.Collection {
 	k := list(name, scope, "", "25", rest.Range{}, read, resources...)
 	if k.Range.Filter = filter; filter == "" {
 		k.Range = rest.Range{}

@@ -92,7 +92,7 @@ var definition = &rest.Definition{
 	Collections: []rest.Collection{
 		{
 			Name: "sleep", Scopes: []string{"daily"}, Path: collection + "sleep", Range: days, Pages: pages, Items: "data",
-			Key: longSleep, Keep: []string{"bedtime_end"}, Join: []string{"daily_sleep", "daily_readiness"},
+			Key: longSleepDay, Keep: []string{"bedtime_end"}, Join: []string{"daily_sleep", "daily_readiness"},
 			JoinFor: []string{"sleep", "body_temperature_delta"}, Messages: []string{"sleep", "daily_sleep", "daily_readiness"},
 			Resources: []string{"sleep", "sleep_cycle", "heartrate", "hrv", "body_temperature_delta"}, Read: rest.Each(readSleep),
 		},
@@ -230,8 +230,8 @@ var phases = map[byte]healthdata.SleepStage{
 // none is the lowest heart rate of a sleep in which none was measured.
 const none = 255
 
-// longSleep returns the day of a long sleep, as YYYY-MM-DD; empty for other sleeps.
-func longSleep(item json.RawMessage) string {
+// longSleepDay returns the day of a long sleep, as YYYY-MM-DD; empty for other sleeps.
+func longSleepDay(item json.RawMessage) string {
 	var v sleep
 	if json.Unmarshal(item, &v) != nil || v.Type != "long_sleep" {
 		return ""
@@ -442,7 +442,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 		return rest.JSONReply(map[string]string{"challenge": rest.Query(&m, "challenge")}), nil
 	}
 	stamp := rest.Header(&m, "X-Oura-Timestamp")
-	if !rest.SignedHex(rest.Header(&m, "X-Oura-Signature"), l.Client.Secret, []byte(stamp), m.Body) || !fresh(&m, stamp) {
+	if !rest.SignedHex(rest.Header(&m, "X-Oura-Signature"), l.Client.Secret, []byte(stamp), m.Body) || !isFresh(&m, stamp) {
 		return linking.ListenResult{}, rest.NotTheirs()
 	}
 	var v struct {
@@ -471,7 +471,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	return linking.ListenResult{Notifications: []linking.Notification{n}}, nil
 }
 
-func fresh(m *linking.Message, stamp string) bool {
+func isFresh(m *linking.Message, stamp string) bool {
 	n, err := strconv.ParseInt(stamp, 10, 64)
 	return err != nil || rest.Fresh(m, time.Unix(n, 0)) || rest.Fresh(m, time.UnixMilli(n))
 }

@@ -50,9 +50,9 @@ type moment struct {
 	value float64
 }
 
-// of returns the values sorted by time. start is the start of the night. A time of day before the start belongs to
+// sorted returns the values sorted by time. start is the start of the night. A time of day before the start belongs to
 // the next day, unless it is at most half an hour before the start.
-func (c clocks) of(start rest.Instant) (out []moment) {
+func (c clocks) sorted(start rest.Instant) (out []moment) {
 	local := start.Time.Time
 	if start.Offset != nil {
 		local = local.Add(time.Duration(*start.Offset) * time.Second)

@@ -57,7 +57,7 @@ func readSleep(v *struct {
 	if json.Unmarshal(out.Joined("skintemperature", v.Date.String()), &t) == nil {
 		s.SkinTemperature, s.TemperatureDelta = t.Temperature, t.Delta
 	}
-	for _, m := range v.HR.of(v.Start) {
+	for _, m := range v.HR.sorted(v.Start) {
 		if bpm := rest.Round(rest.Positive(&m.value)); bpm != nil && (s.HRLowest == nil || *bpm < *s.HRLowest) {
 			s.HRLowest = bpm
 		}
@@ -69,7 +69,7 @@ func readSleep(v *struct {
 	length := rest.Whole(v.End.Sub(v.Start.Time.Time))
 	at := func(m moment) int64 { return min(max(rest.Whole(m.at.Sub(v.Start.Time.Time)), 0), length) }
 	var found rest.Stages
-	list := v.Hypnogram.of(v.Start)
+	list := v.Hypnogram.sorted(v.Start)
 	for i, m := range list {
 		end := length
 		if i+1 < len(list) {
@@ -114,7 +114,7 @@ func readRecharge(v *recharge, out *rest.Batch) {
 		resource, unit string
 		values         clocks
 	}{{"hrv", "rmssd", v.HRVs}, {"respiratory_rate", "bpm", v.Breaths}} {
-		for _, m := range series.values.of(of.Start) {
+		for _, m := range series.values.sorted(of.Start) {
 			out.Sample(series.resource, watch, healthdata.Sample{
 				Timestamp: m.at, TimezoneOffset: of.Start.Offset, Unit: series.unit, Value: healthdata.Number(m.value),
 			})

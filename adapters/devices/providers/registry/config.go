@@ -159,7 +159,7 @@ func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 	}
 	list, err := object(doc)
 	if err != nil {
-		return nil, fmt.Errorf("providers config: %w: must be a JSON object with an object for each provider: %s", healthlab.Invalid, place(err, doc))
+		return nil, fmt.Errorf("providers config: %w: must be a JSON object with an object for each provider: %s", healthlab.Invalid, syntaxPosition(err, doc))
 	}
 	for _, one := range list {
 		out.add(&p, one, from)
@@ -178,7 +178,7 @@ func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 	provider := Find(one.name)
 	if provider == nil {
-		p.AddEnum(Slugs(), shown(one.name))
+		p.AddEnum(Slugs(), shortened(one.name))
 		return
 	}
 	if _, twice := c[one.name]; twice {
@@ -195,7 +195,7 @@ func (c Config) add(p *healthlab.Problems, one member, from *Sources) {
 	for _, m := range list {
 		switch {
 		case !slices.Contains(members, m.name):
-			p.Add("unknown", "must be one of: "+strings.Join(members, ", "), one.name, shown(m.name))
+			p.Add("unknown", "must be one of: "+strings.Join(members, ", "), one.name, shortened(m.name))
 			continue
 		case seen[m.name]:
 			p.Add("duplicate", "must occur only once", one.name, m.name)
@@ -252,7 +252,7 @@ func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err er
 	for _, slug := range slices.Sorted(maps.Keys(c)) {
 		e := Find(slug)
 		if e == nil {
-			return nil, fmt.Errorf("%w: providers config: %s: must be one of: %s", healthlab.Invalid, shown(slug), strings.Join(Slugs(), ", "))
+			return nil, fmt.Errorf("%w: providers config: %s: must be one of: %s", healthlab.Invalid, shortened(slug), strings.Join(Slugs(), ", "))
 		}
 		var o rest.Options
 		if opts != nil {
@@ -304,8 +304,9 @@ func object(doc []byte) (out []member, err error) {
 	return out, nil
 }
 
-// place describes where a document is malformed, without quoting the document. err is the error of the JSON decoder.
-func place(err error, doc []byte) string {
+// syntaxPosition describes where a document is malformed, without quoting the document. err is the error of the JSON
+// decoder.
+func syntaxPosition(err error, doc []byte) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return "it is of another shape"
@@ -316,4 +317,4 @@ func place(err error, doc []byte) string {
 // maxShown is the number of bytes of an unknown name that an error shows.
 const maxShown = 64
 
-func shown(name string) string { return strings.ToValidUTF8(name[:min(len(name), maxShown)], "") }
+func shortened(name string) string { return strings.ToValidUTF8(name[:min(len(name), maxShown)], "") }

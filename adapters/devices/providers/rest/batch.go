@@ -87,7 +87,7 @@ func (b *Batch) Noon(day healthlab.Date) healthlab.Time {
 func (b *Batch) Answer(path string) string {
 	text, known := b.texts[path]
 	if !known {
-		text = word(at(b.answer, path))
+		text = scalarText(memberAt(b.answer, path))
 		b.texts[path] = text
 	}
 	return text
@@ -206,7 +206,7 @@ func Each[T any](read func(item *T, out *Batch)) func(json.RawMessage, *Batch) {
 func fieldOf(err error, doc json.RawMessage) (field []any) {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
 		for _, part := range strings.Split(wrong.Field, ".") {
-			if v := at(doc, part); v != nil { // an embedded struct is not a member of the document
+			if v := memberAt(doc, part); v != nil { // an embedded struct is not a member of the document
 				field, doc = append(field, part), v
 			}
 		}
@@ -235,7 +235,7 @@ func (l List[T]) In(out *Batch, field ...any) []T {
 
 // KeyOf returns a function for [Collection.Key] that returns a member of the item as a text.
 func KeyOf(member string) func(json.RawMessage) string {
-	return func(item json.RawMessage) string { return word(at(item, member)) }
+	return func(item json.RawMessage) string { return scalarText(memberAt(item, member)) }
 }
 
 // Members returns the JSON names of the fields of T. It is for [Collection.Keep], so that joined items keep the
@@ -300,7 +300,7 @@ func (k *Collection) items(body json.RawMessage) ([]json.RawMessage, error) {
 	if !json.Valid(body) {
 		return nil, errShape
 	}
-	list := at(body, k.Items)
+	list := memberAt(body, k.Items)
 	switch {
 	case k.Whole && len(list) > 0:
 		return []json.RawMessage{list}, nil
@@ -319,9 +319,9 @@ func (k *Collection) items(body json.RawMessage) ([]json.RawMessage, error) {
 	return items, nil
 }
 
-// at returns the member of a document at a path of names joined with dots. It returns nil if the member is absent or
-// null, and the document for an empty path.
-func at(doc json.RawMessage, path string) json.RawMessage {
+// memberAt returns the member of a document at a path of names joined with dots. It returns nil if the member is absent
+// or null, and the document for an empty path.
+func memberAt(doc json.RawMessage, path string) json.RawMessage {
 	doc = json.RawMessage(strings.TrimSpace(string(doc)))
 	for path != "" {
 		var name string
@@ -338,8 +338,8 @@ func at(doc json.RawMessage, path string) json.RawMessage {
 	return doc
 }
 
-// word returns a text, number or bool as a text; empty for other values.
-func word(v json.RawMessage) string {
+// scalarText returns a text, number or bool as a text; empty for other values.
+func scalarText(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil {
 		return s

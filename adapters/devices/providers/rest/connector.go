@@ -53,7 +53,7 @@ func New(d *Definition, client Client, opts *Options) (*Connector, error) {
 // Flows returns the connector as the interfaces of package linking that it implements.
 func (c *Connector) Flows() linking.ProviderConnector {
 	out := linking.ProviderConnector{
-		OAuth: c, Refresher: c, TokenCodec: c, Puller: c, Together: c.def.together(), ForClient: c.ForClient, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
+		OAuth: c, Refresher: c, TokenCodec: c, Puller: c, Together: c.def.resourceSets(), ForClient: c.ForClient, Minimum: slices.Clone(c.def.OAuth.Minimum), Setup: slices.Clone(c.def.Setup),
 	}
 	if c.def.OAuth.Revocation.URL != "" || c.def.OAuth.Revoke != nil {
 		out.Revoker = c

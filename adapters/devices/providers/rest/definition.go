@@ -126,7 +126,7 @@ func (d *Definition) Record() healthdata.Provider {
 			}
 			s := p.Scopes[r]
 			to := &s.Required
-			if slices.Contains(k.Missing, http.StatusForbidden) && len(d.of(r)) > 1 {
+			if slices.Contains(k.Missing, http.StatusForbidden) && len(d.collectionsFor(r)) > 1 {
 				to = &s.Optional // optional: without the scope, other collections still have data
 			}
 			for _, name := range k.Scopes {
@@ -159,12 +159,12 @@ func (d *Definition) collection(name string) *Collection {
 	return nil
 }
 
-// of returns the indexes in d.Collections of the collections that provide any of the resources. It leaves out
-// collections that are read together with one of these (Collection.With).
-func (d *Definition) of(resources ...string) (out []int) {
+// collectionsFor returns the indexes in d.Collections of the collections that provide any of the resources. It leaves
+// out collections that are read together with one of these (Collection.With).
+func (d *Definition) collectionsFor(resources ...string) (out []int) {
 	var with []string
 	for i := range d.Collections {
-		if d.Collections[i].makes(resources) {
+		if d.Collections[i].provides(resources) {
 			out, with = append(out, i), append(with, d.Collections[i].With...)
 		}
 	}
@@ -180,12 +180,12 @@ func (d *Definition) resources() (out []string) {
 	return slices.Compact(out)
 }
 
-func (k *Collection) makes(resources []string) bool {
+func (k *Collection) provides(resources []string) bool {
 	return slices.ContainsFunc(k.Resources, func(r string) bool { return slices.Contains(resources, r) })
 }
 
-// together returns the sets of resources that one pull must read together, because one request provides them.
-func (d *Definition) together() (sets [][]string) {
+// resourceSets returns the sets of resources that one pull must read together, because one request provides them.
+func (d *Definition) resourceSets() (sets [][]string) {
 	for i := range d.Collections {
 		set := slices.Clone(d.Collections[i].Resources)
 		for _, name := range d.Collections[i].With {

@@ -208,8 +208,9 @@ func (*Flow) Decode(secret []byte) (linking.Tokens, error) {
 	return linking.Tokens{Access: t.Access, Refresh: t.Refresh}, err
 }
 
-// library returns the configuration for package oauth2. redirect is the redirect URL; it may be empty for a renewal.
-func (f *Flow) library(redirect string, scopes []string) *oauth2.Config {
+// oauth2Config returns the configuration for package oauth2. redirect is the redirect URL; it may be empty for a
+// renewal.
+func (f *Flow) oauth2Config(redirect string, scopes []string) *oauth2.Config {
 	style, separator := oauth2.AuthStyleInParams, f.OAuth.ScopeSeparator
 	if f.OAuth.ClientAuth == ClientBasic {
 		style = oauth2.AuthStyleInHeader
@@ -236,7 +237,7 @@ func (f *Flow) Authorize(_ context.Context, r linking.AuthorizeRequest) (string,
 	if f.OAuth.PKCE {
 		options = append(options, oauth2.SetAuthURLParam("code_challenge", r.Challenge), oauth2.SetAuthURLParam("code_challenge_method", "S256"))
 	}
-	return f.library(r.RedirectURL, r.Scopes).AuthCodeURL(r.State, options...), nil
+	return f.oauth2Config(r.RedirectURL, r.Scopes).AuthCodeURL(r.State, options...), nil
 }
 
 // Exchange exchanges an authorization code for a grant. See [linking.OAuthFlow].
@@ -247,7 +248,7 @@ func (f *Flow) Exchange(ctx context.Context, r linking.ExchangeRequest) (linking
 	}
 	at := f.HTTP.now()
 	token, body, err := f.token(ctx, f.OAuth.TokenParams, func(ctx context.Context) (*oauth2.Token, error) {
-		return f.library(r.RedirectURL, nil).Exchange(ctx, r.Code, options...)
+		return f.oauth2Config(r.RedirectURL, nil).Exchange(ctx, r.Code, options...)
 	})
 	if err != nil {
 		var over *linking.GrantError
@@ -342,7 +343,7 @@ func (f *Flow) renew(ctx context.Context, t tokens) (*oauth2.Token, []byte, erro
 		}
 	}
 	return f.token(ctx, params, func(ctx context.Context) (*oauth2.Token, error) {
-		return f.library("", nil).TokenSource(ctx, &oauth2.Token{RefreshToken: t.Refresh}).Token()
+		return f.oauth2Config("", nil).TokenSource(ctx, &oauth2.Token{RefreshToken: t.Refresh}).Token()
 	})
 }
 
@@ -415,7 +416,7 @@ const maxToken = 1 << 20
 
 // RoundTrip sends a request with the additional parameters.
 func (t tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	sent, err := t.completed(r)
+	sent, err := t.withParams(r)
 	if err != nil {
 		return nil, err
 	}
@@ -436,8 +437,8 @@ func (t tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// completed returns a request with the parameters added to its form.
-func (t tokenTransport) completed(r *http.Request) (*http.Request, error) {
+// withParams returns a request with the parameters added to its form.
+func (t tokenTransport) withParams(r *http.Request) (*http.Request, error) {
 	body, err := io.ReadAll(r.Body)
 	if err = errors.Join(err, r.Body.Close()); err != nil {
 		return nil, err
@@ -542,7 +543,7 @@ func (f *Flow) revocation(ctx context.Context, t tokens) (*http.Request, error) 
 // AccountIn reads the provider's id of the person, a string or a number, from a JSON document. member is its path, as
 // names joined with dots.
 func AccountIn(doc []byte, member string) (string, error) {
-	if id := word(at(doc, member)); id != "" {
+	if id := scalarText(memberAt(doc, member)); id != "" {
 		return id, nil
 	}
 	return "", errShape

@@ -9,7 +9,7 @@ import (
 // Pages describes the paging of a collection. A token identifies a page. The token of the first page is empty.
 type Pages interface {
 	// ask adds the parameter that requests the page with a token to a query.
-	ask(q url.Values, token string)
+	setPage(q url.Values, token string)
 	// next returns the token of the next page; empty at the end. token and body are those of the current page, and n is
 	// the number of its items.
 	next(token string, body json.RawMessage, n int) string
@@ -21,14 +21,14 @@ func Cursor(param, member string) Pages { return cursorPages{param, member} }
 
 type cursorPages struct{ param, member string }
 
-func (p cursorPages) ask(q url.Values, token string) {
+func (p cursorPages) setPage(q url.Values, token string) {
 	if token != "" {
 		q.Set(p.param, token)
 	}
 }
 
 func (p cursorPages) next(_ string, body json.RawMessage, _ int) string {
-	return word(at(body, p.member))
+	return scalarText(memberAt(body, p.member))
 }
 
 // Numbered returns a paging by page number, from 1, in the query parameter param. It ends at an empty page, because a
@@ -37,7 +37,9 @@ func Numbered(param string) Pages { return numberedPages{param} }
 
 type numberedPages struct{ param string }
 
-func (p numberedPages) ask(q url.Values, token string) { q.Set(p.param, strconv.Itoa(number(token)+1)) }
+func (p numberedPages) setPage(q url.Values, token string) {
+	q.Set(p.param, strconv.Itoa(number(token)+1))
+}
 
 func (numberedPages) next(token string, _ json.RawMessage, n int) string {
 	if n == 0 {
@@ -55,7 +57,7 @@ type offsetPages struct {
 	size  int
 }
 
-func (p offsetPages) ask(q url.Values, token string) { q.Set(p.param, strconv.Itoa(number(token))) }
+func (p offsetPages) setPage(q url.Values, token string) { q.Set(p.param, strconv.Itoa(number(token))) }
 
 func (p offsetPages) next(token string, _ json.RawMessage, n int) string {
 	if n < p.size {
@@ -70,17 +72,17 @@ func More(param, offset, more string) Pages { return morePages{param, offset, mo
 
 type morePages struct{ param, offset, more string }
 
-func (p morePages) ask(q url.Values, token string) {
+func (p morePages) setPage(q url.Values, token string) {
 	if token != "" {
 		q.Set(p.param, token)
 	}
 }
 
 func (p morePages) next(_ string, body json.RawMessage, _ int) string {
-	if m := word(at(body, p.more)); m != "true" && m != "1" {
+	if m := scalarText(memberAt(body, p.more)); m != "true" && m != "1" {
 		return ""
 	}
-	return word(at(body, p.offset))
+	return scalarText(memberAt(body, p.offset))
 }
 
 func number(token string) int {

@@ -67,7 +67,7 @@ func (c *Connector) Probe(ctx context.Context, collection string, r linking.Pull
 		at.Collection = collection
 		w := c.window(&r, &at, []string{r.Resource})
 		out.Requests++
-		body, _, err := c.ask(ctx, w, secret.Access)
+		body, _, err := c.fetch(ctx, w, secret.Access)
 		if err != nil {
 			return out, fmt.Errorf("probe: %w", err)
 		}

@@ -67,7 +67,7 @@ func readCursor(s string) (c cursor, err error) {
 }
 
 // Pulls reports whether the provider has the resource, which is device or workout_stream. See [linking.ExtendedPuller].
-func (c *Connector) Pulls(resource string) bool { return len(c.def.of(resource)) > 0 }
+func (c *Connector) Pulls(resource string) bool { return len(c.def.collectionsFor(resource)) > 0 }
 
 // Pull sends one request for the resource and those of r.With. See [linking.Puller].
 func (c *Connector) Pull(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
@@ -93,7 +93,7 @@ type window struct {
 func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page linking.PullPage, err error) {
 	at, err := readCursor(r.Cursor)
 	set := slices.Sorted(slices.Values(append([]string{r.Resource}, r.With...)))
-	collections := c.def.of(set...)
+	collections := c.def.collectionsFor(set...)
 	if err != nil {
 		return page, err
 	}
@@ -110,7 +110,7 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	}
 	r.Zone = cmp.Or(r.Zone, time.UTC)
 	w := c.window(r, &at, set)
-	body, rates, err := c.ask(ctx, w, secret.Access)
+	body, rates, err := c.fetch(ctx, w, secret.Access)
 	if err != nil {
 		return page, err
 	}
@@ -127,8 +127,8 @@ func (c *Connector) pull(ctx context.Context, r *linking.PullRequest) (page link
 	return page, err
 }
 
-// ask sends one request, and returns the body and the rate limits of the answer. The body is nil if there is no data.
-func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, []linking.RateLimit, error) {
+// fetch sends one request, and returns the body and the rate limits of the answer. The body is nil if there is no data.
+func (c *Connector) fetch(ctx context.Context, w *window, token string) ([]byte, []linking.RateLimit, error) {
 	req, err := c.request(ctx, w, token)
 	if err != nil {
 		return nil, nil, err
@@ -137,7 +137,7 @@ func (c *Connector) ask(ctx context.Context, w *window, token string) ([]byte, [
 	if err != nil {
 		return nil, nil, err
 	}
-	empty, err := c.verdict(w.collection, a)
+	empty, err := c.checkStatus(w.collection, a)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,7 +219,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	if !w.asked {
 		w.collection.Range.set(q, w.from, w.to, w.r.Zone)
 		if w.collection.Pages != nil {
-			w.collection.Pages.ask(q, w.Token)
+			w.collection.Pages.setPage(q, w.Token)
 		}
 	}
 	method, body, contentType := http.MethodGet, io.Reader(http.NoBody), ""
@@ -243,12 +243,12 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 		req.Header.Set("Content-Type", contentType)
 	}
 	req.Header.Set("Accept", w.collection.accepts())
-	c.sign(req, token)
+	c.setHeaders(req, token)
 	return req, nil
 }
 
-// sign adds the headers of every data request. token is the access token.
-func (c *Connector) sign(req *http.Request, token string) {
+// setHeaders adds the headers of every data request. token is the access token.
+func (c *Connector) setHeaders(req *http.Request, token string) {
 	for name, value := range c.def.Header {
 		req.Header.Set(name, value)
 	}
@@ -258,9 +258,9 @@ func (c *Connector) sign(req *http.Request, token string) {
 	req.Header.Set("Authorization", "Bearer "+token)
 }
 
-// verdict judges the status and the body of a response. empty means that the person has no data, which is no error. err
-// is the error of any other response without data.
-func (c *Connector) verdict(k *Collection, a *Answer) (empty bool, err error) {
+// checkStatus judges the status and the body of a response. empty means that the person has no data, which is no error.
+// err is the error of any other response without data.
+func (c *Connector) checkStatus(k *Collection, a *Answer) (empty bool, err error) {
 	if c.def.Refused != nil {
 		if err := c.def.Refused(a); err != nil {
 			return false, err
@@ -299,7 +299,7 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 		return nil, 0, nil
 	}
 	if w.collection == w.own {
-		return w.make(body)
+		return w.decode(body)
 	}
 	if w.Joined == nil {
 		w.Joined = map[string]map[string]json.RawMessage{}
@@ -313,9 +313,9 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 		if !json.Valid(body) {
 			return nil, 0, errShape
 		}
-		kept[w.Queue[0]] = w.collection.reduce(body)
-		if w.collection.makes(w.set) {
-			return w.make(body)
+		kept[w.Queue[0]] = w.collection.keepMembers(body)
+		if w.collection.provides(w.set) {
+			return w.decode(body)
 		}
 		return nil, 1, nil
 	}
@@ -330,7 +330,7 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 		if key == "" {
 			continue
 		}
-		kept[key] = w.collection.reduce(item)
+		kept[key] = w.collection.keepMembers(item)
 		if w.own.For == w.collection.Name {
 			w.Queue = append(w.Queue, key)
 		}
@@ -338,8 +338,8 @@ func (c *Connector) read(w *window, body []byte) (Data, int, error) {
 	return nil, len(all), nil
 }
 
-// make decodes the items of a response body, and returns the data and the number of items.
-func (w *window) make(body []byte) (Data, int, error) {
+// decode decodes the items of a response body, and returns the data and the number of items.
+func (w *window) decode(body []byte) (Data, int, error) {
 	all, err := w.collection.items(body)
 	if err != nil {
 		return nil, 0, err
@@ -358,14 +358,14 @@ func (w *window) make(body []byte) (Data, int, error) {
 	return b.data, len(all), nil
 }
 
-// reduce returns an item with only the members that k.Keep lists.
-func (k *Collection) reduce(item json.RawMessage) json.RawMessage {
+// keepMembers returns an item with only the members that k.Keep lists.
+func (k *Collection) keepMembers(item json.RawMessage) json.RawMessage {
 	if k.Keep == nil {
 		return item
 	}
 	out := map[string]json.RawMessage{}
 	for _, name := range k.Keep {
-		if v := at(item, name); v != nil {
+		if v := memberAt(item, name); v != nil {
 			out[name] = v
 		}
 	}

@@ -27,13 +27,13 @@ func (d Data) String() string {
 			}
 			b.WriteByte('\n')
 			for _, s := range p.Samples {
-				line(&b, "sample", s)
+				writeLine(&b, "sample", s)
 			}
 			for _, s := range p.Summaries {
-				line(&b, "summary", dated(s))
+				writeLine(&b, "summary", withCalendarDate(s))
 			}
 			if p.Stream != nil {
-				line(&b, "stream", p.Stream)
+				writeLine(&b, "stream", p.Stream)
 			}
 			for _, x := range p.Deleted {
 				fmt.Fprintf(&b, "  deleted %s %s %s\n", x.ID, x.At, x.Type)
@@ -48,8 +48,9 @@ func (d Data) String() string {
 	return b.String()
 }
 
-// dated returns a summary in a form that line can encode: a missing CalendarDate becomes 0001-01-01, which line omits.
-func dated(s healthdata.Summary) healthdata.Summary {
+// withCalendarDate returns a summary in a form that writeLine can encode: a missing CalendarDate becomes 0001-01-01,
+// which writeLine omits.
+func withCalendarDate(s healthdata.Summary) healthdata.Summary {
 	first := healthlab.Date{Year: 1, Month: 1, Day: 1}
 	switch v := s.(type) {
 	case *healthdata.Sleep:
@@ -74,8 +75,8 @@ func dated(s healthdata.Summary) healthdata.Summary {
 	return s
 }
 
-// line writes the set fields of v, a sample, summary or stream, as JSON. what names the kind of v.
-func line(b *strings.Builder, what string, v any) {
+// writeLine writes the set fields of v, a sample, summary or stream, as JSON. what names the kind of v.
+func writeLine(b *strings.Builder, what string, v any) {
 	doc, err := json.Marshal(v)
 	var members map[string]any
 	if err != nil || json.Unmarshal(doc, &members) != nil {

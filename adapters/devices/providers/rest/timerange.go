@@ -52,13 +52,13 @@ func (r *Range) cut(from, to time.Time) time.Time {
 	if r.Max <= 0 {
 		return from
 	}
-	if start := wholeSecond(to).Add(-r.Max + r.Before + r.After); start.After(from) {
+	if start := ceilSecond(to).Add(-r.Max + r.Before + r.After); start.After(from) {
 		return start
 	}
 	return from
 }
 
-func wholeSecond(t time.Time) time.Time {
+func ceilSecond(t time.Time) time.Time {
 	return t.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
@@ -95,6 +95,6 @@ func (r *Range) set(q url.Values, from, to time.Time, zone *time.Location) {
 	}
 	q.Set(r.From, format(start))
 	if r.To != "" {
-		q.Set(r.To, format(wholeSecond(end)))
+		q.Set(r.To, format(ceilSecond(end)))
 	}
 }

@@ -105,8 +105,8 @@ func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(
 // windows holds the lengths of the windows of the rate limit. Windows are aligned with midnight UTC.
 var windows = []time.Duration{15 * time.Minute, rest.Day}
 
-// left returns the remaining requests of each window, and when the window ends.
-func left(h http.Header, now time.Time) (out []linking.RateLimit) {
+// rateLimits returns the remaining requests of each window, and when the window ends.
+func rateLimits(h http.Header, now time.Time) (out []linking.RateLimit) {
 	limit, usage := strings.Split(h.Get("X-ReadRateLimit-Limit"), ","), strings.Split(h.Get("X-ReadRateLimit-Usage"), ",")
 	if len(limit) != len(windows) || len(usage) != len(windows) {
 		return nil
@@ -123,7 +123,7 @@ func left(h http.Header, now time.Time) (out []linking.RateLimit) {
 
 // rates returns the rate limit of a day if it is exhausted, else that of 15 minutes; nil if the headers are malformed.
 func rates(h http.Header, now time.Time) []linking.RateLimit {
-	all := left(h, now)
+	all := rateLimits(h, now)
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].Remaining == 0 || i == 0 {
 			return all[i : i+1]

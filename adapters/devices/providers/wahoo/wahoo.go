@@ -227,8 +227,8 @@ func (v *workout) source() healthdata.SourceType {
 	return healthdata.SourceWatch
 }
 
-// ridden converts a completed workout; nil for a plan or an incomplete workout.
-func (v *workout) ridden() *healthdata.Workout {
+// completed converts a completed workout; nil for a plan or an incomplete workout.
+func (v *workout) completed() *healthdata.Workout {
 	start := v.Starts
 	if s := v.Summary; s != nil && start.IsZero() {
 		start = s.Started
@@ -251,7 +251,7 @@ func (v *workout) ridden() *healthdata.Workout {
 }
 
 func readWorkout(v *workout, out *rest.Batch) {
-	if w := v.ridden(); w != nil {
+	if w := v.completed(); w != nil {
 		out.Owner(v.User.String())
 		out.Zone(v.Summary.Zone)
 		out.Summary("workouts", v.source(), w)
@@ -278,7 +278,7 @@ func readFile(item json.RawMessage, out *rest.Batch) {
 		}
 		out.Owner(of.User.String())
 		out.Zone(of.Summary.Zone)
-		return of.source(), of.ridden()
+		return of.source(), of.completed()
 	})
 }
 
@@ -323,7 +323,7 @@ func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) 
 	case wrong != nil || v.Summary == nil || v.User.ID == "":
 		return linking.ListenResult{}, rest.NotReadable()
 	}
-	w := v.Summary.workout().ridden()
+	w := v.Summary.workout().completed()
 	if w == nil {
 		return taken, nil // Wahoo sends another message when the workout is complete
 	}

@@ -62,7 +62,7 @@ func readActivity(v *struct {
 	out.Zone(v.Zone)
 	source := v.device(out)
 	if v.Brand == foreign {
-		source = or(source, healthdata.SourceApp)
+		source = orUnknown(source, healthdata.SourceApp)
 	}
 	a := &healthdata.Activity{
 		CalendarDate: v.Date, Steps: rest.Round(v.Steps), Distance: v.Distance, FloorsClimbed: rest.Round(v.Floors), CaloriesActive: v.Active,
@@ -72,7 +72,7 @@ func readActivity(v *struct {
 	if hr := (healthdata.ActivityHeartRate{AvgBPM: rest.Positive(v.HR), MinBPM: rest.Positive(v.HRMin), MaxBPM: rest.Positive(v.HRMax)}); hr != (healthdata.ActivityHeartRate{}) {
 		a.HeartRate = &hr
 	}
-	out.Summary("activity", or(source, healthdata.SourceWatch), a)
+	out.Summary("activity", orUnknown(source, healthdata.SourceWatch), a)
 }
 
 type intraday struct {
@@ -91,7 +91,7 @@ func readIntraday(v *byTime[intraday], out *rest.Batch) {
 	for _, at := range slices.Sorted(maps.Keys(*v)) {
 		x := (*v)[at]
 		out.Device(nil)
-		source := or(x.device(out), healthdata.SourceWatch)
+		source := orUnknown(x.device(out), healthdata.SourceWatch)
 		start, end := at.time(), (at + unix(max(x.Duration, 0))).time()
 		interval := func(resource, unit string, value *float64) {
 			out.Sample(resource, source, healthdata.Sample{Timestamp: start, Start: &start, End: &end, Unit: unit, Value: rest.Number(value)})
@@ -134,7 +134,7 @@ func readWorkout(v *struct {
 }, out *rest.Batch,
 ) {
 	out.Zone(v.Zone)
-	source, x := or(v.device(out), healthdata.SourceWatch), &v.Data.v
+	source, x := orUnknown(v.device(out), healthdata.SourceWatch), &v.Data.v
 	if manual(v.Attrib) {
 		source = healthdata.SourceApp
 	}

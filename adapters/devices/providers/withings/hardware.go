@@ -62,7 +62,7 @@ func (h *hardware) device(out *rest.Batch) healthdata.SourceType {
 	return healthdata.SourceUnknown
 }
 
-func or(s, other healthdata.SourceType) healthdata.SourceType {
+func orUnknown(s, other healthdata.SourceType) healthdata.SourceType {
 	if s == healthdata.SourceUnknown {
 		return other
 	}

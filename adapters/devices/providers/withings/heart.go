@@ -59,12 +59,12 @@ func (v *measurement) summary(id string) *healthdata.Electrocardiogram {
 // readHeart reads an item of a stored page of the list.
 func readHeart(v *measurement, out *rest.Batch) {
 	out.Zone(v.Zone)
-	source := or(v.device(out), healthdata.SourceWatch)
+	source := orUnknown(v.device(out), healthdata.SourceWatch)
 	if id := v.ECG.ID.String(); id != "" {
 		out.Summary("electrocardiogram", source, v.summary(id))
 	}
 	if p := &v.Pressure; p.Systole != nil && p.Diastole != nil {
-		out.Sample("blood_pressure", or(source, healthdata.SourceCuff), healthdata.Sample{
+		out.Sample("blood_pressure", orUnknown(source, healthdata.SourceCuff), healthdata.Sample{
 			Timestamp: v.At.time(), Unit: "mmHg", Systolic: p.Systole, Diastolic: p.Diastole,
 		})
 	}
@@ -85,7 +85,7 @@ func readECG(v *struct {
 		return
 	}
 	out.Zone(of.Zone)
-	source := or(of.device(out), healthdata.SourceWatch)
+	source := orUnknown(of.device(out), healthdata.SourceWatch)
 	at := func(i int) healthlab.Time {
 		return healthlab.At(of.At.time().Add(time.Duration(float64(i) / v.Hz * float64(time.Second))))
 	}

@@ -65,8 +65,8 @@ type measure struct {
 	Position *int     `json:"position"`
 }
 
-// of returns the value of the first of types that m contains; nil if it contains none.
-func (m *measures) of(types ...int) *float64 {
+// firstOf returns the value of the first of types that m contains; nil if it contains none.
+func (m *measures) firstOf(types ...int) *float64 {
 	for _, of := range types {
 		var found *float64
 		for _, x := range m.read {
@@ -110,44 +110,44 @@ func readMeasures(v *measures, out *rest.Batch) {
 	}
 	out.Zone(out.Answer("body.timezone"))
 	v.read = v.Measures.In(out, "measures")
-	kg, fat := v.of(weight), v.of(fatRatio)
+	kg, fat := v.firstOf(weight), v.firstOf(fatRatio)
 	if fat == nil {
-		fat = percent(v.of(fatMass), v.of(weight))
+		fat = percent(v.firstOf(fatMass), v.firstOf(weight))
 	}
 	source := v.device(out)
 	switch {
 	case manual(v.Attrib):
 		source = healthdata.SourceApp
-	case v.of(systolic) != nil:
-		source = or(source, healthdata.SourceCuff)
+	case v.firstOf(systolic) != nil:
+		source = orUnknown(source, healthdata.SourceCuff)
 	case kg != nil || fat != nil:
-		source = or(source, healthdata.SourceScale)
+		source = orUnknown(source, healthdata.SourceScale)
 	}
 	sample := func(resource, unit string, value *float64) {
 		out.Sample(resource, source, healthdata.Sample{Timestamp: v.Date.time(), Unit: unit, Value: rest.Number(value)})
 	}
 	sample("weight", "kg", kg)
 	sample("fat", "%", fat)
-	sample("lean_body_mass", "kg", v.of(fatFree))
-	sample("blood_oxygen", "%", v.of(spo2))
-	sample("vo2_max", "mL/kg/min", v.of(vo2Max))
-	if bpm := v.of(pulse); bpm != nil && *bpm > 0 {
+	sample("lean_body_mass", "kg", v.firstOf(fatFree))
+	sample("blood_oxygen", "%", v.firstOf(spo2))
+	sample("vo2_max", "mL/kg/min", v.firstOf(vo2Max))
+	if bpm := v.firstOf(pulse); bpm != nil && *bpm > 0 {
 		sample("heartrate", "bpm", bpm)
 	}
-	if celsius := possible(v.of(bodyTemperature, temperature), "body_temperature"); celsius != nil {
+	if celsius := possible(v.firstOf(bodyTemperature, temperature), "body_temperature"); celsius != nil {
 		sample("body_temperature", "°C", celsius)
-	} else if celsius = v.of(skin); celsius != nil {
+	} else if celsius = v.firstOf(skin); celsius != nil {
 		out.Sample("body_temperature", source, healthdata.Sample{
 			Timestamp: v.Date.time(), Unit: "°C", Value: rest.Number(celsius), SensorLocation: rest.Ptr("skin"),
 		})
 	}
-	if high, low := v.of(systolic), v.of(diastolic); high != nil && low != nil {
+	if high, low := v.firstOf(systolic), v.firstOf(diastolic); high != nil && low != nil {
 		out.Sample("blood_pressure", source, healthdata.Sample{Timestamp: v.Date.time(), Unit: "mmHg", Systolic: high, Diastolic: low})
 	}
 	b := &healthdata.Body{
-		Head: healthdata.Head{ExternalID: v.ID.String()}, MeasuredAt: v.Date.time(), Weight: kg, Fat: fat, LeanBodyMassKilogram: v.of(fatFree),
-		MuscleMassPercentage: percent(v.of(muscle), kg), WaterPercentage: percent(v.of(water), kg), BoneMassPercentage: percent(v.of(bone), kg),
-		VisceralFatIndex: v.of(visceral),
+		Head: healthdata.Head{ExternalID: v.ID.String()}, MeasuredAt: v.Date.time(), Weight: kg, Fat: fat, LeanBodyMassKilogram: v.firstOf(fatFree),
+		MuscleMassPercentage: percent(v.firstOf(muscle), kg), WaterPercentage: percent(v.firstOf(water), kg), BoneMassPercentage: percent(v.firstOf(bone), kg),
+		VisceralFatIndex: v.firstOf(visceral),
 	}
 	if kg != nil || fat != nil || b.LeanBodyMassKilogram != nil || b.VisceralFatIndex != nil {
 		out.Summary("body", source, b)
@@ -161,11 +161,11 @@ func readHeight(v *struct {
 	var last *measures
 	for i, g := range v.Groups.In(out, "measuregrps") {
 		g.read = g.Measures.In(out, "measuregrps", i, "measures")
-		if rest.Height(rest.Times(g.of(height), 100)) != nil && (last == nil || g.Date > last.Date) {
+		if rest.Height(rest.Times(g.firstOf(height), 100)) != nil && (last == nil || g.Date > last.Date) {
 			last = &g
 		}
 	}
 	if last != nil {
-		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Height: rest.Height(rest.Times(last.of(height), 100))})
+		out.Summary("profile", healthdata.SourceApp, &healthdata.Profile{Height: rest.Height(rest.Times(last.firstOf(height), 100))})
 	}
 }

@@ -24,7 +24,7 @@ var asleep = []rest.Collection{
 		Messages: []string{"44"}, Resources: []string{"sleep"}, Read: rest.Each(readSleep),
 	},
 	{
-		Name: "sleep_get", Scopes: activity, For: "sleep_getsummary", Method: http.MethodPost, Path: "/v2/sleep", Ask: askNight, Items: "body",
+		Name: "sleep_get", Scopes: activity, For: "sleep_getsummary", Method: http.MethodPost, Path: "/v2/sleep", Ask: setNightRange, Items: "body",
 		Query:    action("get", "hr", "rr", "rmssd"),
 		Messages: []string{"44"}, Resources: []string{"sleep_cycle", "heartrate", "respiratory_rate", "hrv"}, Read: rest.Each(readNight),
 	},
@@ -48,7 +48,7 @@ func nightKey(item json.RawMessage) string {
 	return fmt.Sprintf("%s %d %d", v.ID, v.Start, v.End)
 }
 
-func askNight(q url.Values, key string) {
+func setNightRange(q url.Values, key string) {
 	if part := strings.Fields(key); len(part) == 3 {
 		q.Set("startdate", part[1])
 		q.Set("enddate", part[2])
@@ -86,7 +86,7 @@ func readSleep(v *struct {
 			s.State = rest.Ptr("tentative")
 		}
 	}
-	out.Summary("sleep", or(v.device(out), healthdata.SourceAutomatic), s)
+	out.Summary("sleep", orUnknown(v.device(out), healthdata.SourceAutomatic), s)
 }
 
 // states maps the states of segments to sleep stages. Other states are gaps.
@@ -124,7 +124,7 @@ func readNight(v *struct {
 		}
 	}
 	out.Zone(of.Zone)
-	source, stages := or(of.device(out), healthdata.SourceAutomatic), rest.Stages{}
+	source, stages := orUnknown(of.device(out), healthdata.SourceAutomatic), rest.Stages{}
 	series := func(resource, unit string, values byTime[*float64]) {
 		for _, at := range slices.Sorted(maps.Keys(values)) {
 			out.Sample(resource, source, healthdata.Sample{Timestamp: at.time(), Unit: unit, Value: rest.Number(rest.Positive(values[at]))})

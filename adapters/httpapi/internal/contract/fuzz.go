@@ -76,7 +76,7 @@ func (f *fuzzer) known(name string, schema map[string]any) (any, bool) {
 func (d *Document) isList(schema map[string]any) bool {
 	node, _ := d.resolve(schema, "")
 	c := comparison{doc: d}
-	node, _ = c.null(node)
+	node, _ = c.withoutNull(node)
 	node, _ = d.resolve(node, "")
 	return node["items"] != nil
 }
@@ -137,7 +137,7 @@ func (f *fuzzer) unknown(name string) string {
 	if f.calm && strings.HasSuffix(name, "_id") {
 		return "6f1c0b52-0000-4000-8000-000000000001"
 	}
-	return "x" + fmt.Sprint(f.odd())
+	return "x" + fmt.Sprint(f.unusualValue())
 }
 
 // plainText returns a value as the text of a query parameter or header. Of a list it returns the first element.
@@ -155,8 +155,8 @@ func plainText(v any) string {
 	return string(b)
 }
 
-// odd returns a value that few schemas accept.
-func (f *fuzzer) odd() any {
+// unusualValue returns a value that few schemas accept.
+func (f *fuzzer) unusualValue() any {
 	return pick(f, []any{
 		nil, true, "", " ", "\x00", "x", "é", strings.Repeat("a", 300), strings.Repeat("9", 40), "2147483648", "-1", "0", "1e400", "NaN",
 		"2026-02-30", "0000-00-00", "9999-12-31T23:59:59+14:00", "1899-12-31", "2026-03-01T07:00:00", "00000000-0000-0000-0000-000000000000",
@@ -169,10 +169,10 @@ func (f *fuzzer) odd() any {
 func (f *fuzzer) value(node map[string]any, depth int) any {
 	node, _ = f.doc.resolve(node, "")
 	if depth > 12 || f.strange(40) {
-		return f.odd()
+		return f.unusualValue()
 	}
 	c := comparison{doc: f.doc}
-	sound, nullable := c.null(node)
+	sound, nullable := c.withoutNull(node)
 	if nullable && f.oneIn(6) {
 		return nil
 	}

@@ -39,7 +39,7 @@ type generators struct {
 	found []string
 }
 
-func (g *generators) say(at, format string, args ...any) {
+func (g *generators) reportf(at, format string, args ...any) {
 	g.found = append(g.found, at+": "+fmt.Sprintf(format, args...))
 }
 
@@ -70,7 +70,7 @@ func (g *generators) content(body map[string]any, at string) {
 		parts, _ := media["encoding"].(map[string]any)
 		for part, v := range parts {
 			if e, _ := v.(map[string]any); e["contentType"] != nil && e["contentType"] != "application/json" {
-				g.say(at, "the content type of part %s is not application/json", part)
+				g.reportf(at, "the content type of part %s is not application/json", part)
 			}
 		}
 		schema, ok := media["schema"]
@@ -82,7 +82,7 @@ func (g *generators) content(body map[string]any, at string) {
 		case "application/json", "text/plain", "multipart/form-data":
 		default:
 			if node, _ := schema.(map[string]any); node["type"] != "string" || node["format"] != "binary" {
-				g.say(at, "the schema is not a string of format binary")
+				g.reportf(at, "the schema is not a string of format binary")
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (g *generators) schema(v any, at string) {
 	node, ok := v.(map[string]any)
 	if !ok {
 		if v != nil {
-			g.say(at, "a schema is %v, not an object", v)
+			g.reportf(at, "a schema is %v, not an object", v)
 		}
 		return
 	}
@@ -104,19 +104,19 @@ func (g *generators) schema(v any, at string) {
 		}
 		g.seen[at] = true
 		if g.contains(g.doc.at(at), at, map[string]bool{}) {
-			g.say(at, "a value contains another one of itself")
+			g.reportf(at, "a value contains another one of itself")
 		}
 		g.schema(g.doc.at(at), at)
 		return
 	}
 	if types, ok := node["type"].([]any); ok {
 		if rest := slices.DeleteFunc(slices.Clone(types), func(t any) bool { return t == "null" }); len(rest) > 1 {
-			g.say(at, "the type is one of %v: use anyOf", rest)
+			g.reportf(at, "the type is one of %v: use anyOf", rest)
 		}
 	}
 	for _, key := range []string{"prefixItems", "exclusiveMinimum", "exclusiveMaximum"} {
 		if node[key] != nil {
-			g.say(at, "has %s", key)
+			g.reportf(at, "has %s", key)
 		}
 	}
 	g.union("oneOf", node, at)
@@ -186,7 +186,7 @@ func (g *generators) union(key string, node map[string]any, at string) {
 			return
 		}
 	}
-	g.say(at, "a value does not tell its branch of %s", key)
+	g.reportf(at, "a value does not tell its branch of %s", key)
 }
 
 // names checks that the properties of an object get different names in Go.
@@ -200,7 +200,7 @@ func (g *generators) names(node map[string]any, at string) {
 		}
 		inGo = strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(inGo))
 		if other, ok := taken[inGo]; ok {
-			g.say(at, "%s and %s have one name in Go: give one an x-go-name", other, name)
+			g.reportf(at, "%s and %s have one name in Go: give one an x-go-name", other, name)
 		}
 		taken[inGo] = name
 	}
@@ -212,7 +212,7 @@ func (g *generators) contains(node map[string]any, target string, seen map[strin
 	member := func(v any) bool {
 		node, _ := v.(map[string]any)
 		c := comparison{doc: g.doc}
-		node, nullable := c.null(node)
+		node, nullable := c.withoutNull(node)
 		if nullable {
 			return false
 		}
@@ -253,7 +253,7 @@ func (g *generators) components() {
 		members, _ := components[kind].(map[string]any)
 		for name := range members {
 			if other, ok := taken[name]; ok {
-				g.say("/components/"+kind+"/"+name, "a component in %s has the same name", other)
+				g.reportf("/components/"+kind+"/"+name, "a component in %s has the same name", other)
 			}
 			taken[name] = kind
 		}
@@ -268,7 +268,7 @@ func (g *generators) unreached() {
 	g.doc.refs(g.doc.tree["webhooks"], needed)
 	for ref := range needed {
 		if !kept[ref] {
-			g.say(strings.TrimPrefix(ref, "#"), "webhooks refer to it and no operation does")
+			g.reportf(strings.TrimPrefix(ref, "#"), "webhooks refer to it and no operation does")
 		}
 	}
 }

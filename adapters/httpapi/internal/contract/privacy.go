@@ -68,18 +68,18 @@ type Probes struct {
 // where a value came back: in the log, or in an answer with a status of 400 or more. An answer with success may contain
 // values, because the handler may have stored them. A panic is returned too.
 func Leaks(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
-	return p.each(ctx, h, leaks)
+	return p.runProbes(ctx, h, leaks)
 }
 
 // Strays sends the same requests as [Leaks], most of them invalid, and returns each answer that does not match the
 // contract. A panic is returned too.
 func Strays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
-	return p.each(ctx, h, strays)
+	return p.runProbes(ctx, h, strays)
 }
 
 // LeaksAndStrays sends the requests once, and returns what [Leaks] and [Strays] return.
 func LeaksAndStrays(ctx context.Context, h http.Handler, p Probes) ([]string, error) {
-	return p.each(ctx, h, leaks, strays)
+	return p.runProbes(ctx, h, leaks, strays)
 }
 
 // look returns the faults of a reply. name describes the request, and logged is what the handler logged.
@@ -87,10 +87,10 @@ type look func(d *Document, op *Operation, name string, r *Reply, logged string)
 
 func leaks(_ *Document, _ *Operation, name string, r *Reply, logged string) []string {
 	var out []string
-	if marked(logged) {
+	if containsMark(logged) {
 		out = append(out, name+": in the log")
 	}
-	if r.Status >= http.StatusBadRequest && (marked(string(r.Body)) || marked(fmt.Sprint(r.Header))) {
+	if r.Status >= http.StatusBadRequest && (containsMark(string(r.Body)) || containsMark(fmt.Sprint(r.Header))) {
 		out = append(out, fmt.Sprintf("%s: in the reply %d", name, r.Status))
 	}
 	return out
@@ -103,8 +103,8 @@ func strays(d *Document, op *Operation, name string, r *Reply, _ string) []strin
 	return nil
 }
 
-// each sends the requests of every operation, and returns the faults that looks find, and panics.
-func (p Probes) each(ctx context.Context, h http.Handler, looks ...look) ([]string, error) {
+// runProbes sends the requests of every operation, and returns the faults that looks find, and panics.
+func (p Probes) runProbes(ctx context.Context, h http.Handler, looks ...look) ([]string, error) {
 	d, err := Read(p.Document)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes
 	return &Reply{Operation: op.ID, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}, panicked
 }
 
-func marked(s string) bool {
+func containsMark(s string) bool {
 	return strings.Contains(s, textMark) || strings.Contains(s, numberMark) || strings.Contains(s, strings.ToLower(textMark))
 }
 
@@ -341,7 +341,7 @@ func (d *Document) sample(node map[string]any, mark func(map[string]any) (any, b
 		return nil
 	}
 	c := comparison{doc: d}
-	node, _ = c.null(node)
+	node, _ = c.withoutNull(node)
 	node, _ = d.resolve(node, "")
 	for _, key := range []string{"oneOf", "anyOf"} {
 		if list, ok := node[key].([]any); ok && len(list) > 0 {

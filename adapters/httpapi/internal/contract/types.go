@@ -47,7 +47,7 @@ func CheckTypes(doc []byte, pairs ...Pair) ([]string, error) {
 		}
 		c.value(reflect.TypeOf(p.Value), node, "")
 		for key := range c.enums {
-			c.say(key, "is listed as an enumeration, and is none")
+			c.reportf(key, "is listed as an enumeration, and is none")
 		}
 		out = append(out, c.found...)
 	}
@@ -63,15 +63,15 @@ type comparison struct {
 	found []string
 }
 
-func (c *comparison) say(at, format string, args ...any) {
+func (c *comparison) reportf(at, format string, args ...any) {
 	if at != "" {
 		at = "." + at
 	}
 	c.found = append(c.found, c.pair.Schema+at+": "+fmt.Sprintf(format, args...))
 }
 
-// null returns a schema without null, and whether the schema allowed null.
-func (c *comparison) null(node map[string]any) (map[string]any, bool) {
+// withoutNull returns a schema without null, and whether the schema allowed null.
+func (c *comparison) withoutNull(node map[string]any) (map[string]any, bool) {
 	if list, ok := node["type"].([]any); ok && slices.Contains(list, any("null")) {
 		rest := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == "null" })
 		node = maps.Clone(node)
@@ -121,32 +121,32 @@ func (c *comparison) value(t reflect.Type, node map[string]any, at string) {
 	case c.pair.Input && format == "" && t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(ownType):
 		return // a type that reads itself
 	case node["type"] != want:
-		c.say(at, "is %v in the contract and %s in Go", node["type"], want)
+		c.reportf(at, "is %v in the contract and %s in Go", node["type"], want)
 		return
 	case format != "" && node["format"] != format:
-		c.say(at, "has no format %s", format)
+		c.reportf(at, "has no format %s", format)
 	}
 	switch {
 	case want == "array":
 		items, _ := node["items"].(map[string]any)
 		if items == nil {
-			c.say(at, "does not say what is in the list")
+			c.reportf(at, "does not say what is in the list")
 			return
 		}
-		items, nullable := c.null(items)
+		items, nullable := c.withoutNull(items)
 		if pointer := t.Elem().Kind() == reflect.Pointer; pointer != nullable {
-			c.say(at, "elements: nullable is %v in the contract and %v in Go", nullable, pointer)
+			c.reportf(at, "elements: nullable is %v in the contract and %v in Go", nullable, pointer)
 		}
 		c.value(t.Elem(), items, at)
 	case want == "object" && t.Kind() == reflect.Map:
 		if values, ok := node["additionalProperties"].(map[string]any); ok {
-			values, nullable := c.null(values)
+			values, nullable := c.withoutNull(values)
 			if pointer := t.Elem().Kind() == reflect.Pointer; pointer != nullable {
-				c.say(at, "values: nullable is %v in the contract and %v in Go", nullable, pointer)
+				c.reportf(at, "values: nullable is %v in the contract and %v in Go", nullable, pointer)
 			}
 			c.value(t.Elem(), values, at)
 		} else if node["additionalProperties"] == false {
-			c.say(at, "is a map in Go, and takes no keys in the contract")
+			c.reportf(at, "is a map in Go, and takes no keys in the contract")
 		}
 	case want == "object":
 		c.object(t, node, at)
@@ -218,7 +218,7 @@ func (c *comparison) enum(node map[string]any, at string) {
 	want = slices.Sorted(slices.Values(want))
 	slices.Sort(have)
 	if !slices.Equal(want, have) {
-		c.say(at, "has the values %v in the contract and %v in Go", have, want)
+		c.reportf(at, "has the values %v in the contract and %v in Go", have, want)
 	}
 }
 
@@ -229,7 +229,7 @@ func (c *comparison) object(t reflect.Type, node map[string]any, at string) {
 	c.seen[t] = true
 	defer delete(c.seen, t)
 	if node["additionalProperties"] != false {
-		c.say(at, "does not say additionalProperties: false")
+		c.reportf(at, "does not say additionalProperties: false")
 	}
 	properties, _ := node["properties"].(map[string]any)
 	required := map[string]bool{}
@@ -246,27 +246,27 @@ func (c *comparison) object(t reflect.Type, node map[string]any, at string) {
 		under := strings.TrimPrefix(at+"."+f.name, ".")
 		schema, ok := properties[f.name].(map[string]any)
 		if !ok {
-			c.say(under, "is not in the contract")
+			c.reportf(under, "is not in the contract")
 			continue
 		}
 		if want := f.required(c.pair.Input); want != required[f.name] {
-			c.say(under, "required is %v in the contract and %v in Go", required[f.name], want)
+			c.reportf(under, "required is %v in the contract and %v in Go", required[f.name], want)
 		}
 		schema, _ = c.doc.resolve(schema, "")
-		schema, nullable := c.null(schema)
+		schema, nullable := c.withoutNull(schema)
 		if want, sure := f.nullable(c.pair.Input); sure && want != nullable {
-			c.say(under, "nullable is %v in the contract and %v in Go", nullable, want)
+			c.reportf(under, "nullable is %v in the contract and %v in Go", nullable, want)
 		}
 		c.value(f.valueType(), schema, under)
 	}
 	for name := range properties {
 		if !known[name] {
-			c.say(strings.TrimPrefix(at+"."+name, "."), "is not in Go")
+			c.reportf(strings.TrimPrefix(at+"."+name, "."), "is not in Go")
 		}
 	}
 	for name := range required {
 		if properties[name] == nil {
-			c.say(strings.TrimPrefix(at+"."+name, "."), "is required and has no schema")
+			c.reportf(strings.TrimPrefix(at+"."+name, "."), "is required and has no schema")
 		}
 	}
 }

@@ -39,7 +39,7 @@ func WrongValues(ctx context.Context, h http.Handler, p Probes, except map[strin
 			for range wrongTries { // what else is in a request may be refused before
 				pr := e.request()
 				reply, panicked := pr.run(ctx, h, op, p)
-				if why = e.judge(reply, panicked); why == "" {
+				if why = e.checkReply(reply, panicked); why == "" {
 					break
 				}
 			}
@@ -61,8 +61,8 @@ type enumPlace struct {
 	request func() probe // makes a request with wrongValue at the location
 }
 
-// judge returns the fault of the answer to a wrong value; "" if there is none.
-func (e *enumPlace) judge(reply *Reply, panicked string) string {
+// checkReply returns the fault of the answer to a wrong value; "" if there is none.
+func (e *enumPlace) checkReply(reply *Reply, panicked string) string {
 	if panicked != "" {
 		return "panicked"
 	}

@@ -26,10 +26,10 @@ func (a *Pages) pageList(v *visit) error {
 		if at := a.Health.Providers().Get(fixed); at != nil && a.source(at).Way == "oauth" && !framed(v.r) {
 			return a.pageLeave(v)
 		}
-		return v.leave(v.view.Href("source/" + fixed))
+		return v.redirect(v.view.Href("source/" + fixed))
 	}
 	q := v.r.URL.Query()
-	out := page.List{Query: typed(q.Get("q"), 100)}
+	out := page.List{Query: truncate(q.Get("q"), 100)}
 	kind := q.Get("data")
 	has := map[string]bool{}
 	for _, o := range a.offers(&p) {
@@ -57,8 +57,8 @@ func framed(r *http.Request) bool {
 	return dest == "iframe" || dest == "frame"
 }
 
-// typed returns at most the first most characters of a text that a person entered.
-func typed(s string, most int) string {
+// truncate returns at most the first most characters of a text that a person entered.
+func truncate(s string, most int) string {
 	s = strings.ToValidUTF8(s, "")
 	if utf8.RuneCountInString(s) > most {
 		s = string([]rune(s)[:most])
@@ -67,7 +67,7 @@ func typed(s string, most int) string {
 }
 
 func (a *Pages) pageSource(v *visit) error {
-	_, p, err := a.offer(v)
+	_, p, err := a.offeredProvider(v)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func field(v *visit, name string, wrong map[string]string) string {
 
 // pageSubmit handles a form with a name and password, an e-mail address, or a confirmation.
 func (a *Pages) pageSubmit(v *visit) error {
-	_, p, err := a.offer(v)
+	_, p, err := a.offeredProvider(v)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (a *Pages) pageSubmit(v *visit) error {
 		if _, err := a.Health.Connections().RecordConsent(v.ctx(), v.session.Team, v.session.User, n); err != nil {
 			return err
 		}
-		return a.giveCode(v, p)
+		return a.showCode(v, p)
 	case way == "password", way == "site":
 		in := linking.PasswordSignIn{Provider: p.Slug, Username: field(v, "username", wrong), Password: field(v, "password", wrong), Region: form.Get("region")}
 		if name = in.Username; len(wrong) == 0 {
@@ -156,19 +156,19 @@ func (a *Pages) pageSubmit(v *visit) error {
 			done, err = a.Linking.SignInByEmail(v.ctx(), v.token, in)
 		}
 	default:
-		return v.leave(v.view.Href("source/" + p.Slug))
+		return v.redirect(v.view.Href("source/" + p.Slug))
 	}
 	if err != nil {
 		return err
 	}
 	if len(wrong) > 0 {
-		return a.drawSource(v, http.StatusUnprocessableEntity, p, page.SourcePage{Name: typed(name, MaxField), Fields: wrong})
+		return a.drawSource(v, http.StatusUnprocessableEntity, p, page.SourcePage{Name: truncate(name, MaxField), Fields: wrong})
 	}
 	if done.State == linking.ResultPending {
-		return v.leave(v.view.Href("source/" + p.Slug + "/code"))
+		return v.redirect(v.view.Href("source/" + p.Slug + "/code"))
 	}
 	return a.endForm(v, done, func(problem string) error {
-		return a.drawSource(v, http.StatusOK, p, page.SourcePage{Name: typed(name, MaxField), Problem: problem})
+		return a.drawSource(v, http.StatusOK, p, page.SourcePage{Name: truncate(name, MaxField), Problem: problem})
 	})
 }
 
@@ -177,21 +177,21 @@ func (a *Pages) pageSubmit(v *visit) error {
 func (a *Pages) endForm(v *visit, done linking.Result, again func(problem string) error) error {
 	switch {
 	case done.State == linking.ResultSuccess && done.Location != "":
-		return v.leave(done.Location)
+		return v.redirect(done.Location)
 	case done.State == linking.ResultSuccess:
-		return v.leave(v.view.Href("done"))
-	case lost(done.Error):
+		return v.redirect(v.view.Href("done"))
+	case isFinalError(done.Error):
 		return &linking.Error{Type: done.Error}
 	case v.session.Options.OnError != "" && done.Location != "":
-		return v.leave(done.Location)
+		return v.redirect(done.Location)
 	default:
 		return again(string(done.Error))
 	}
 }
 
-// lost reports whether an error means that the link token can no longer be used, so that sending the form again is
-// useless.
-func lost(t linking.ErrorType) bool {
+// isFinalError reports whether an error means that the link token can no longer be used, so that sending the form again
+// is useless.
+func isFinalError(t linking.ErrorType) bool {
 	switch t {
 	case linking.InvalidToken, linking.TokenExpired, linking.TokenConsumed, linking.TokenNotValidated:
 		return true
@@ -202,7 +202,7 @@ func lost(t linking.ErrorType) bool {
 
 // pageLeave redirects the person to the provider's sign-in page.
 func (a *Pages) pageLeave(v *visit) error {
-	_, p, err := a.offer(v)
+	_, p, err := a.offeredProvider(v)
 	if err != nil {
 		return err
 	}
@@ -213,11 +213,11 @@ func (a *Pages) pageLeave(v *visit) error {
 	to, err := a.Linking.Authorize(v.ctx(), v.token, linking.OAuthSignIn{Provider: p.Slug, Browser: browser})
 	if err == nil {
 		v.view.Token = ""
-		return v.leave(to.URL)
+		return v.redirect(to.URL)
 	}
-	if t, ok := linking.ErrorTypeOf(err); ok && !lost(t) {
+	if t, ok := linking.ErrorTypeOf(err); ok && !isFinalError(t) {
 		if back, bad := a.Linking.Location(v.ctx(), v.session, linking.Outcome{Error: t}); bad == nil && back != "" {
-			return v.leave(back)
+			return v.redirect(back)
 		}
 	}
 	return err
@@ -260,19 +260,19 @@ func (a *Pages) Result(w http.ResponseWriter, r *http.Request, token string, don
 	v := &visit{w: w, r: r}
 	a.begin(r.Context(), v, token, "")
 	if done.State == linking.ResultSuccess {
-		return v.leave(v.view.Href("done"))
+		return v.redirect(v.view.Href("done"))
 	}
 	r.SetPathValue("provider", done.Provider)
 	return a.problem(r.Context(), v, &linking.Error{Type: done.Error})
 }
 
 func (a *Pages) pageCode(v *visit) error {
-	_, p, err := a.offer(v)
+	_, p, err := a.offeredProvider(v)
 	if err != nil {
 		return err
 	}
 	if v.session.State != linking.StateAwaitingMFA || v.session.Provider != p.Slug {
-		return v.leave(v.view.Href("source/" + p.Slug))
+		return v.redirect(v.view.Href("source/" + p.Slug))
 	}
 	return a.drawCode(v, http.StatusOK, p, page.CodePage{})
 }
@@ -288,7 +288,7 @@ func (a *Pages) drawCode(v *visit, status int, p *healthdata.Provider, out page.
 }
 
 func (a *Pages) pageEnterCode(v *visit) error {
-	_, p, err := a.offer(v)
+	_, p, err := a.offeredProvider(v)
 	if err != nil {
 		return err
 	}
@@ -309,8 +309,8 @@ func (a *Pages) pageEnterCode(v *visit) error {
 	})
 }
 
-// giveCode answers with a page that shows a link code for the companion app.
-func (a *Pages) giveCode(v *visit, p *healthdata.Provider) error {
+// showCode answers with a page that shows a link code for the companion app.
+func (a *Pages) showCode(v *visit, p *healthdata.Provider) error {
 	code, err := a.Linking.DeviceCode(v.ctx(), v.token, p.Slug)
 	if err != nil {
 		return err
@@ -339,7 +339,7 @@ func (a *Pages) pageArrived(v *visit) error {
 	if done.State != linking.ResultWaiting {
 		return a.endForm(v, done, func(string) error { return &linking.Error{Type: done.Error} })
 	}
-	_, p, err := a.offer(v)
+	_, p, err := a.offeredProvider(v)
 	if err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (a *Pages) pageDone(v *visit) error {
 	x, err := a.Linking.Open(v.ctx(), v.token)
 	if x.State != linking.StateConnected {
 		if err == nil {
-			return v.leave(v.view.Href(""))
+			return v.redirect(v.view.Href(""))
 		}
 		return err
 	}
@@ -360,7 +360,7 @@ func (a *Pages) pageDone(v *visit) error {
 	if err != nil {
 		return err
 	}
-	a.dress(v, brand)
+	a.applyBrand(v, brand)
 	p := a.Health.Providers().Get(x.Provider)
 	if p == nil {
 		return healthlab.NotFound
@@ -392,9 +392,9 @@ func (a *Pages) pageClose(v *visit) error {
 		return err
 	}
 	if v.session.Options.OnClose != "" && done.Location != "" {
-		return v.leave(done.Location)
+		return v.redirect(done.Location)
 	}
-	return v.leave(v.view.Href("close"))
+	return v.redirect(v.view.Href("close"))
 }
 
 func (a *Pages) pageClosed(v *visit) error {

@@ -148,8 +148,8 @@ func (a *Pages) begin(ctx context.Context, v *visit, token, lang string) {
 	}
 }
 
-// dress sets the branding of a team on a page: name, colour, logo and contact.
-func (a *Pages) dress(v *visit, b linking.Brand) {
+// applyBrand sets the branding of a team on a page: name, colour, logo and contact.
+func (a *Pages) applyBrand(v *visit, b linking.Brand) {
 	if b.CompanyName != "" {
 		v.view.Company = b.CompanyName
 	}
@@ -169,7 +169,7 @@ func (a *Pages) open(v *visit) (linking.Page, error) {
 		return p, err
 	}
 	v.session, v.consent = p.Session, p.Consent
-	a.dress(v, p.Brand)
+	a.applyBrand(v, p.Brand)
 	return p, nil
 }
 
@@ -226,8 +226,8 @@ func sourceOf(u *url.URL) string {
 	return u.Scheme + ":"
 }
 
-// leave redirects a browser with status 303, so that a form becomes a GET.
-func (v *visit) leave(to string) error {
+// redirect redirects a browser with status 303, so that a form becomes a GET.
+func (v *visit) redirect(to string) error {
 	privatePage(v.w.Header())
 	v.w.Header().Set("Location", to)
 	status := http.StatusTemporaryRedirect
@@ -267,12 +267,12 @@ func (a *Pages) problem(ctx context.Context, v *visit, err error) error {
 	}
 	if !x.Team.IsZero() {
 		if b, bad := a.Linking.Brand(ctx, x.Team); bad == nil {
-			a.dress(v, b)
+			a.applyBrand(v, b)
 		}
 	}
 	if kind == linking.TokenExpired || kind == linking.TokenConsumed {
 		if to, bad := a.Linking.Location(ctx, x, linking.Outcome{Error: kind}); bad == nil && to != "" {
-			return v.leave(to)
+			return v.redirect(to)
 		}
 	}
 	dead := slices.Contains([]string{"invalid_token", "token_expired", "token_consumed", "too_many_tries"}, key)
@@ -326,8 +326,8 @@ func (a *Pages) offers(p *linking.Page) []healthdata.Provider {
 	return out
 }
 
-// offer returns the provider that the path names. It fails if the pages do not offer that provider.
-func (a *Pages) offer(v *visit) (linking.Page, *healthdata.Provider, error) {
+// offeredProvider returns the provider that the path names. It fails if the pages do not offer that provider.
+func (a *Pages) offeredProvider(v *visit) (linking.Page, *healthdata.Provider, error) {
 	p, err := a.open(v)
 	if err != nil {
 		return p, nil, err

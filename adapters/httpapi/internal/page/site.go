@@ -101,7 +101,7 @@ func NewSite(o Options) (*Site, error) {
 				return nil, fmt.Errorf("link pages: %w", err)
 			}
 			s.pages[lang][name] = t.Funcs(template.FuncMap{
-				"t": func(key string, pairs ...any) string { return texts.say(lang, key, pairs...) },
+				"t": func(key string, pairs ...any) string { return texts.translate(lang, key, pairs...) },
 			})
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Site) Asset(name, color string) (Asset, bool) {
 func (s *Site) languageLinks() []Choice {
 	var out []Choice
 	for _, l := range s.texts.languages() {
-		out = append(out, Choice{Key: l, Label: s.texts.say(l, "language")})
+		out = append(out, Choice{Key: l, Label: s.texts.translate(l, "language")})
 	}
 	return out
 }
@@ -240,7 +240,7 @@ func (s *Site) Render(name string, v View) ([]byte, error) {
 	}
 	v.Color = CleanColor(v.Color)
 	if v.Company == "" {
-		v.Company = s.texts.say(v.Lang, "company.none")
+		v.Company = s.texts.translate(v.Lang, "company.none")
 	}
 	if _, ok := s.logos["brand"]; ok && v.Logo == "" {
 		v.Logo = template.URL(v.Root + "/assets/logo-brand") //nolint:gosec // of configuration

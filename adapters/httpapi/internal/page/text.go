@@ -48,8 +48,8 @@ func readTexts(own map[string]map[string]string) (catalogue, error) {
 
 func (c catalogue) languages() []string { return slices.Sorted(maps.Keys(c)) }
 
-// say returns a text with its placeholders replaced. pairs alternate names and values of placeholders.
-func (c catalogue) say(lang, key string, pairs ...any) string {
+// translate returns a text with its placeholders replaced. pairs alternate names and values of placeholders.
+func (c catalogue) translate(lang, key string, pairs ...any) string {
 	text, ok := c[lang][key]
 	if !ok {
 		if text, ok = c[DefaultLanguage][key]; !ok {
@@ -74,7 +74,7 @@ func (c catalogue) say(lang, key string, pairs ...any) string {
 func (s *Site) Has(key string) bool { _, ok := s.texts[DefaultLanguage][key]; return ok }
 
 // Say returns the text with a key in a language. It must be a text without placeholders.
-func (s *Site) Say(lang, key string) string { return s.texts.say(lang, key) }
+func (s *Site) Say(lang, key string) string { return s.texts.translate(lang, key) }
 
 // Language returns the language of a page: asked if it exists, else the best match of the Accept-Language header, else
 // the default.

@@ -44,8 +44,8 @@ func NewBodyMemory(total int64, wait time.Duration) *BodyMemory {
 
 func shares(bytes int64) int { return int((bytes + memoryShare - 1) / memoryShare) }
 
-// take waits for n shares, or until ctx ends.
-func (m *BodyMemory) take(ctx context.Context, n int) error {
+// acquire waits for n shares, or until ctx ends.
+func (m *BodyMemory) acquire(ctx context.Context, n int) error {
 	select {
 	case m.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -83,7 +83,7 @@ func (m *BodyMemory) Share(r *http.Request, limit, cost int64) (release func(), 
 	n := min(shares(size*cmp.Or(cost, sampleCost)), cap(m.taken))
 	ctx, stop := context.WithTimeout(r.Context(), m.wait)
 	defer stop()
-	if err := m.take(ctx, n); err != nil {
+	if err := m.acquire(ctx, n); err != nil {
 		return nil, tooMany("too many large bodies are being read; try again", time.Second)
 	}
 	return func() { m.release(n) }, nil

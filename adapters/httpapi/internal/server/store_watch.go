@@ -92,7 +92,7 @@ func (w *StoreWatch) answers(ctx context.Context) bool {
 	if q == nil {
 		q = &question{done: make(chan struct{})}
 		w.asking = q
-		go w.ask(q) //nolint:contextcheck // the ping serves all requests
+		go w.probe(q) //nolint:contextcheck // the ping serves all requests
 	}
 	w.mu.Unlock()
 	select {
@@ -103,8 +103,8 @@ func (w *StoreWatch) answers(ctx context.Context) bool {
 	}
 }
 
-// ask pings the store, and answers q.
-func (w *StoreWatch) ask(q *question) {
+// probe pings the store, and answers q.
+func (w *StoreWatch) probe(q *question) {
 	q.ok = w.ping()
 	w.mu.Lock()
 	was := w.silent

@@ -115,7 +115,7 @@ func (in *In) drain() ([]byte, *Fault) {
 	}
 	data, err := readAll(bodyOf(in.r), in.r.ContentLength)
 	if err != nil {
-		return nil, broken(err, limit)
+		return nil, bodyFault(err, limit)
 	}
 	return data, nil
 }

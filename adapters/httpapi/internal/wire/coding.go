@@ -95,8 +95,8 @@ func (s source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// broken returns the answer to a body that could not be read because of err. limit is the largest body, in bytes.
-func broken(err error, limit int64) *Fault {
+// bodyFault returns the answer to a body that could not be read because of err. limit is the largest body, in bytes.
+func bodyFault(err error, limit int64) *Fault {
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):

@@ -46,7 +46,7 @@ func Decode(data []byte, v any, o Options) healthlab.Problems {
 		d.stop("json_trailing", "must have no text after the JSON value") // no effect if reading has stopped before
 		f := d.fault
 		d.problems = append(d.problems, healthlab.Problem{
-			Path: d.place(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
+			Path: d.pathOf(), Code: f.code, Msg: f.msg, Context: map[string]any{"offset": f.offset},
 		})
 	}
 	if len(d.problems) > 0 {
@@ -91,8 +91,8 @@ type slab struct {
 // maxSlab is the largest number of values allocated together, because one reachable value keeps all of them in memory.
 const maxSlab = 64
 
-// fresh returns a pointer to a new value of type t. It allocates several values at once, and more each time.
-func (d *decoder) fresh(p *plan, t reflect.Type) reflect.Value {
+// newValue returns a pointer to a new value of type t. It allocates several values at once, and more each time.
+func (d *decoder) newValue(p *plan, t reflect.Type) reflect.Value {
 	s := d.slabs[p]
 	if s == nil {
 		if d.slabs == nil {
@@ -134,8 +134,8 @@ func (d *decoder) leave() { d.path = d.path[:len(d.path)-1] }
 
 func (d *decoder) at() *step { return &d.path[len(d.path)-1] }
 
-// place returns the path of the current value.
-func (d *decoder) place() []any {
+// pathOf returns the path of the current value.
+func (d *decoder) pathOf() []any {
 	out := make([]any, 0, len(d.path))
 	for _, s := range d.path {
 		switch {
@@ -144,14 +144,14 @@ func (d *decoder) place() []any {
 		case s.name != "":
 			out = append(out, s.name)
 		case s.key.raw != nil:
-			out = append(out, shortKey(s.key))
+			out = append(out, truncateKey(s.key))
 		}
 	}
 	return out
 }
 
-// shortKey returns a caller's key, cut to maxKey bytes, for the path of a problem.
-func shortKey(k text) string {
+// truncateKey returns a caller's key, cut to maxKey bytes, for the path of a problem.
+func truncateKey(k text) string {
 	s := strings.ToValidUTF8(string(k.appendPlain(nil)), "\uFFFD")
 	s = strings.ReplaceAll(s, "\x00", "\uFFFD")
 	if len(s) <= maxKey {
@@ -164,13 +164,13 @@ func shortKey(k text) string {
 	return s[:cut] + "…"
 }
 
-// note records a problem at the current path. It returns false if MaxProblems is reached.
-func (d *decoder) note(code, msg string) bool {
+// addProblem records a problem at the current path. It returns false if MaxProblems is reached.
+func (d *decoder) addProblem(code, msg string) bool {
 	if d.item.inside && !d.item.named {
 		d.item.bad = true
 		return true
 	}
-	return d.add(healthlab.Problem{Path: d.place(), Code: code, Msg: msg})
+	return d.add(healthlab.Problem{Path: d.pathOf(), Code: code, Msg: msg})
 }
 
 func (d *decoder) add(p healthlab.Problem) bool {
@@ -189,8 +189,8 @@ func (d *decoder) add(p healthlab.Problem) bool {
 	return d.stop("too_many_problems", fmt.Sprintf("has %d or more problems; the rest of the body was not checked", d.MaxProblems))
 }
 
-// noted returns the number of recorded problems. An item whose problems are not recorded counts as one problem.
-func (d *decoder) noted() int {
+// problemCount returns the number of recorded problems. An item whose problems are not recorded counts as one problem.
+func (d *decoder) problemCount() int {
 	n := len(d.problems) + len(d.item.noted)
 	if d.item.bad {
 		n++
@@ -198,11 +198,11 @@ func (d *decoder) noted() int {
 	return n
 }
 
-func (d *decoder) wrong(msg string) bool {
+func (d *decoder) wrongType(msg string) bool {
 	if c := d.peek(); c != '-' && c-'0' > 9 && !strings.ContainsRune(`"{[tfn`, rune(c)) {
-		return d.pass() // not JSON at all
+		return d.skipValue() // not JSON at all
 	}
-	return d.note("wrong_type", msg) && d.pass()
+	return d.addProblem("wrong_type", msg) && d.skipValue()
 }
 
 // value reads one value into v, by the kind of its plan.
@@ -228,7 +228,7 @@ func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
 	case kindList:
 		return d.list(p, v, r, c)
 	case kindPointer:
-		v.Set(d.fresh(p, v.Type().Elem()))
+		v.Set(d.newValue(p, v.Type().Elem()))
 		return d.value(p.elem, v.Elem(), r)
 	case kindOpt:
 		v.Field(optSet).SetBool(true)
@@ -244,7 +244,7 @@ func (d *decoder) value(p *plan, v reflect.Value, r rules) bool {
 	case kindNumber:
 		return d.numberText(v, c)
 	default:
-		return d.own(p, v, c)
+		return d.decodeRaw(p, v, c)
 	}
 }
 
@@ -260,7 +260,7 @@ func (d *decoder) null(p *plan, v reflect.Value, r rules) bool {
 		allowed = true
 	}
 	if !allowed || r.notnull {
-		return d.note("null", "must not be null")
+		return d.addProblem("null", "must not be null")
 	}
 	switch p.kind {
 	case kindOpt:
@@ -270,7 +270,7 @@ func (d *decoder) null(p *plan, v reflect.Value, r rules) bool {
 	case kindRaw:
 		v.SetBytes([]byte("null"))
 	case kindOwn:
-		return d.hand(v, d.data[start:d.pos])
+		return d.callUnmarshalJSON(v, d.data[start:d.pos])
 	default:
 		v.SetZero()
 	}
@@ -280,7 +280,7 @@ func (d *decoder) null(p *plan, v reflect.Value, r rules) bool {
 // object reads an object into a struct.
 func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
 	if c != '{' {
-		return d.wrong("must be an object")
+		return d.wrongType("must be an object")
 	}
 	d.pos++
 	if !d.enter() {
@@ -303,7 +303,7 @@ func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
 		*d.at() = step{key: key}
 		i := p.find(key, next, &d.scratch)
 		if i < 0 {
-			if !d.stranger(p, key) {
+			if !d.unknownKey(p, key) {
 				return false
 			}
 			continue
@@ -312,7 +312,7 @@ func (d *decoder) object(p *plan, v reflect.Value, c byte) bool {
 		*d.at() = step{name: f.name}
 		next = i + 1
 		if have.has(i) {
-			if !d.note("duplicate_key", "must occur only once") || !d.pass() {
+			if !d.addProblem("duplicate_key", "must occur only once") || !d.skipValue() {
 				return false
 			}
 			continue
@@ -340,7 +340,7 @@ func (d *decoder) missing(p *plan, have *seen) bool {
 				continue
 			}
 			*d.at() = step{name: p.fields[i].name}
-			if !d.note("missing", "is required") {
+			if !d.addProblem("missing", "is required") {
 				return false
 			}
 		}
@@ -372,24 +372,24 @@ func (p *plan) find(key text, next int, scratch *[]byte) int {
 	return -1
 }
 
-// stranger records a problem for an unknown key, unless the options ignore the key, and skips its value.
-func (d *decoder) stranger(p *plan, key text) bool {
+// unknownKey records a problem for an unknown key, unless the options ignore the key, and skips its value.
+func (d *decoder) unknownKey(p *plan, key text) bool {
 	name := string(key.appendPlain(nil))
 	for i := range p.fields {
 		if strings.EqualFold(p.fields[i].name, name) {
 			return d.add(healthlab.Problem{
-				Path: d.place(), Code: "key_case", Msg: "must be spelt " + p.fields[i].name + ": keys are case-sensitive",
+				Path: d.pathOf(), Code: "key_case", Msg: "must be spelt " + p.fields[i].name + ": keys are case-sensitive",
 				Context: map[string]any{"expected": p.fields[i].name},
-			}) && d.pass()
+			}) && d.skipValue()
 		}
 	}
 	if d.IgnoreReadOnly && p.readOnly[name] {
-		return d.pass()
+		return d.skipValue()
 	}
-	if !d.IgnoreUnknown && !d.note("unknown_key", "must be absent: this object has no such key") {
+	if !d.IgnoreUnknown && !d.addProblem("unknown_key", "must be absent: this object has no such key") {
 		return false
 	}
-	return d.pass()
+	return d.skipValue()
 }
 
 // comma reads the separator before the next member of a list or object: nothing before the first member, a comma before

@@ -11,7 +11,7 @@ import (
 // list reads a list into a slice.
 func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 	if c != '[' {
-		return d.wrong("must be a list")
+		return d.wrongType("must be a list")
 	}
 	d.pos++
 	if !d.enter() {
@@ -48,7 +48,7 @@ func (d *decoder) list(p *plan, v reflect.Value, r rules, c byte) bool {
 		if !d.value(p.elem, v.Index(kept), r.inside()) {
 			return false
 		}
-		bad := alone && d.leaveItem(r.points)
+		bad := alone && d.endItem(r.points)
 		if bad {
 			v.Index(kept).SetZero()
 		}
@@ -67,9 +67,9 @@ func (d *decoder) enterItem() {
 	d.item = item{inside: true, depth: len(d.path), named: len(d.Unparsed.First) < healthdata.MostRefusals}
 }
 
-// leaveItem ends an item. It reports whether the item had problems, and adds them to Unparsed. If the item is a point,
+// endItem ends an item. It reports whether the item had problems, and adds them to Unparsed. If the item is a point,
 // the path of its problems is the name of its list.
-func (d *decoder) leaveItem(point bool) bool {
+func (d *decoder) endItem(point bool) bool {
 	it := d.item
 	d.item = item{}
 	if !it.bad {
@@ -109,7 +109,7 @@ func (d *decoder) tooMany(limit int, end byte) bool {
 		members = "keys"
 	}
 	if !d.add(healthlab.Problem{
-		Path: d.place(), Code: "too_many_items", Msg: fmt.Sprintf("must have at most %d %s", limit, members),
+		Path: d.pathOf(), Code: "too_many_items", Msg: fmt.Sprintf("must have at most %d %s", limit, members),
 		Context: map[string]any{"limit": limit},
 	}) {
 		return false
@@ -128,7 +128,7 @@ func (d *decoder) tooMany(limit int, end byte) bool {
 				return false
 			}
 		}
-		if !d.pass() {
+		if !d.skipValue() {
 			return false
 		}
 	}
@@ -137,7 +137,7 @@ func (d *decoder) tooMany(limit int, end byte) bool {
 // array reads a list into an array. The list must have exactly the length of the array.
 func (d *decoder) array(p *plan, v reflect.Value, c byte) bool {
 	if c != '[' {
-		return d.wrong("must be a list")
+		return d.wrongType("must be a list")
 	}
 	d.pos++
 	if !d.enter() {
@@ -156,7 +156,7 @@ func (d *decoder) array(p *plan, v reflect.Value, c byte) bool {
 		if n < p.length {
 			ok = d.value(p.elem, v.Index(n), rules{})
 		} else {
-			ok = d.pass()
+			ok = d.skipValue()
 		}
 		if !ok {
 			return false
@@ -166,7 +166,7 @@ func (d *decoder) array(p *plan, v reflect.Value, c byte) bool {
 	d.leave()
 	if n != p.length {
 		return d.add(healthlab.Problem{
-			Path: d.place(), Code: "wrong_length", Msg: fmt.Sprintf("must have exactly %d elements", p.length),
+			Path: d.pathOf(), Code: "wrong_length", Msg: fmt.Sprintf("must have exactly %d elements", p.length),
 			Context: map[string]any{"length": p.length},
 		})
 	}
@@ -176,7 +176,7 @@ func (d *decoder) array(p *plan, v reflect.Value, c byte) bool {
 // mapping reads an object into a map.
 func (d *decoder) mapping(p *plan, v reflect.Value, r rules, c byte) bool {
 	if c != '{' {
-		return d.wrong("must be an object")
+		return d.wrongType("must be an object")
 	}
 	d.pos++
 	if !d.enter() {
@@ -212,7 +212,7 @@ func (d *decoder) mapping(p *plan, v reflect.Value, r rules, c byte) bool {
 			key.SetString(string(raw.appendPlain(nil)))
 		}
 		if v.MapIndex(key).IsValid() {
-			if !d.note("duplicate_key", "must occur only once") || !d.pass() {
+			if !d.addProblem("duplicate_key", "must occur only once") || !d.skipValue() {
 				return false
 			}
 			continue
@@ -227,7 +227,7 @@ func (d *decoder) mapping(p *plan, v reflect.Value, r rules, c byte) bool {
 
 func (d *decoder) keyText(key reflect.Value, b []byte) bool {
 	if isUUID(key.Type()) && len(b) != 36 {
-		return d.note("bad_uuid", uuidRule)
+		return d.addProblem("bad_uuid", uuidRule)
 	}
 	return d.handText(key, b)
 }

@@ -12,13 +12,13 @@ const tooLargeExponent = "must not have an exponent of more than three digits"
 // rawKey is a key of an object that is read without a Go type. Its escapes are resolved.
 type rawKey []byte
 
-// own reads a value into a type with a method UnmarshalJSON.
-func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
-	start, before := d.pos, d.noted()
+// decodeRaw reads a value into a type with a method UnmarshalJSON.
+func (d *decoder) decodeRaw(p *plan, v reflect.Value, c byte) bool {
+	start, before := d.pos, d.problemCount()
 	if !d.walk(c, true) {
 		return false
 	}
-	if d.noted() > before {
+	if d.problemCount() > before {
 		return true
 	}
 	raw := d.data[start:d.pos]
@@ -28,27 +28,27 @@ func (d *decoder) own(p *plan, v reflect.Value, c byte) bool {
 		return true
 	case kindBytes:
 		if c != '"' {
-			return d.note("wrong_type", "must be a text")
+			return d.addProblem("wrong_type", "must be a text")
 		}
 		if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-			return d.note("bad_value", "must be base64 with padding")
+			return d.addProblem("bad_value", "must be base64 with padding")
 		}
 		return true
 	case kindAny:
 		if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-			return d.note("out_of_range", "must not contain a number outside of the range of 64-bit floats")
+			return d.addProblem("out_of_range", "must not contain a number outside of the range of 64-bit floats")
 		}
 		return true
 	}
-	return d.hand(v, raw)
+	return d.callUnmarshalJSON(v, raw)
 }
 
-func (d *decoder) hand(v reflect.Value, raw []byte) bool {
+func (d *decoder) callUnmarshalJSON(v reflect.Value, raw []byte) bool {
 	err := v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw)
 	return err == nil || d.refused(err)
 }
 
-func (d *decoder) pass() bool { return d.walk(d.peek(), false) }
+func (d *decoder) skipValue() bool { return d.walk(d.peek(), false) }
 
 // walk skips a value that is not decoded into a Go type. It checks the JSON syntax and, if strict, that keys are
 // unique, texts contain no NUL, and the nesting is at most maxDepth.
@@ -65,7 +65,7 @@ func (d *decoder) walk(c byte, strict bool) bool {
 	case isNumber(c):
 		n, ok := d.number()
 		if ok && strict && n.huge {
-			return d.note("out_of_range", tooLargeExponent)
+			return d.addProblem("out_of_range", tooLargeExponent)
 		}
 		return ok
 	case c == 't':
@@ -108,7 +108,7 @@ func (d *decoder) walkInto(open byte, strict bool) bool {
 			return false
 		}
 	}
-	if !d.once(base) {
+	if !d.reportDuplicates(base) {
 		return false
 	}
 	d.leave()
@@ -141,9 +141,9 @@ func (d *decoder) walkKey(strict bool) bool {
 	return true
 }
 
-// once reports each key among keys[base:] that occurs more than once, and truncates keys to base. It sorts them
-// instead of using a map.
-func (d *decoder) once(base int) bool {
+// reportDuplicates reports each key among keys[base:] that occurs more than once, and truncates keys to base. It sorts
+// them instead of using a map.
+func (d *decoder) reportDuplicates(base int) bool {
 	keys := d.keys[base:]
 	d.keys = d.keys[:base]
 	if len(keys) < 2 {
@@ -158,7 +158,7 @@ func (d *decoder) once(base int) bool {
 			continue // already reported
 		}
 		*d.at() = step{key: text{raw: keys[i]}}
-		if !d.note("duplicate_key", "must occur only once") {
+		if !d.addProblem("duplicate_key", "must occur only once") {
 			return false
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // string, for which a problem is recorded; goOn is false if reading must stop.
 func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
 	if c != '"' {
-		return nil, false, d.wrong("must be a text")
+		return nil, false, d.wrongType("must be a text")
 	}
 	t, goOn := d.text()
 	if !goOn {
@@ -39,9 +39,9 @@ func (d *decoder) plainText(c byte) (b []byte, ok, goOn bool) {
 
 func (d *decoder) flawed(f flaw, what string) bool {
 	if f == holdsNUL {
-		return d.note("nul", "must not contain the character U+0000 in a "+what)
+		return d.addProblem("nul", "must not contain the character U+0000 in a "+what)
 	}
-	return d.note("not_unicode", "must be valid UTF-8 without lone surrogates in a "+what)
+	return d.addProblem("not_unicode", "must be valid UTF-8 without lone surrogates in a "+what)
 }
 
 func (d *decoder) stringInto(v reflect.Value, c byte) bool {
@@ -74,14 +74,14 @@ func (d *decoder) boolean(v reflect.Value, c byte) bool {
 		v.SetBool(false)
 		return d.word("false")
 	}
-	return d.wrong("must be true or false, without quotes")
+	return d.wrongType("must be true or false, without quotes")
 }
 
 func isNumber(c byte) bool { return c == '-' || c-'0' <= 9 }
 
 func (d *decoder) float(p *plan, v reflect.Value, c byte) bool {
 	if !isNumber(c) {
-		return d.wrong("must be a number")
+		return d.wrongType("must be a number")
 	}
 	n, ok := d.number()
 	if !ok {
@@ -89,7 +89,7 @@ func (d *decoder) float(p *plan, v reflect.Value, c byte) bool {
 	}
 	f, err := strconv.ParseFloat(string(n.text), p.bits)
 	if err != nil {
-		return d.note("out_of_range", floatRange(p.bits))
+		return d.addProblem("out_of_range", floatRange(p.bits))
 	}
 	v.SetFloat(f)
 	return true
@@ -97,7 +97,7 @@ func (d *decoder) float(p *plan, v reflect.Value, c byte) bool {
 
 func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
 	if !isNumber(c) {
-		return d.wrong("must be a whole number")
+		return d.wrongType("must be a whole number")
 	}
 	n, ok := d.number()
 	if !ok {
@@ -105,9 +105,9 @@ func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
 	}
 	text := n.text
 	if !n.whole {
-		text, ok = wholePart(text)
+		text, ok = trimZeroFraction(text)
 		if !ok || !r.tolerant {
-			return d.note("not_integer", "must be a whole number, without fraction or exponent")
+			return d.addProblem("not_integer", "must be a whole number, without fraction or exponent")
 		}
 	}
 	var err error
@@ -121,7 +121,7 @@ func (d *decoder) integer(p *plan, v reflect.Value, r rules, c byte) bool {
 		v.SetUint(u)
 	}
 	if err != nil {
-		return d.note("out_of_range", integerRange(p))
+		return d.addProblem("out_of_range", integerRange(p))
 	}
 	return true
 }
@@ -145,9 +145,9 @@ func integerRange(p *plan) string {
 	return fmt.Sprintf("must be a whole number from 0 to %d", uint64(math.MaxUint64)>>(64-p.bits))
 }
 
-// wholePart returns the digits before the point, such as 78 of 78.0. It returns false for an exponent, for a fraction
-// other than zero, and without a point.
-func wholePart(number []byte) ([]byte, bool) {
+// trimZeroFraction returns the digits before the point, such as 78 of 78.0. It returns false for an exponent, for a
+// fraction other than zero, and without a point.
+func trimZeroFraction(number []byte) ([]byte, bool) {
 	for i, c := range number {
 		if c != '.' {
 			continue
@@ -165,14 +165,14 @@ func wholePart(number []byte) ([]byte, bool) {
 // numberText reads a number into a json.Number with its original text.
 func (d *decoder) numberText(v reflect.Value, c byte) bool {
 	if !isNumber(c) {
-		return d.wrong("must be a number")
+		return d.wrongType("must be a number")
 	}
 	n, ok := d.number()
 	if !ok {
 		return false
 	}
 	if n.huge {
-		return d.note("out_of_range", tooLargeExponent)
+		return d.addProblem("out_of_range", tooLargeExponent)
 	}
 	v.SetString(string(n.text))
 	return true
@@ -188,7 +188,7 @@ func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 	case kindUUID:
 		id, ok := parseUUID(b)
 		if !ok {
-			return d.note("bad_uuid", uuidRule)
+			return d.addProblem("bad_uuid", uuidRule)
 		}
 		if v.Kind() == reflect.Struct {
 			v = v.Field(0)
@@ -198,7 +198,7 @@ func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 	case kindDate:
 		date, err := healthlab.ParseDate(string(b))
 		if err != nil {
-			return d.note("bad_date", dateRule)
+			return d.addProblem("bad_date", dateRule)
 		}
 		*v.Addr().Interface().(*healthlab.Date) = date
 		return true
@@ -210,7 +210,7 @@ func (d *decoder) textual(p *plan, v reflect.Value, c byte) bool {
 // body has none. A field tagged offset keeps the written offset as its location.
 func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	if c != '"' {
-		return d.wrong("must be a text")
+		return d.wrongType("must be a text")
 	}
 	t, ok := d.text()
 	if !ok {
@@ -223,7 +223,7 @@ func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	}
 	at, offset, err := healthlab.ParseTimeZone(string(text))
 	if err != nil || t.bad != sound {
-		return d.note("bad_date_time", timeRule)
+		return d.addProblem("bad_date_time", timeRule)
 	}
 	to := v.Addr().Interface().(*healthlab.Time)
 	*to = at
@@ -231,7 +231,7 @@ func (d *decoder) instant(v reflect.Value, r rules, c byte) bool {
 	case offset == nil:
 		loc := d.timeZone()
 		if loc == nil {
-			return d.note("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
+			return d.addProblem("bad_date_time", timeRule+"; without an offset only where time_zone names the zone")
 		}
 		*to = healthdata.Reinterpret(at, loc)
 	case r.offset && (*offset != 0 || hasPlus(text)):
@@ -288,10 +288,10 @@ func (d *decoder) handText(v reflect.Value, b []byte) bool {
 func (d *decoder) refused(err error) bool {
 	var inv *healthlab.InvalidError
 	if !errors.As(err, &inv) || len(inv.Problems) == 0 {
-		return d.note("bad_value", formRule)
+		return d.addProblem("bad_value", formRule)
 	}
 	for _, p := range inv.Problems {
-		p.Path = append(d.place(), p.Path...)
+		p.Path = append(d.pathOf(), p.Path...)
 		if !d.add(p) {
 			return false
 		}

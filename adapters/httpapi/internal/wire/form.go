@@ -113,7 +113,7 @@ func partName(p *multipart.Part) string {
 // form itself is malformed.
 func (in *In) formEnds(fault error) {
 	if fault != nil {
-		in.fault = broken(fault, in.settings.MaxBody)
+		in.fault = bodyFault(fault, in.settings.MaxBody)
 		return
 	}
 	in.Problem("form_invalid", "must be a well-formed multipart form", "body")
@@ -136,7 +136,7 @@ func (w *watched) Read(b []byte) (int, error) {
 // UnknownPart records a problem with a part that is no field of the operation, unless Settings.IgnoreUnknown is set.
 func (in *In) UnknownPart(p *Part) {
 	if !in.settings.IgnoreUnknown {
-		in.Problem("unknown_key", "must be absent: this form has no such part", "body", shortKey(text{raw: []byte(p.Name)}))
+		in.Problem("unknown_key", "must be absent: this form has no such part", "body", truncateKey(text{raw: []byte(p.Name)}))
 	}
 }
 

@@ -113,7 +113,7 @@ func (in *In) Err() error {
 		var unknown []string
 		for name := range in.query {
 			if in.settings.names["query "+name] == "" {
-				unknown = append(unknown, shortKey(text{raw: []byte(name)}))
+				unknown = append(unknown, truncateKey(text{raw: []byte(name)}))
 			}
 		}
 		slices.Sort(unknown)
@@ -165,7 +165,7 @@ func within(outer, inner []any) bool {
 	return true
 }
 
-func (in *In) used(place, name string) {
+func (in *In) markRead(place, name string) {
 	in.settings.names[place+" "+name] = place
 	in.settings.names[name] = place
 }

@@ -19,7 +19,7 @@ import (
 
 // value returns the only value of a query parameter; false if the parameter is absent or has a problem.
 func (in *In) value(name string) (string, bool) {
-	in.used("query", name)
+	in.markRead("query", name)
 	all := in.query[name]
 	switch {
 	case len(all) == 0:
@@ -28,12 +28,12 @@ func (in *In) value(name string) (string, bool) {
 		in.add("repeated", "must not be repeated", "query", name, nil)
 		return "", false
 	}
-	return all[0], in.clean(all[0], "query", name)
+	return all[0], in.checkChars(all[0], "query", name)
 }
 
 // Null reports whether a query parameter has the value null.
 func (in *In) Null(name string) bool {
-	in.used("query", name)
+	in.markRead("query", name)
 	all := in.query[name]
 	return len(all) == 1 && all[0] == "null"
 }
@@ -41,8 +41,8 @@ func (in *In) Null(name string) bool {
 // Has reports whether a query parameter is present.
 func (in *In) Has(name string) bool { return len(in.query[name]) > 0 }
 
-// need is like value, but an absent parameter is a problem.
-func (in *In) need(name string) (string, bool) {
+// requiredValue is like value, but an absent parameter is a problem.
+func (in *In) requiredValue(name string) (string, bool) {
 	v, ok := in.value(name)
 	if !ok && len(in.query[name]) == 0 {
 		in.add("missing", "is required", "query", name, nil)
@@ -50,8 +50,9 @@ func (in *In) need(name string) (string, bool) {
 	return v, ok
 }
 
-// clean reports whether v is valid UTF-8 without NUL, and records a problem otherwise. place is query, path or header.
-func (in *In) clean(v, place, name string) bool {
+// checkChars reports whether v is valid UTF-8 without NUL, and records a problem otherwise. place is query, path or
+// header.
+func (in *In) checkChars(v, place, name string) bool {
 	switch {
 	case !utf8.ValidString(v):
 		in.add("not_unicode", "must be valid UTF-8", place, name, nil)
@@ -65,7 +66,7 @@ func (in *In) clean(v, place, name string) bool {
 
 // Strings reads a repeated parameter. With allowed, each value must be one of them. It returns nil if absent.
 func (in *In) Strings(name string, allowed ...string) []string {
-	in.used("query", name)
+	in.markRead("query", name)
 	var out []string
 	for i, v := range in.query[name] {
 		if len(allowed) > 0 && !slices.Contains(allowed, v) {
@@ -74,7 +75,7 @@ func (in *In) Strings(name string, allowed ...string) []string {
 			})
 			continue
 		}
-		if in.clean(v, "query", name) {
+		if in.checkChars(v, "query", name) {
 			out = append(out, v)
 		}
 	}
@@ -108,8 +109,8 @@ func (in *In) OneOf(name, def string, allowed ...string) string {
 
 // Text reads a required text of at most most characters (Unicode code points).
 func (in *In) Text(name string, most int) string {
-	v, _ := in.need(name)
-	in.short(v, most, "query", name)
+	v, _ := in.requiredValue(name)
+	in.checkLength(v, most, "query", name)
 	return v
 }
 
@@ -120,7 +121,7 @@ const MaxPathText = 4096
 // OptText is [In.Text] for an optional parameter. It returns nil if absent.
 func (in *In) OptText(name string, most int) *string {
 	v, ok := in.value(name)
-	if !ok || !in.short(v, most, "query", name) {
+	if !ok || !in.checkLength(v, most, "query", name) {
 		return nil
 	}
 	return &v
@@ -134,7 +135,7 @@ func (in *In) ShortText(name string) string {
 	return ""
 }
 
-func (in *In) short(v string, most int, place, name string) bool {
+func (in *In) checkLength(v string, most int, place, name string) bool {
 	if utf8.RuneCountInString(v) <= most {
 		return true
 	}
@@ -167,7 +168,7 @@ func (in *In) integer(v, place, name string) (int, bool) {
 // OptInt is [In.Int] for an optional parameter. It returns nil if absent.
 func (in *In) OptInt(name string, low, high int) *int {
 	if len(in.query[name]) == 0 {
-		in.used("query", name)
+		in.markRead("query", name)
 		return nil
 	}
 	return new(in.Int(name, low, low, high))
@@ -263,7 +264,7 @@ func parseBool(v string) (b, ok bool) {
 
 // UUID reads a required UUID.
 func (in *In) UUID(name string) uuid.UUID {
-	v, ok := in.need(name)
+	v, ok := in.requiredValue(name)
 	if !ok {
 		return uuid.Nil
 	}
@@ -302,7 +303,7 @@ func (in *In) uuid(v, place, name string) uuid.UUID {
 
 // Date reads a required day.
 func (in *In) Date(name string) healthlab.Date {
-	v, ok := in.need(name)
+	v, ok := in.requiredValue(name)
 	if !ok {
 		return healthlab.Date{}
 	}
@@ -316,7 +317,7 @@ func (in *In) Date(name string) healthlab.Date {
 // OptDate reads a day; nil when absent.
 func (in *In) OptDate(name string) *healthlab.Date {
 	if len(in.query[name]) == 0 {
-		in.used("query", name)
+		in.markRead("query", name)
 		return nil
 	}
 	return new(in.Date(name))
@@ -356,7 +357,7 @@ func (m Moment) In(loc *time.Location, e Edge) healthlab.Time {
 // Moment reads a required day or date and time. A time without an offset is local time in zone, and refused if zone is
 // nil.
 func (in *In) Moment(name string, zone *time.Location) Moment {
-	v, ok := in.need(name)
+	v, ok := in.requiredValue(name)
 	if !ok {
 		return Moment{}
 	}
@@ -414,7 +415,7 @@ func (in *In) OptZone(name string) *time.Location {
 
 // Local reads a required date and time and keeps its written offset. Without an offset it is UTC.
 func (in *In) Local(name string) time.Time {
-	v, ok := in.need(name)
+	v, ok := in.requiredValue(name)
 	if !ok {
 		return time.Time{}
 	}
@@ -448,30 +449,30 @@ func (in *In) Range(from, before time.Time, start, end string) {
 
 // PathUUID reads a part of the path that is a UUID.
 func (in *In) PathUUID(name string) uuid.UUID {
-	in.used("path", name)
+	in.markRead("path", name)
 	return in.uuid(in.r.PathValue(name), "path", name)
 }
 
 // PathText reads a part of the path: a text of at most most characters.
 func (in *In) PathText(name string, most int) string {
-	in.used("path", name)
+	in.markRead("path", name)
 	v := in.r.PathValue(name)
-	if in.clean(v, "path", name) {
-		in.short(v, most, "path", name)
+	if in.checkChars(v, "path", name) {
+		in.checkLength(v, most, "path", name)
 	}
 	return v
 }
 
 // PathInt reads a part of the path that is a whole number.
 func (in *In) PathInt(name string) int {
-	in.used("path", name)
+	in.markRead("path", name)
 	n, _ := in.integer(in.r.PathValue(name), "path", name)
 	return n
 }
 
 // OptHeader reads a header of at most most characters; empty when absent.
 func (in *In) OptHeader(name string, most int) string {
-	in.used("header", name)
+	in.markRead("header", name)
 	all := in.r.Header.Values(name)
 	if len(all) == 0 {
 		return ""
@@ -480,8 +481,8 @@ func (in *In) OptHeader(name string, most int) string {
 		in.add("repeated", "must not be repeated", "header", name, nil)
 		return ""
 	}
-	if in.clean(all[0], "header", name) {
-		in.short(all[0], most, "header", name)
+	if in.checkChars(all[0], "header", name) {
+		in.checkLength(all[0], most, "header", name)
 	}
 	return all[0]
 }

@@ -40,7 +40,7 @@ func IsBatch(raw []byte) bool {
 func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 	opts := o.withDefaults()
 	text, wide := fromSixteenBits(raw)
-	lead, lines, err := cut(text, opts)
+	lead, lines, err := splitLines(text, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func ParseBatch(raw []byte, o *Options) (*Batch, error) {
 				continue
 			}
 			envelope = &syntax{d, opts.Charset}
-		case !starts(name):
+		case !isEnvelope(name):
 			n := 1
-			for n < len(lines) && !starts(lines[n].name()) {
+			for n < len(lines) && !isEnvelope(lines[n].name()) {
 				n++
 			}
 			bad(&SyntaxError{Number: number, Segment: name, Problem: "must be a segment of a message, which begins with MSH"}, n)
@@ -108,7 +108,7 @@ func messageLen(lines []line) int {
 	}
 	for n := 1; n < len(lines); n++ {
 		name := lines[n].name()
-		if starts(name) || patient && lines[n].check(separator, n) != nil {
+		if isEnvelope(name) || patient && lines[n].check(separator, n) != nil {
 			return n
 		}
 		patient = patient || name == "PID"

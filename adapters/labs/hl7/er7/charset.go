@@ -75,8 +75,8 @@ func fromSixteenBits(raw []byte) ([]byte, bool) {
 	return out, err == nil
 }
 
-// bad returns the position of the first byte that is invalid in the character set, or -1.
-func (c Charset) bad(text string) int {
+// indexInvalid returns the position of the first byte that is invalid in the character set, or -1.
+func (c Charset) indexInvalid(text string) int {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		return i
 	}

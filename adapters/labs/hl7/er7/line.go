@@ -32,9 +32,9 @@ func (l line) check(separator byte, number int) error {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// cut splits raw into at least one line. lead is the byte order mark and the blank characters before the first line.
-// lead and lines together contain all bytes of raw.
-func cut(raw []byte, opts Options) (lead string, lines []line, err error) {
+// splitLines splits raw into at least one line. lead is the byte order mark and the blank characters before the first
+// line. lead and lines together contain all bytes of raw.
+func splitLines(raw []byte, opts Options) (lead string, lines []line, err error) {
 	if len(raw) > opts.MaxBytes {
 		return "", nil, &SyntaxError{Problem: fmt.Sprintf("must have at most %d bytes", opts.MaxBytes)}
 	}

@@ -65,7 +65,7 @@ type syntax struct {
 func Parse(raw []byte, o *Options) (*Message, error) {
 	opts := o.withDefaults()
 	text, wide := fromSixteenBits(raw)
-	lead, lines, err := cut(text, opts)
+	lead, lines, err := splitLines(text, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func message(lines []line, first int, opts Options) (*Message, []line, error) {
 		return nil, nil, &SyntaxError{Number: first, Problem: "must be MSH, the first segment of a message"}
 	}
 	n := 1
-	for n < len(lines) && !starts(lines[n].name()) {
+	for n < len(lines) && !isEnvelope(lines[n].name()) {
 		n++
 	}
 	d, problem, field := delimitersOf(lines[0].text)
@@ -120,9 +120,9 @@ func message(lines []line, first int, opts Options) (*Message, []line, error) {
 	return m, lines[n:], nil
 }
 
-// starts reports whether a segment with this name begins or ends a message, a batch or a file, so that it cannot be
+// isEnvelope reports whether a segment with this name begins or ends a message, a batch or a file, so that it cannot be
 // inside a message.
-func starts(name string) bool {
+func isEnvelope(name string) bool {
 	switch name {
 	case "MSH", "FHS", "BHS", "BTS", "FTS":
 		return true
@@ -262,7 +262,7 @@ func (s Segment) Field(n int) Part {
 
 // checkText returns the error of the first byte that is invalid in the message's character set.
 func (s Segment) checkText(number int) error {
-	bad := s.syn.charset.bad(s.raw)
+	bad := s.syn.charset.indexInvalid(s.raw)
 	if bad < 0 {
 		return nil
 	}

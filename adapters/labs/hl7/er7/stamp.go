@@ -46,7 +46,7 @@ func (p Part) Stamp(zone *time.Location) (Stamp, error) {
 		degree = p.Subcomponent(2)
 	}
 	if most, ok := degrees[degree.Text()]; ok {
-		s = s.cut(most)
+		s = s.truncate(most)
 	}
 	return s, nil
 }
@@ -57,8 +57,8 @@ var degrees = map[string]Precision{"Y": Year, "L": Month, "D": Day, "H": Hour, "
 // earliest holds the smallest value of year, month, day, hour, minute and second.
 var earliest = [...]int{0, 1, 1, 0, 0, 0}
 
-// cut returns the time limited to a precision.
-func (s Stamp) cut(most Precision) Stamp {
+// truncate returns the time limited to a precision.
+func (s Stamp) truncate(most Precision) Stamp {
 	if s.Precision <= most {
 		return s
 	}

@@ -107,7 +107,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	}
 	version, _ := strconv.Atoi(strings.TrimSpace(string(made)))
 	if version == 0 {
-		if err := s.vacant(); err != nil {
+		if err := s.checkVacant(); err != nil {
 			return err
 		}
 	}
@@ -120,11 +120,11 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := os.Chmod(s.dir, 0o700); err != nil { //nolint:gosec // a folder is entered, not run
 		return err
 	}
-	return handOver(s.dir)
+	return chownToServer(s.dir)
 }
 
-// vacant returns an error if the folder has files that no start of a server creates.
-func (s *Server) vacant() error {
+// checkVacant returns an error if the folder has files that no start of a server creates.
+func (s *Server) checkVacant() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -220,7 +220,7 @@ func (s *Server) up(ctx context.Context) error {
 	guard := exec.Command("/bin/sh", args...) //nolint:gosec,noctx // it outlives the context of its starter
 	guard.Dir = s.dir
 	guard.ExtraFiles = []*os.File{lock}
-	apart(guard)
+	detach(guard)
 	leash, err := guard.StdinPipe()
 	if err != nil {
 		return err
@@ -273,15 +273,15 @@ func (s *Server) await(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-s.done:
-			return fmt.Errorf("%w: the server ended: %s", healthlab.Unavailable, s.lastWords())
+			return fmt.Errorf("%w: the server ended: %s", healthlab.Unavailable, s.lastLogLine())
 		case <-ctx.Done():
 			return fmt.Errorf("%w: the server does not answer: %w", healthlab.Unavailable, ctx.Err())
 		}
 	}
 }
 
-// lastWords returns the last line of the server's log. The log contains no statements.
-func (s *Server) lastWords() string {
+// lastLogLine returns the last line of the server's log. The log contains no statements.
+func (s *Server) lastLogLine() string {
 	f, err := os.Open(filepath.Join(s.dir, logName))
 	if err != nil {
 		return "there is no log"

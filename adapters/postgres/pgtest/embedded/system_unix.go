@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// servant returns the user and group that run the server if this process runs as root, because PostgreSQL refuses to
+// serverUser returns the user and group that run the server if this process runs as root, because PostgreSQL refuses to
 // run as root. Otherwise ok is false, and the server runs as the user of this process.
-func servant() (uid, gid int, ok bool) {
+func serverUser() (uid, gid int, ok bool) {
 	if os.Getuid() != 0 {
 		return 0, 0, false
 	}
@@ -34,9 +34,9 @@ func servant() (uid, gid int, ok bool) {
 	return 65534, 65534, true
 }
 
-// handOver makes the user that runs the server the owner of a folder.
-func handOver(dir string) error {
-	uid, gid, ok := servant()
+// chownToServer makes the user that runs the server the owner of a folder.
+func chownToServer(dir string) error {
+	uid, gid, ok := serverUser()
 	if !ok {
 		return nil
 	}
@@ -46,9 +46,9 @@ func handOver(dir string) error {
 	return nil
 }
 
-func apart(cmd *exec.Cmd) {
+func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if uid, gid, ok := servant(); ok {
+	if uid, gid, ok := serverUser(); ok {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
 }
