@@ -126,8 +126,8 @@ func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 	return out
 }
 
-// ordered sorts rows by source, preferred first, and the origins of one source by the time of receipt, latest
-// first.
+// ordered sorts summaries by the team's preference between sources. Summaries of one source, which its apps and devices
+// sent, are sorted by the time of receipt, the latest first.
 func (m *summaryMerger) ordered(rows []kept) {
 	latest := map[teller]int64{}
 	for i := range rows {

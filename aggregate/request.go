@@ -137,7 +137,8 @@ type Align struct {
 	Limit *Period
 }
 
-// AlignMode is the direction in which values are carried.
+// AlignMode selects the value that fills an interval without one: the last value before it, the first after it, or the
+// nearer of both.
 type AlignMode string
 
 // Modes of Align.

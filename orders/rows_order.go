@@ -568,7 +568,8 @@ func (w *orderWriter) writeSample(was, r *Record) error {
 	return orderSamples.Put(w.tx, e)
 }
 
-// writeReservations deletes the order's old reservations and inserts its present ones.
+// writeReservations inserts and deletes rows so that they are the Reservations of r. before is the stored record: its
+// reservations that r lacks are deleted.
 func (w *orderWriter) writeReservations(before, r *Record) error {
 	was, want := before.Reservations(), r.Reservations()
 	var names []string // names of reservations to insert or delete, without duplicates

@@ -260,8 +260,8 @@ func (c *chart) list(panels []panel, x func(time.Time) float64) {
 	}
 }
 
-// cell returns the text of a cell of the table of values: the value of l at an instant, or the name of the panel's span
-// at it if l is nil.
+// cell returns the text for an instant in the table of the chart's values: the value of the line l or, if l is nil, the
+// name of the interval of the panel that contains the instant. It is empty if there is none.
 func (p *panel) cell(l *line, at time.Time) string {
 	if l == nil {
 		for _, s := range p.spans {

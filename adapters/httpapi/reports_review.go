@@ -42,7 +42,7 @@ type reportApproval struct {
 	Corrections []labreport.Correction `json:"corrections,omitempty" wire:"max=5000"`
 }
 
-// reportRejection is the body of a rejection.
+// reportRejection is the body of the request with which a reviewer rejects a lab report.
 type reportRejection struct {
 	ReviewedBy    string                  `json:"reviewed_by"`
 	FailureReason labreport.FailureReason `json:"failure_reason"`

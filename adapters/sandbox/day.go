@@ -39,7 +39,7 @@ type day struct {
 
 	// One entry per minute: 1440, or as many as the day has when the clocks change.
 	doing     []activity
-	stage     []healthdata.SleepStage // 0 outside of the nights
+	stage     []healthdata.SleepStage // the stage of each minute of the day; 0 outside of the nights
 	steps     []float64
 	heartRate []float64
 	glucose   []float64

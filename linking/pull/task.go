@@ -361,7 +361,7 @@ func (t *Task) fail(class ErrorClass, wait time.Duration, now time.Time, o *Opti
 
 func (t *Task) stop() { t.Due, t.Lease = time.Time{}, time.Time{} }
 
-// maxReach is how far before the present a notice can make a run begin.
+// maxReach is the greatest age of data that a pull requests again because the provider has reported a change of it.
 const maxReach = 90 * 24 * time.Hour
 
 // noteNews records that the provider has reported new data from the instant since on, and makes the task due at once. A

@@ -52,7 +52,7 @@ type MatchTestCase struct {
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are the statuses that the orders must have before the result is sent, by role.
 	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
-	// LabConstraints are further requirements of the case, as text for people.
+	// LabConstraints say in words, for people, which laboratories the orders of this case may have.
 	LabConstraints []string `json:"lab_constraints"`
 }
 

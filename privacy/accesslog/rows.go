@@ -14,10 +14,11 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// lineRow is a stored line. ID begins with the time at which the line was added. Rows have no User, because lines
-// stay when the person is erased. The first index value finds the sealed lines of a person. The second finds the
-// sealed lines of a team by number, and its unsealed lines by ID. Only an unsealed line has a Due, which finds the
-// unsealed lines of all teams.
+// lineRow is a stored line of the access log. A line is sealed when the sealer has given it a number and chained it to
+// the line before it. The ID of the row begins with the time at which the line was added. The row has no User, because
+// lines stay when the person is erased. Its first index value finds the sealed lines of a person. Its second finds the
+// sealed lines of a team by number, and the unsealed lines of the team by ID. Only an unsealed line has a Due: a query
+// for due rows finds the unsealed lines of all teams.
 type lineRow struct {
 	ID string
 	Line

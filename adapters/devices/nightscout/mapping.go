@@ -57,7 +57,8 @@ type document struct {
 	IsValid    *bool  `json:"isValid"`
 	UTCOffset  figure `json:"utcOffset"` // minutes
 
-	// Fields of entries.
+	// Fields of documents of the collection entries, which are glucose measurements.
+
 	Type       string `json:"type"`
 	Date       figure `json:"date"`
 	DateString string `json:"dateString"`

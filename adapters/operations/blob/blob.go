@@ -68,7 +68,7 @@ var (
 // New returns a Store. place and seal are required.
 func New(place Place, seal healthlab.Sealer, opts *Options) (*Store, error) {
 	if place == nil || seal == nil {
-		return nil, fmt.Errorf("%w: place and seal must not be nil", healthlab.Invalid)
+		return nil, fmt.Errorf("blob.New: %w: the arguments place and seal must not be nil", healthlab.Invalid)
 	}
 	s := &Store{place: place, seal: seal}
 	if opts != nil {
