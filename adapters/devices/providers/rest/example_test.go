@@ -31,5 +31,5 @@ func Example() {
 	// heartrate from ring
 	//   sample {"timestamp":"2026-03-04T11:00:00+00:00","timezone_offset":3600,"unit":"bpm","value":61}
 	// heartrate from unknown
-	//   unread [memberAt]: shape: the item must have the form that the provider documents
+	//   unread [at]: shape: the item must have the form that the provider documents
 }
