@@ -60,7 +60,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 		if ok, has := s.users.HasUser(ctx, team, user); has != nil {
 			err = has
 		} else if ok {
-			err = noConnection()
+			err = noConnection(f.Provider)
 		}
 	}
 	if err != nil {
@@ -72,15 +72,15 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 // classCloud is the class of providers that are pulled.
 const classCloud = "cloud"
 
-func noConnection() error {
-	return &healthlab.RuleError{Type: healthdata.RuleNoConnection, Msg: "the user has not connected this provider"}
+func noConnection(provider string) error {
+	return &healthlab.RuleError{Type: healthdata.RuleNoConnection, Msg: "provider: the user has not connected " + provider + "; connect it first"}
 }
 
 // finish returns the plan of a connection whose app has uploaded the history f: the tasks in old, of which the one with
 // this key has succeeded at the instant at, and the event. If that task has already succeeded, nothing changes.
 func (l *planner) finish(c *healthdata.Connection, old []Task, key Key, f FinishedHistory, at time.Time) (ConnectionPlan, error) {
 	if c.Status != healthdata.Connected {
-		return ConnectionPlan{}, noConnection()
+		return ConnectionPlan{}, noConnection(f.Provider)
 	}
 	out := ConnectionPlan{Tasks: slices.Clone(old), Due: c.Due}
 	done := Task{

@@ -164,7 +164,7 @@ func (r *CompendiumRequest) Check() error {
 	case r.Mode == SearchCrosswalk:
 		most = 20
 		if query == hash {
-			p.Add("exactly_one", "give query or loinc_set_hash", "query")
+			p.Add("exactly_one", "query or loinc_set_hash is required, and not both", "query")
 		}
 	case !query:
 		p.Add("missing", "is required", "query")
@@ -179,7 +179,7 @@ func (r *CompendiumRequest) Check() error {
 func (r *ConvertRequest) Check() error {
 	var p healthlab.Problems
 	if (r.LabTestID == nil) == (len(r.ProviderIDs) == 0) {
-		p.Add("exactly_one", "give lab_test_id or provider_ids", "provider_ids")
+		p.Add("exactly_one", "lab_test_id or provider_ids is required, and not both", "provider_ids")
 	}
 	rules.Check{Problems: &p}.Text(r.TargetLab, "target_lab", 1, rules.MaxText)
 	limited(&p, r.Limit, 20, "limit")
@@ -226,7 +226,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 		return nil, fmt.Errorf("team settings: %w", err)
 	}
 	if !allowed {
-		return nil, rules.FeatureOff()
+		return nil, rules.NotEnabled("the compendium")
 	}
 	labs, err := s.CentralLabs(ctx)
 	if err != nil {
