@@ -138,7 +138,7 @@ type AppOptions struct {
 // missing or the key is too short. It starts no goroutine.
 func NewApps(store AppSessions, users *healthdata.Service, key []byte, opts *AppOptions) (*Apps, error) {
 	if store == nil || users == nil || len(key) < minSigningKey {
-		return nil, fmt.Errorf("%w: linking.NewApps: a store, users and a key of at least %d bytes are required", healthlab.Invalid, minSigningKey)
+		return nil, fmt.Errorf("%w: linking.NewApps: store and users must not be nil, and key must have at least %d bytes", healthlab.Invalid, minSigningKey)
 	}
 	a := &Apps{store: store, users: users, key: slices.Clone(key)}
 	if opts != nil {
@@ -222,7 +222,7 @@ const rotationOverlap = time.Minute
 func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 	at := a.now()
 	refused := &healthlab.RuleError{
-		Kind: healthlab.Unauthenticated, Type: RuleInvalidRefreshToken, Msg: "the app is signed out; it needs a new sign-in token",
+		Kind: healthlab.Unauthenticated, Type: RuleInvalidRefreshToken, Msg: "invalid refresh token: the app is signed out; create a new sign-in token for the user",
 	}
 	t, ok := readAppToken(refreshPrefix, token)
 	if !ok {

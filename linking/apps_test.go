@@ -314,6 +314,6 @@ func ExampleApps() {
 	// Output:
 	// acts for Ann: true for 3600 seconds
 	// sign in app: INVALID_SIGN_IN_TOKEN: the sign-in token is unknown, has expired or was used
-	// refresh app: INVALID_REFRESH_TOKEN: the app is signed out; it needs a new sign-in token
+	// refresh app: INVALID_REFRESH_TOKEN: invalid refresh token: the app is signed out; create a new sign-in token for the user
 	// access of app: INVALID_ACCESS_TOKEN: the access token is unknown or has expired
 }

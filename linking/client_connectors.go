@@ -39,7 +39,7 @@ func (r *clientConnectors) forClient(ctx context.Context, team healthlab.TeamID,
 		return conn, nil
 	}
 	if r.clients == nil || conn.ForClient == nil {
-		return ProviderConnector{}, fmt.Errorf("%w: the service has no OAuth clients of teams: Options.Clients is not set", healthlab.Unavailable)
+		return ProviderConnector{}, fmt.Errorf("%w: the connection uses an OAuth client of the team, so Options.Clients, CredentialRefresherOptions.Clients and ProviderConnector.ForClient must be set", healthlab.Unavailable)
 	}
 	c, err := r.clients.Client(ctx, team, provider, client)
 	if err != nil {

@@ -120,7 +120,7 @@ func (r *ClientRegistry) set(ctx context.Context, team healthlab.TeamID, n NewTe
 		}
 	}
 	if had >= maxClients {
-		return TeamClient{}, rule(RuleTooManyClients, "client_id: must be one of the 20 clients that this provider's connections use; let people link again, or delete the credentials")
+		return TeamClient{}, rule(RuleTooManyClients, fmt.Sprintf("client_id: the team has %d OAuth clients with connections at this provider, which is the maximum; let people link again, or delete the credentials", maxClients))
 	}
 	c := TeamClient{
 		Team: team, Provider: n.Provider, ClientID: n.ClientID, RedirectURL: n.RedirectURL, CreatedAt: at, UpdatedAt: at,
@@ -351,6 +351,6 @@ func problemsOf(err error) healthlab.Problems {
 		return invalid.Problems
 	}
 	var p healthlab.Problems
-	p.Add("invalid", "must be an OAuth client that the provider's connector accepts")
+	p.Add("invalid", "client_id, client_secret and details must be those of an OAuth client that the provider's connector accepts")
 	return p
 }

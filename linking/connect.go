@@ -90,7 +90,7 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 	}
 	p := s.users.Providers().Get(provider)
 	if p == nil {
-		return PreparedConnection{}, fmt.Errorf("prepare connection: %w: provider: must be one that the service is configured with", healthlab.Invalid)
+		return PreparedConnection{}, fmt.Errorf("prepare connection: %w: provider: %s", healthlab.Invalid, s.users.Providers().Expected(provider))
 	}
 	t := linkAttempt{links: s, at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
 	out, err := t.prepare(ctx, g, healthdata.NewConnection{})

@@ -66,7 +66,7 @@ type CredentialRefresherOptions struct {
 // is shorter than three times the Timeout. It starts no goroutine.
 func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *CredentialRefresherOptions) (*CredentialRefresher, error) {
 	if store == nil || users == nil || seal == nil {
-		return nil, fmt.Errorf("%w: linking.NewCredentialRefresher: a store, users and a sealer are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: linking.NewCredentialRefresher: store, users and seal must not be nil", healthlab.Invalid)
 	}
 	k := &CredentialRefresher{store: store, users: users, seal: seal, renewals: map[account]*renewal{}}
 	if opts != nil {
@@ -83,7 +83,7 @@ func NewCredentialRefresher(store CredentialStore, users *healthdata.Service, co
 		o.Lease = max(2*time.Minute, 4*o.Timeout)
 	}
 	if o.Lease < 3*o.Timeout {
-		return nil, fmt.Errorf("%w: the lease must be at least three times as long as the timeout of a call", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: CredentialRefresherOptions.Lease is %v; it must be at least three times Timeout (%v)", healthlab.Invalid, o.Lease, o.Timeout)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -336,7 +336,7 @@ func (k *CredentialRefresher) callRefresher(ctx context.Context, c *Credential, 
 	defer stop()
 	answer, err := conn.Refresher.Refresh(ctx, secret)
 	if err == nil && (len(answer.Secret) == 0 || len(answer.Secret) > maxSecret) {
-		err = errors.New("the provider's answer must have a secret that can be stored")
+		err = fmt.Errorf("the connector must return a secret of 1 to %d bytes", maxSecret)
 	}
 	return answer, err
 }

@@ -47,14 +47,14 @@ var errorTypes = []struct {
 }{
 	{InvalidToken, healthlab.Unauthenticated, "the link token is not valid; create a new one"},
 	{TokenExpired, healthlab.Unauthenticated, "the link token has expired; create a new one"},
-	{TokenNotValidated, healthlab.Precondition, "this step came out of turn; start again"},
+	{TokenNotValidated, healthlab.Precondition, "the link session is not in the state for this step, or another browser began it; start again with the choice of a provider"},
 	{TokenConsumed, healthlab.Unauthenticated, "a connection was made with this link token; create a new one"},
-	{ProviderCredentialError, healthlab.Precondition, "the provider refused the sign-in; try again"},
+	{ProviderCredentialError, healthlab.Precondition, "the provider refused the sign-in, or access was denied; check the credentials and try again"},
 	{ProviderPasswordExpired, healthlab.Precondition, "the provider asks for a new password; change it there, then link again"},
-	{ProviderAPIError, healthlab.Unavailable, "the provider could not be reached; try again later"},
-	{UnsupportedRegion, healthlab.Precondition, "the provider does not serve this region; choose another"},
-	{DuplicateConnection, healthlab.Precondition, "another user has connected this account"},
-	{RequiredScopesNotGranted, healthlab.Precondition, "not everything that is needed was granted; link again and grant it"},
+	{ProviderAPIError, healthlab.Unavailable, "the provider did not respond, or its response was invalid; try again later"},
+	{UnsupportedRegion, healthlab.Precondition, "the provider does not serve this region; choose one of the regions that it lists"},
+	{DuplicateConnection, healthlab.Precondition, "another user of the team has connected this account; disconnect it there first, or use another account"},
+	{RequiredScopesNotGranted, healthlab.Precondition, "a required scope was not granted; link again and grant all required scopes"},
 	{IncorrectMFACode, healthlab.Precondition, "the code is wrong; enter it again"},
 	{UserCancelled, healthlab.Precondition, "the person closed the link pages"},
 }
@@ -138,7 +138,7 @@ const (
 func rule(name, msg string) error { return &healthlab.RuleError{Type: name, Msg: msg} }
 
 func errProvider() error {
-	return rule(RuleInvalidProvider, "provider: must be one that supports this way of linking; GET /v2/providers lists the ways")
+	return rule(RuleInvalidProvider, "provider: must be a provider whose auth_type fits this way of linking; GET /v2/providers lists them")
 }
 
 func errCode() error {
@@ -146,7 +146,7 @@ func errCode() error {
 	return rule(RuleCodeInvalid, "unknown link code; check its spelling, or create a new one")
 }
 
-func errUser() error { return rule(RuleInvalidUserID, "the team has no such user") }
+func errUser() error { return rule(RuleInvalidUserID, "user_id: must be the id of a user of the team") }
 
 // ErrorTypeOf returns the link error type that a person sees for an error. It returns false if the error has none,
 // because the person cannot solve the problem.

@@ -1,6 +1,7 @@
 package linking
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func (r RedirectRules) Allows(target string) bool {
 func (r RedirectRules) check(p *healthlab.Problems, target string) {
 	const field = "redirect_url"
 	if len(target) > maxURL {
-		p.Add("too_long", "must have at most 2048 bytes", field)
+		p.Add("too_long", fmt.Sprintf("must have at most %d bytes", maxURL), field)
 		return
 	}
 	// Browsers and parsers read these characters differently, so they are refused.
@@ -58,10 +59,19 @@ func (r RedirectRules) check(p *healthlab.Problems, target string) {
 	case web && (host == "" || u.Opaque != ""):
 		p.Add("url", "must have a host after http:// or https://", field)
 	case slices.Contains(active, u.Scheme), !r.scheme(u.Scheme, host):
-		p.Add("scheme", "must have a scheme that the team's redirect rules allow", field)
+		p.Add("scheme", "must have "+r.expectedScheme(), field)
 	case web && !r.host(host):
-		p.Add("host", "must have a host that the team's redirect rules allow", field)
+		p.Add("host", "must have one of the hosts that the team's redirect rules allow: "+strings.Join(r.Hosts, ", "), field)
 	}
+}
+
+// expectedScheme returns the allowed schemes as a text for errors.
+func (r RedirectRules) expectedScheme() string {
+	if len(r.Schemes) == 0 {
+		return "the scheme https, http with the host localhost, 127.0.0.1 or ::1, or the scheme of an app"
+	}
+	allowed := slices.DeleteFunc(slices.Clone(r.Schemes), func(s string) bool { return slices.Contains(active, strings.ToLower(s)) })
+	return "one of the schemes that the team's redirect rules allow: " + strings.Join(allowed, ", ")
 }
 
 func (r RedirectRules) scheme(scheme, host string) bool {

@@ -15,7 +15,7 @@ func NewAppSessions(s store.Store) AppSessions { return appRows{s} }
 
 type appRows struct{ s store.Store }
 
-var errNoApp = fmt.Errorf("%w: the team has no such app session", healthlab.NotFound)
+var errNoApp = fmt.Errorf("%w: the team has no app session with this id", healthlab.NotFound)
 
 // InsertApp implements [AppSessions].
 func (r appRows) InsertApp(ctx context.Context, a AppSession) error {

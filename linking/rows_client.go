@@ -156,7 +156,7 @@ func (r clientRows) Client(ctx context.Context, team healthlab.TeamID, provider,
 			return *c, nil
 		}
 	}
-	return TeamClient{}, fmt.Errorf("%w: the team has no such client", healthlab.NotFound)
+	return TeamClient{}, fmt.Errorf("%w: the team has no OAuth client with this client_id at the provider", healthlab.NotFound)
 }
 
 // PutClient implements [TeamClients].
@@ -203,7 +203,7 @@ func (r clientRows) RetireClient(ctx context.Context, team healthlab.TeamID, pro
 			return err
 		}
 		if e == nil || !e.Value.retire("", at) {
-			return fmt.Errorf("%w: the team has no client at this provider", healthlab.NotFound)
+			return fmt.Errorf("%w: the team has no current OAuth client at the provider", healthlab.NotFound)
 		}
 		return clientTable.Put(tx, e)
 	})

@@ -40,7 +40,7 @@ func (r *Rows) InsertCode(ctx context.Context, c Code) error {
 		if len(codes) > 0 {
 			e = codes[0]
 			if next.CreatedAt.Before(e.Value.ExpiresAt) {
-				return fmt.Errorf("%w: a link code with this text exists", healthlab.Conflict)
+				return fmt.Errorf("%w: a link code with the same text is still valid", healthlab.Conflict)
 			}
 		}
 		e.Value = next

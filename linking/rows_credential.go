@@ -10,7 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-var errNoCredential = fmt.Errorf("%w: the user has no credential for the provider", healthlab.NotFound)
+var errNoCredential = fmt.Errorf("%w: the user has no connection with a credential for the provider", healthlab.NotFound)
 
 func normalCredential(c Credential) Credential {
 	c.ExpiresAt, c.CreatedAt = instant(c.ExpiresAt), instant(c.CreatedAt)

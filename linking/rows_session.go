@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-var errNoSession = fmt.Errorf("%w: the team has no such link session", healthlab.NotFound)
+var errNoSession = fmt.Errorf("%w: the team has no link session with this id", healthlab.NotFound)
 
 // InsertSession implements [Store].
 func (r *Rows) InsertSession(ctx context.Context, s Session) error {

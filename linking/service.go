@@ -74,11 +74,11 @@ const minSigningKey = 32
 // that is not configured. It starts no goroutine.
 func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || users == nil || seal == nil {
-		return nil, fmt.Errorf("%w: linking.New: a store, users and a sealer are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: linking.New: store, users and seal must not be nil", healthlab.Invalid)
 	}
 	for slug := range connectors {
 		if users.Providers().Get(slug) == nil {
-			return nil, fmt.Errorf("%w: connectors: each must be for a provider that the service is configured with", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: connectors: the key %q must be the slug of a configured provider", healthlab.Invalid, slug)
 		}
 	}
 	s := &Service{store: store, users: users, seal: seal}

@@ -77,7 +77,7 @@ func (s *Service) TokenUser(token string) (healthlab.TeamID, healthlab.UserID, b
 
 func (s *Service) open(ctx context.Context, token string, at time.Time) (Session, error) {
 	if token == "" {
-		return Session{}, rule(RuleMissingLinkToken, "link token: is required")
+		return Session{}, rule(RuleMissingLinkToken, "the link token is missing")
 	}
 	c, err := s.signer.read(token)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Service) open(ctx context.Context, token string, at time.Time) (Session
 		}
 		return x, err
 	}
-	if err := s.mustHave(ctx, x.Team, x.User, errUser()); err != nil {
+	if err := s.mustHave(ctx, x.Team, x.User, rule(RuleInvalidUserID, "the user of the link token does not exist")); err != nil {
 		return Session{}, err
 	}
 	return x, nil

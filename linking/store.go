@@ -83,7 +83,9 @@ type Completion struct {
 type AccountTakenError struct{}
 
 // Error returns the text of the error.
-func (*AccountTakenError) Error() string { return "another user has connected this account" }
+func (*AccountTakenError) Error() string {
+	return "another user of the team has connected this account"
+}
 
 // Unwrap returns healthlab.Conflict.
 func (*AccountTakenError) Unwrap() error { return healthlab.Conflict }

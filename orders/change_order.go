@@ -30,7 +30,7 @@ func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id OrderID)
 func (s *Service) DrawCompleted(ctx context.Context, team healthlab.TeamID, id OrderID) (Order, error) {
 	settings, err := s.Settings(ctx, team)
 	if err == nil && !settings.OnSiteCollection {
-		err = rules.FeatureOff()
+		err = rules.NotEnabled("on-site collection")
 	}
 	if err != nil {
 		return Order{}, fmt.Errorf("complete draw: %w", err)

@@ -22,8 +22,12 @@ type Files struct {
 	blobs  BlobStore // nil if no file store is configured
 }
 
-// maxReportBytes is the highest size of a laboratory's report, in bytes.
-const maxReportBytes = 20 << 20
+const (
+	// maxReportBytes is the highest size of a laboratory's report, in bytes.
+	maxReportBytes = 20 << 20
+	// maxReportID is the longest id of a laboratory's report, in bytes.
+	maxReportID = 100
+)
 
 // fetch reads a file of an order.
 func (f *Files) fetch(ctx context.Context, r *Record, key string) ([]byte, error) {
@@ -56,8 +60,8 @@ func reportKey(id OrderID, file string) string { return "orders/" + id.String() 
 // order. It stores nothing if the user is deleted.
 func (f *Files) StoreReport(ctx context.Context, team healthlab.TeamID, order OrderID, id string, pdf []byte) error {
 	var p healthlab.Problems
-	if id == "" || len(id) > 100 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		p.Add("file_id", "must consist of letters, digits, hyphens and underscores", "id")
+	if id == "" || len(id) > maxReportID || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		p.Add("file_id", fmt.Sprintf("must have 1 to %d characters: letters, digits, hyphens and underscores", maxReportID), "id")
 	}
 	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || len(pdf) > maxReportBytes {
 		p.Add("file", fmt.Sprintf("must be a PDF file of at most %d bytes", maxReportBytes), "pdf")
@@ -67,11 +71,11 @@ func (f *Files) StoreReport(ctx context.Context, team healthlab.TeamID, order Or
 	}
 	r, err := f.orders.Get(ctx, team, order)
 	if err != nil {
-		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
+		return fmt.Errorf("store report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	alive, err := f.users.HasUser(ctx, team, r.UserID)
 	if err != nil {
-		return fmt.Errorf("keep report: %w", err)
+		return fmt.Errorf("store report: %w", err)
 	}
 	if f.blobs == nil || !alive {
 		return nil
@@ -84,10 +88,10 @@ func (f *Files) StoreReport(ctx context.Context, team healthlab.TeamID, order Or
 		return nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("keep report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
+		return fmt.Errorf("store report: %w", rules.NotFound(err, OrderNotFound, "the team has no such order"))
 	}
 	if err := f.blobs.Put(ctx, r.TeamID, r.UserID, reportKey(order, id), bytes.NewReader(pdf)); err != nil {
-		return fileError("keep report", err)
+		return fileError("store report", err)
 	}
 	return nil
 }

@@ -226,7 +226,7 @@ func (s *Service) importOrder(ctx context.Context, team healthlab.TeamID, ids pl
 		return Order{}, err
 	}
 	if !settings.OrderImport {
-		return Order{}, &healthlab.RuleError{Kind: healthlab.Forbidden, Type: catalogue.FeatureNotEnabled, Msg: "imports are not switched on for the team"}
+		return Order{}, rules.NotEnabled("the import of orders")
 	}
 	if err := req.Check(rules.UTCDay(at)); err != nil {
 		return Order{}, err

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ const maxActivationDays = 366
 
 func checkActivation(p *healthlab.Problems, day, today healthlab.Date) {
 	if day.After(today.AddDays(maxActivationDays)) {
-		p.Add("date_too_late", "must be at most a year ahead", "activate_by")
+		p.Add("date_too_late", fmt.Sprintf("must be at most %d days after today", maxActivationDays), "activate_by")
 	}
 }
 

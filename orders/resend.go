@@ -71,7 +71,7 @@ func (s *Service) Resend(ctx context.Context, team healthlab.TeamID, req ResendR
 func (r ResendRequest) query(now time.Time) (Query, error) {
 	q := Query{IDs: r.OrderIDs, Sort: SortCreatedAt, Direction: catalogue.Ascending, Size: catalogue.MaxPageSize}
 	if len(r.OrderIDs) == 0 && r.StartAt == nil {
-		return q, rules.Broken(ResendSelectionMissing, "give order_ids, start_at or both")
+		return q, rules.Broken(ResendSelectionMissing, "order_ids or start_at is required; both may be given")
 	}
 	end := now
 	if r.EndAt != nil {
@@ -84,7 +84,7 @@ func (r ResendRequest) query(now time.Time) (Query, error) {
 		return q, nil
 	}
 	if r.StartAt.After(end) || end.Sub(r.StartAt.Time) > maxResend {
-		return q, rules.Broken(ResendWindowInvalid, "the window must be at most 60 days, and must not end before it starts")
+		return q, rules.Broken(ResendWindowInvalid, fmt.Sprintf("end_at must not be before start_at, nor more than %d days after it", maxResend/(24*time.Hour)))
 	}
 	q.EventFrom, q.EventBefore = r.StartAt.Time, end.Add(time.Microsecond)
 	return q, nil

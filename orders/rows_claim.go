@@ -169,7 +169,7 @@ func (v orderRows) MoveFeed(ctx context.Context, lab string, until time.Time, cu
 			return err
 		}
 		if f == nil || !f.Value.Until.Equal(healthlab.At(until).Time) {
-			return fmt.Errorf("%w: another worker reads the laboratory's updates", healthlab.Precondition)
+			return fmt.Errorf("%w: the lease of the laboratory's feed has passed to another process", healthlab.Precondition)
 		}
 		f.Value.Cursor, f.Value.Until = cursor, time.Time{}
 		return labFeeds.Put(tx, f)

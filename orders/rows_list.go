@@ -39,7 +39,7 @@ func (v orderRows) FindSample(ctx context.Context, team healthlab.TeamID, sample
 		return Record{}, err
 	}
 	if len(found) == 0 || found[0].Value.Team != team {
-		return Record{}, fmt.Errorf("%w: the team has no such sample", healthlab.NotFound)
+		return Record{}, fmt.Errorf("%w: no order of the team has this sample id", healthlab.NotFound)
 	}
 	return v.Get(ctx, team, found[0].Value.Order)
 }

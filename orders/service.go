@@ -136,7 +136,7 @@ type Service struct {
 // them is missing.
 func New(store Store, users people.Users, cat catalogue.Source, opts *Options) (*Service, error) {
 	if store == nil || users == nil || cat == nil {
-		return nil, fmt.Errorf("%w: orders.New: a store, users and a catalogue are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: orders.New: store, users and cat must not be nil", healthlab.Invalid)
 	}
 	s := &Service{store: Visible(store), allOrders: store, users: users}
 	if opts != nil {
@@ -283,7 +283,7 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 		return portal.Link{}, err
 	}
 	if s.opts.Portal == nil {
-		return portal.Link{}, fmt.Errorf("portal link: %w", healthlab.Unimplemented)
+		return portal.Link{}, fmt.Errorf("portal link: %w: this installation has no patient portal, because Options.Portal is nil", healthlab.Unimplemented)
 	}
 	_, err := s.people.UserInfo(ctx, team, user)
 	var rule *healthlab.RuleError
@@ -305,7 +305,7 @@ func (s *Service) PortalLink(ctx context.Context, team healthlab.TeamID, user he
 // Physicians returns the physicians of a team. NotFound unless team equals caller, the team that asks.
 func (s *Service) Physicians(ctx context.Context, caller, team healthlab.TeamID) ([]people.Physician, error) {
 	if caller != team {
-		return nil, rules.Missing(TeamNotFound, "unknown team")
+		return nil, rules.Missing(TeamNotFound, "team_id: must be the team of the API key")
 	}
 	if s.opts.Physicians == nil {
 		return []people.Physician{}, nil

@@ -83,10 +83,10 @@ func (s *Service) Register(ctx context.Context, team healthlab.TeamID, req Regis
 func (s *Service) register(ctx context.Context, team healthlab.TeamID, req RegisterRequest, from *linkedAccounts, st Step) (Order, error) {
 	found, err := s.store.FindSample(ctx, team, req.SampleID)
 	if err != nil {
-		return Order{}, rules.NotFound(err, KitNotFound, "the team has no such kit")
+		return Order{}, rules.NotFound(err, KitNotFound, "no kit of the team has this sample_id")
 	}
 	if !found.Facts().Registrable || !req.Owner.IsZero() && found.UserID != req.Owner {
-		return Order{}, rules.Missing(KitNotFound, "the team has no such kit")
+		return Order{}, rules.Missing(KitNotFound, "no kit of the team has this sample_id")
 	}
 	if err := registrableNow(&found.Order); err != nil {
 		return Order{}, err

@@ -47,10 +47,11 @@ func (e *TransitionError) Error() string {
 
 // Unwrap returns a [healthlab.RuleError] of the type TRANSITION_NOT_ALLOWED.
 func (e *TransitionError) Unwrap() error {
-	return &healthlab.RuleError{
-		Type: TransitionNotAllowed,
-		Msg:  fmt.Sprintf("an order in the status %s cannot become %s (%s)", e.From, e.To, e.On),
+	msg := fmt.Sprintf("an order in the status %s does not allow %s", e.From, e.On)
+	if e.To != "" {
+		msg = fmt.Sprintf("an order in the status %s cannot become %s (%s)", e.From, e.To, e.On)
 	}
+	return &healthlab.RuleError{Type: TransitionNotAllowed, Msg: msg}
 }
 
 // Begin adds the first event, with the status Ordered, to a new order, and returns the events for the team. It changes

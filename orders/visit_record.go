@@ -379,8 +379,11 @@ func (r *Record) ReceiveVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID
 // applyVisitUpdate does what ReceiveVisitUpdate does, but may leave r partly changed after an error.
 func (r *Record) applyVisitUpdate(n *VisitUpdate, at time.Time, base uuid.UUID) ([]healthlab.Event, error) {
 	i := r.VisitIndex(n.Appointment)
-	if i < 0 || !n.Start.IsZero() && !n.Start.Before(n.End) {
-		return nil, rules.Broken(AppointmentNotFound, "the appointment must be one of the order's, and must not end before it begins")
+	switch {
+	case i < 0:
+		return nil, rules.Broken(AppointmentNotFound, "the order has no appointment with this id")
+	case !n.Start.IsZero() && !n.Start.Before(n.End):
+		return nil, rules.Broken(AppointmentNotFound, "the end of the appointment must be after its start")
 	}
 	v := &r.Visits[i]
 	v.SetProviderIDs(n.ProviderID, n.ExternalID)

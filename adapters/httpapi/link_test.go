@@ -413,7 +413,7 @@ func TestLinkByOAuth_redirectsBackWithTheState(t *testing.T) {
 	token := c.token(object{"redirect_url": "https://app.example/done?visit=7#top"})
 	to := c.back(token, url.Values{"error": {"access_denied"}, "error_description": {"no"}}).Want(t, 307).Header.Get("Location")
 	require.Equal(t, "https://app.example/done?visit=7&state=error&error_type=provider_credential_error&error=provider_credential_error"+
-		"&error_description=the%20provider%20refused%20the%20sign-in%3B%20try%20again#top", to)
+		"&error_description=the%20provider%20refused%20the%20sign-in%2C%20or%20access%20was%20denied%3B%20check%20the%20credentials%20and%20try%20again#top", to)
 	to = c.back(token, url.Values{"code": {"right"}, "extra": {"1"}}).Want(t, 307).Header.Get("Location")
 	require.Equal(t, "https://app.example/done?visit=7&state=success&provider=acme_band#top", to)
 	to = c.callback(url.Values{"state": {token}, "code": {"right"}}).Want(t, 307).Header.Get("Location")

@@ -55,7 +55,7 @@ func TestOrderInput_eachInvalidFieldIsReportedByPath(t *testing.T) {
 		"method of no test":     {order(object{"collection_method": "walk_in_test"}), "body.collection_method", "testkit"},
 		"unknown method":        {order(object{"collection_method": "by_post"}), "body.collection_method", "testkit, walk_in_test, at_home_phlebotomy, on_site_collection"},
 		"unknown gender":        {patient(object{"gender": "F"}), "body.patient_details.gender", "female, male, other, unknown"},
-		"activated too late":    {order(object{"activate_by": "2027-03-06"}), "body.activate_by", "a year"},
+		"activated too late":    {order(object{"activate_by": "2027-03-06"}), "body.activate_by", "366 days"},
 		"blank member id":       {insurance(object{"member_id": "  "}), "body.member_id", "blank"},
 		"blank group id":        {insurance(object{"group_id": " "}), "body.group_id", "blank"},
 		"phone of the insured":  {insurance(object{"insured": with(anInsurance(nil)["insured"].(object), object{"phone_number": "12"})}), "body.insured.phone_number", "+14155550137"},

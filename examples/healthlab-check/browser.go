@@ -57,17 +57,17 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 	var code string
 	select {
 	case <-ctx.Done():
-		return linking.Grant{}, errors.New("sign-in: no answer came to the callback")
+		return linking.Grant{}, fmt.Errorf("sign-in: the provider did not redirect to %s within %v", back, signInTime)
 	case code = <-codes:
 	}
 	if code == "" {
-		return linking.Grant{}, errors.New("sign-in: the provider sent no code: the person said no, or the client, its callback or its scopes are not registered")
+		return linking.Grant{}, errors.New("sign-in: the provider sent no code: the person refused access, or the client, its callback or its scopes are not registered")
 	}
 	g, err := k.connector.Exchange(ctx, linking.ExchangeRequest{Code: code, RedirectURL: back, Verifier: verifier, Scopes: k.wanted()})
 	var refused *linking.Error
 	switch {
 	case errors.As(err, &refused):
-		return g, errors.New("sign-in: the provider does not take the code: the callback must be the registered one")
+		return g, errors.New("sign-in: the provider refused the code; -callback must be a redirect URL that is registered with the client")
 	case err != nil:
 		return g, fmt.Errorf("sign-in: the code gives no token; the client id or secret may be wrong: %w", err)
 	}

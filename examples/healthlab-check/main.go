@@ -135,7 +135,7 @@ func (c *config) connect(now func() time.Time) (*rest.Connector, error) {
 func readToken(name string) (linking.Tokens, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return linking.Tokens{}, errors.New("-token-file: the file cannot be read")
+		return linking.Tokens{}, fmt.Errorf("-token-file: %w", err)
 	}
 	access, refresh, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
 	t := linking.Tokens{Access: strings.TrimSpace(access), Refresh: strings.TrimSpace(refresh)}

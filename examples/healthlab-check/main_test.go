@@ -231,7 +231,7 @@ func TestTokenFile_replacesSignInAndClient(t *testing.T) {
 	_, err = checked(t, "whoop", double.Options{}, asked, "-token-file", file)
 	require.ErrorContains(t, err, "the first line must be an access token")
 	_, err = checked(t, "whoop", double.Options{}, asked, "-token-file", file+".none")
-	require.ErrorContains(t, err, "the file cannot be read")
+	require.ErrorContains(t, err, "no such file")
 }
 
 func TestFlags_invalidArgumentIsNamed(t *testing.T) {

@@ -80,8 +80,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if c.rate <= 0 || c.duration < time.Second || c.users < 1 || c.workers < 1 {
-		return errors.New("-rate must be above 0, -duration 1s or more, -users and -workers 1 or more")
+	if err := checkLoad(c.rate, c.duration, c.users, c.workers); err != nil {
+		return err
 	}
 	hook, err := newReceiver(nil)
 	if err != nil {
@@ -123,6 +123,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	result.print(out)
 	fmt.Fprintln(out, "report:", c.report)
+	return nil
+}
+
+// checkLoad checks the flags -rate, -duration, -users and -workers.
+func checkLoad(rate float64, duration time.Duration, users, workers int) error {
+	switch {
+	case rate <= 0:
+		return errors.New("-rate must be above 0")
+	case duration < time.Second:
+		return errors.New("-duration must be 1s or more")
+	case users < 1:
+		return errors.New("-users must be 1 or more")
+	case workers < 1:
+		return errors.New("-workers must be 1 or more")
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -71,11 +72,15 @@ func runSoak(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	s.queues = s.workers // one queue for each worker, so that a user's writes keep their order
-	if s.rate <= 0 || s.duration < time.Second || s.killEvery < time.Second || s.users < 1 || s.workers < 1 {
-		return errors.New("-rate must be above 0, -duration and -kill-every 1s or more, -users and -workers 1 or more")
+	if err := checkLoad(s.rate, s.duration, s.users, s.workers); err != nil {
+		return err
 	}
-	if share := float64(operations[0].weight) / 100; s.rate*s.duration.Seconds()*share/float64(s.users) > uploadsPerUser {
-		return fmt.Errorf("-users must be larger: the program makes at most %d uploads for each user", uploadsPerUser)
+	if s.killEvery < time.Second {
+		return errors.New("-kill-every must be 1s or more")
+	}
+	uploads := s.rate * s.duration.Seconds() * float64(operations[0].weight) / 100
+	if least := int(math.Ceil(uploads / uploadsPerUser)); s.users < least {
+		return fmt.Errorf("-users must be at least %d: the program makes at most %d uploads for each user", least, uploadsPerUser)
 	}
 	found, err := s.run(ctx, out)
 	if err != nil {

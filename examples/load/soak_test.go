@@ -108,9 +108,9 @@ func TestInbox_reportsMissingRepeatedAndUnorderedEvents(t *testing.T) {
 	}{
 		{name: "all", bodies: []string{samples(1, 2), samples(3), order(1), order(2)}},
 		{name: "one id twice", bodies: []string{samples(1, 2, 3), samples(1, 2, 3), order(1), order(2)}, ids: []int{1, 1, 2, 3}, repeated: 1},
-		{name: "an event with two ids", bodies: []string{samples(1, 2, 3), samples(3), order(1), order(2)}, wrong: "that message 0 was about"},
-		{name: "samples out of order", bodies: []string{samples(3), samples(1, 2), order(1), order(2)}, wrong: "before that of an earlier message", missing: 2},
-		{name: "order out of order", bodies: []string{samples(1, 2, 3), order(2), order(1)}, wrong: "before that of an earlier message", missing: 1},
+		{name: "an event with two ids", bodies: []string{samples(1, 2, 3), samples(3), order(1), order(2)}, wrong: "already sent in the message 0"},
+		{name: "samples out of order", bodies: []string{samples(3), samples(1, 2), order(1), order(2)}, wrong: "older than the last of an earlier message", missing: 2},
+		{name: "order out of order", bodies: []string{samples(1, 2, 3), order(2), order(1)}, wrong: "older than the last of an earlier message", missing: 1},
 		{name: "a sample is lost", bodies: []string{samples(1, 3), order(1), order(2)}, missing: 1},
 		{name: "an event of the order is lost", bodies: []string{samples(1, 2, 3), order(2)}, missing: 1},
 	} {

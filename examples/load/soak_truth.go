@@ -127,10 +127,10 @@ func (b *inbox) takeSamples(id, user string, data []byte) error {
 	for _, one := range batch.Data {
 		at := one.At.Unix()
 		if other := b.samples[user][at]; other != "" {
-			return fmt.Errorf("an event that message %s was about", other)
+			return fmt.Errorf("an event of the message was already sent in the message %s", other)
 		}
 		if at <= before {
-			return errors.New("an event before that of an earlier message")
+			return errors.New("the events are out of order: one of the message is older than the last of an earlier message")
 		}
 		b.samples[user][at], b.last[user] = id, max(b.last[user], at)
 	}
@@ -150,10 +150,10 @@ func (b *inbox) takeOrder(id string, data []byte) error {
 		b.orders[o.ID] = map[int]string{}
 	}
 	if other := b.orders[o.ID][n]; other != "" {
-		return fmt.Errorf("an event that message %s was about", other)
+		return fmt.Errorf("an event of the message was already sent in the message %s", other)
 	}
 	if n <= b.length[o.ID] {
-		return errors.New("an event before that of an earlier message")
+		return errors.New("the events are out of order: one of the message is older than the last of an earlier message")
 	}
 	b.orders[o.ID][n], b.length[o.ID] = id, n
 	return nil

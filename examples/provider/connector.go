@@ -79,7 +79,7 @@ func (c *Connector) call(ctx context.Context, method, path, token string, in, ou
 		return &refused{answer.StatusCode, time.Duration(max(seconds, 0)) * time.Second}
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(out); err != nil {
-		return fmt.Errorf("%w: the provider's answer cannot be read", healthlab.Unavailable)
+		return fmt.Errorf("%w: the provider's answer must be the JSON that this connector expects", healthlab.Unavailable)
 	}
 	return nil
 }

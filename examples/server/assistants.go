@@ -74,7 +74,7 @@ func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdo
 		return err
 	}
 	if *key == "" {
-		return errors.New("mcp needs -api-key or HEALTHLAB_API_KEY: the key of the team whose people the assistant may ask about")
+		return errors.New("-api-key or the variable HEALTHLAB_API_KEY is required: an API key of the team whose users the assistant may query")
 	}
 	remote, err := (&sdk.StreamableClientTransport{Endpoint: *url, HTTPClient: &http.Client{Transport: bearer(*key)}}).Connect(ctx)
 	if err != nil {

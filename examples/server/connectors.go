@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -85,7 +84,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 		return err
 	}
 	if len(files) == 0 {
-		return errors.New("-connectors: the folder must have a file *.json")
+		return fmt.Errorf("-connectors: the folder %s must have a file NAME.json for each provider", dir)
 	}
 	found := []connected{{record: nightscout.Record(), flows: nightscout.New(&nightscout.Options{Guard: guard}).Flows()}}
 	for _, file := range files {
@@ -94,7 +93,7 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 			return fmt.Errorf("%s: %w", filepath.Base(file), err)
 		}
 		if slices.ContainsFunc(found, func(x connected) bool { return x.record.Slug == config.Provider.Slug }) {
-			return fmt.Errorf("%s: slug: must differ from the slugs of other connectors", filepath.Base(file))
+			return fmt.Errorf("%s: slug: must be unique; another connector has the slug %s", filepath.Base(file), config.Provider.Slug)
 		}
 		found = append(found, connected{record: config.Provider, flows: connector.Flows()})
 	}

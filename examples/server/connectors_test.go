@@ -69,7 +69,7 @@ func TestConnectors_invalidFileIsNamedWithoutItsSecret(t *testing.T) {
 		require.NotContains(t, err.Error(), "our secret")
 		return err.Error()
 	}
-	require.Contains(t, try(t.TempDir()), "must have a file *.json")
+	require.Contains(t, try(t.TempDir()), "must have a file NAME.json")
 	require.Contains(t, try(folder(t, "")), "fjord_ring.client")
 	require.Contains(t, try(folder(t, "our id\n")), "fjord_ring.json: connector: invalid: oauth.client_auth")
 	dir := folder(t, "our id\nour secret")
@@ -77,7 +77,7 @@ func TestConnectors_invalidFileIsNamedWithoutItsSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "again.json"), doc, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "again.client"), []byte("a\nb"), 0o600))
-	require.Contains(t, try(dir), "must differ from the slugs of other connectors")
+	require.Contains(t, try(dir), "slug: must be unique; another connector has the slug ")
 	broken := strings.Replace(string(doc), `"bpm"}`, `"furlong"}`, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "again.json"), []byte(broken), 0o600))
 	require.Contains(t, try(dir), "again.json: read provider: invalid: resources[0].sample.unit: not a unit")

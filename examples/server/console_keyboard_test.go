@@ -103,7 +103,7 @@ func (k *keyboard) people() {
 	k.fill("User id or the team", "measured")
 	k.follow("Search", enter, "1 user")
 	k.follow("measured", enter, "Source used by the merge")
-	k.follow("Read sources", space, "The API refused the request", "the user has no connected source that can be refreshed")
+	k.follow("Read sources", space, "The API refused the request", "the user has no connected provider from which the service fetches data; connect one first")
 	k.follow("Go back", enter, "Source used by the merge")
 	k.follow("month", enter, "by day and source")
 	k.slide()

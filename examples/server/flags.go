@@ -240,7 +240,7 @@ func (c *config) networkFlags(f *flag.FlagSet) {
 	f.Func("trusted-proxy", "`addresses` of a proxy in front of the service, such as 10.0.0.0/8, whose X-Forwarded-For is believed; may be repeated", func(text string) error {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return errors.New("each address range must have the form 10.0.0.0/8")
+			return errors.New("must be an address range such as 10.0.0.0/8")
 		}
 		c.proxies = append(c.proxies, prefix)
 		return nil
@@ -339,18 +339,21 @@ func (c *config) checkEnvironment() error {
 		return errors.New("-env must be sandbox or production")
 	}
 	if c.tour && c.environment != healthlab.Sandbox {
-		return errors.New("-tour must be used with -env sandbox, because it invents data")
+		return errors.New("-tour can be used only with -env sandbox, because it invents data")
 	}
 	if c.doubles && c.environment != healthlab.Sandbox {
-		return errors.New("-doubles must be with -env sandbox: doubles have made-up people")
+		return errors.New("-doubles can be used only with -env sandbox, because the doubles have invented people")
 	}
 	if c.apiKey != "" {
 		if err := httpapi.CheckKey(c.apiKey, c.environment, region); err != nil {
 			return fmt.Errorf("-api-key: %w", err)
 		}
 	}
-	if c.sandboxSpeed < 0 || c.sandboxUsers < 1 {
-		return errors.New("-sandbox-speed must be 0 or more, -sandbox-users 1 or more")
+	if c.sandboxSpeed < 0 {
+		return errors.New("-sandbox-speed must be 0 or more")
+	}
+	if c.sandboxUsers < 1 {
+		return errors.New("-sandbox-users must be 1 or more")
 	}
 	return nil
 }
@@ -417,7 +420,7 @@ func (c *config) checkOrders() error {
 		return errors.New("-paper must be letter or a4")
 	}
 	if c.environment == healthlab.Production && c.hl7.target != "" && c.labCatalogue == "" {
-		return errors.New("-lab-hl7 in production must be given with -lab-catalogue, because no laboratory has the invented tests")
+		return errors.New("-lab-hl7 needs -lab-catalogue in production, because no laboratory has the invented tests of the default catalogue")
 	}
 	return nil
 }
@@ -428,7 +431,7 @@ func (c *config) checkEvents() error {
 		return errors.New("-lease must be a second or more")
 	}
 	if c.webhookSecret != "" && c.webhookURL == "" {
-		return errors.New("-webhook-secret must be given together with -webhook-url")
+		return errors.New("-webhook-secret needs -webhook-url")
 	}
 	if c.proxyURL == "" {
 		return nil
@@ -475,11 +478,11 @@ func (c *config) checkAPI() error {
 	}
 	for _, header := range []struct{ flag, name string }{{"api-key-header", c.keyHeader}, {"link-token-header", c.linkTokenHeader}} {
 		if strings.Trim(header.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-			return fmt.Errorf("-%s must consist of letters, digits, -, _ and points", header.flag)
+			return fmt.Errorf("-%s must consist of letters, digits, hyphens, underscores and dots", header.flag)
 		}
 	}
 	if c.compatService != "" && !c.compat {
-		return errors.New("-compat-service must be given together with -compat")
+		return errors.New("-compat-service needs -compat")
 	}
 	return nil
 }
@@ -555,9 +558,9 @@ func (c *config) placeSecrets() error {
 	}
 	switch {
 	case c.databaseURL != "" && c.secretFile == "" && !apart:
-		return errors.New("-database-url needs -secret-file, or all of -sealing-keys, -signing-key and -api-key: what is sealed in the database must be opened by the next process")
+		return errors.New("-database-url needs -secret-file, or all of -sealing-keys, -signing-key and -api-key: the next process must be able to decrypt what this one stores")
 	case c.databaseURL != "" && c.filesPath == "":
-		return errors.New("-database-url needs -files: a folder that all processes on the database see")
+		return errors.New("-database-url needs -files: a folder that all processes on the database can read and write")
 	case c.shards < 0:
 		return errors.New("-distribute must be 0 or more")
 	case c.shards > 0 && c.databaseURL == "":

@@ -62,7 +62,7 @@ func (s *host) admitFirstTeam(ctx context.Context) error {
 	org := organisationOf(s.team)
 	_, err := s.Organisations.EnsureTeam(ctx, org, organisation.NewTeam{ID: s.team, Name: "First team"})
 	if errors.Is(err, healthlab.Conflict) {
-		return errors.New("the team of -api-key was deleted; take another key")
+		return errors.New("-api-key belongs to a deleted team; use another key")
 	}
 	if err == nil {
 		err = s.Organisations.AdmitKey(ctx, s.team, "of the command line", s.apiKey, httpapi.KeyHint(s.apiKey))

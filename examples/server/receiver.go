@@ -118,7 +118,7 @@ func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]re
 		select {
 		case <-r.more:
 		case <-time.After(patience):
-			return nil, fmt.Errorf("events are missing: none came for %v after %d", patience, len(events))
+			return nil, fmt.Errorf("no event arrived for %v, after %d events", patience, len(events))
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

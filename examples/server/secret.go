@@ -59,7 +59,7 @@ func (m master) sealer(file string, kept bool) (healthlab.Sealer, error) {
 		name, coded, _ := strings.Cut(strings.TrimSpace(line), " ")
 		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(coded))
 		if err != nil || len(key) != masterBytes || name == "" || keys[name] != nil {
-			return nil, fmt.Errorf("-sealing-keys: line %d must be a name of its own, a space and %d bytes in base64", i+1, masterBytes)
+			return nil, fmt.Errorf("-sealing-keys: line %d must be a unique name, a space and %d bytes in base64", i+1, masterBytes)
 		}
 		if keys[name] = key; i == 0 {
 			current = name
@@ -94,7 +94,7 @@ func newMaster(file string) (master, error) {
 	}
 	kept, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(kept) != masterBytes {
-		return nil, fmt.Errorf("the file must have %d bytes in base64", masterBytes)
+		return nil, fmt.Errorf("%s must have %d bytes in base64", file, masterBytes)
 	}
 	return kept, nil
 }

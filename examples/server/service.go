@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -259,10 +260,10 @@ func (s *host) withProviders(next http.Handler, whose func(*http.Request) (healt
 		if _, err := whose(r); err != nil {
 			if !errors.Is(err, healthlab.Unauthenticated) {
 				w.Header().Set("Retry-After", "5")
-				http.Error(w, "the service's store does not answer", http.StatusServiceUnavailable)
+				http.Error(w, "the database did not respond; try again in 5 seconds", http.StatusServiceUnavailable)
 				return
 			}
-			http.Error(w, "the store has no API key of the team", http.StatusUnauthorized)
+			http.Error(w, "missing or unknown API key; send it in the "+cmp.Or(s.keyHeader, "x-service-api-key")+" header", http.StatusUnauthorized)
 			return
 		}
 		control.ServeHTTP(w, r)
@@ -366,7 +367,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	answered, cancelRequests := context.WithTimeout(grace, answerGrace)
 	defer cancelRequests()
 	if closed := server.Shutdown(answered); closed != nil {
-		err = errors.Join(err, fmt.Errorf("requests were cut off: %w", closed))
+		err = errors.Join(err, fmt.Errorf("the server stopped before all requests ended: %w", closed))
 	}
 	s.handOver(grace, stdout)
 	stopBackground()

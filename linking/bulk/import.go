@@ -120,12 +120,12 @@ func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider
 		r := &tokens[i]
 		part := r.problems()
 		if seen[r.UserID] {
-			part.Add("duplicate", "must not come twice", "user_id")
+			part.Add("duplicate", "must be unique; an earlier connection of the request has the same user_id", "user_id")
 		}
 		seen[r.UserID] = true
 		l := load{ExternalUserID: r.ProviderID, Client: m.settings.OwnClient(provider)}
 		if l.Packed, err = m.Encode(linking.Tokens{Access: r.AccessToken, Refresh: r.RefreshToken}); err != nil && len(part) == 0 {
-			part.Add("tokens", "must have an access token, or a refresh token, that the provider's connector accepts")
+			part.Add("tokens", "must have an access_token or a refresh_token that the provider's connector accepts")
 		}
 		if len(part) > 0 {
 			if bad.Under(part, "connections", i); len(bad) > maxProblems {
@@ -177,7 +177,7 @@ func (r *ConnectionTokens) problems() (p healthlab.Problems) {
 	text(r.RefreshToken, maxToken, "refresh_token")
 	text(r.ProviderID, maxText, "provider_id")
 	if r.ExpiresAt < 0 || r.ExpiresAt > maxExpiry {
-		p.Add("range", "must be Unix seconds from 0 to 253402300799, the end of the year 9999", "expires_at")
+		p.Add("range", fmt.Sprintf("must be a time in Unix seconds from 0 to %d", int64(maxExpiry)), "expires_at")
 	}
 	if r.Scopes == nil {
 		return p

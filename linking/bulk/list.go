@@ -35,7 +35,7 @@ func (s *Service) Ops(ctx context.Context, q OpsQuery) (list []Op, next string, 
 	}
 	var p healthlab.Problems
 	if q.Size < 0 || q.Size > MaxOps {
-		p.Add("range", "must be from 0 to 50", "page_size")
+		p.Add("range", fmt.Sprintf("must be from 0 to %d", MaxOps), "page_size")
 	}
 	before, ok := q.before()
 	if !ok {

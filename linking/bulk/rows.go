@@ -124,8 +124,8 @@ type rowStore struct {
 }
 
 var (
-	errNoOp   = fmt.Errorf("%w: the team has no such bulk operation", healthlab.NotFound)
-	errNoItem = fmt.Errorf("%w: the team has no such item of a bulk operation", healthlab.NotFound)
+	errNoOp   = fmt.Errorf("%w: the team has no bulk operation with this id", healthlab.NotFound)
+	errNoItem = fmt.Errorf("%w: the bulk operation has no item with this number", healthlab.NotFound)
 )
 
 func instant(t time.Time) time.Time { return healthlab.At(t).Time }

@@ -47,7 +47,7 @@ type Options struct {
 // It starts no goroutine.
 func New(store Store, links *linking.Service, pulls *pull.Service, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || links == nil || pulls == nil || seal == nil {
-		return nil, fmt.Errorf("%w: bulk.New: a store, links, pulls and a sealer are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: bulk.New: store, links, pulls and seal must not be nil", healthlab.Invalid)
 	}
 	s := &Service{store: store, users: links.Users(), links: links, pulls: pulls, seal: seal, wake: make(chan struct{}, 1)}
 	if opts != nil {
@@ -90,7 +90,7 @@ const (
 func (s *Service) enabled(ctx context.Context, team healthlab.TeamID) (linking.TeamSettings, error) {
 	settings, err := s.links.Settings(ctx, team)
 	if err == nil && !settings.Bulk {
-		err = &healthlab.RuleError{Kind: healthlab.Forbidden, Type: RuleNotEnabled, Msg: "bulk operations are not enabled for this team"}
+		err = &healthlab.RuleError{Kind: healthlab.Forbidden, Type: RuleNotEnabled, Msg: "bulk operations are not enabled for the team; ask the operator to enable them"}
 	}
 	return settings, err
 }
@@ -127,7 +127,7 @@ func (s *Service) movable(ctx context.Context, team healthlab.TeamID, slug strin
 	codec := s.links.TokenCodec(slug)
 	if codec == nil || settings.OwnClient(slug) == "" && !slices.Contains(settings.OwnOAuth, slug) {
 		return move{}, &healthlab.RuleError{
-			Type: RuleOtherCredentials, Msg: "connections move only at OAuth providers for which the team has credentials of its own",
+			Type: RuleOtherCredentials, Msg: "provider: must be an OAuth provider for which the team has its own OAuth client, and whose connector can export and import tokens",
 		}
 	}
 	return move{codec, p, settings}, nil

@@ -44,7 +44,7 @@ func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, prov
 	if len(of) == 0 {
 		// The error does not reveal whether the team exists. The provider is a text of the sender, so it is not
 		// logged.
-		return linking.ListenResult{}, fmt.Errorf("%w: the provider's notification was not stored", healthlab.Unauthenticated)
+		return linking.ListenResult{}, messageError(healthlab.Unauthenticated)
 	}
 	m.At = s.now()
 	var refused error
@@ -65,7 +65,7 @@ func (s *Service) ListenForTeam(ctx context.Context, team healthlab.TeamID, prov
 func (s *Service) saveNotifications(ctx context.Context, to Notice, m *linking.Message, news []linking.Notification) error {
 	for i, n := range news {
 		if err := s.saveNotification(ctx, to, m, i, n); err != nil {
-			return fmt.Errorf("keep what a provider announced: %w", err)
+			return fmt.Errorf("store the provider's notification: %w", err)
 		}
 	}
 	if len(news) > 0 {
@@ -85,7 +85,20 @@ func (s *Service) refuseMessage(ctx context.Context, provider string, cause erro
 		kind = healthlab.Unavailable
 	}
 	s.opts.Log.InfoContext(ctx, "message of a provider refused", "provider", provider, "kind", kind.Error())
-	return fmt.Errorf("%w: the provider's notification was not stored", kind)
+	return messageError(kind)
+}
+
+// messageError returns the error for the sender of a message. kind is Unauthenticated, Invalid or Unavailable.
+func messageError(kind healthlab.ErrorKind) error {
+	msg := "the message could not be stored; send it again"
+	switch kind {
+	case healthlab.Unauthenticated:
+		msg = "the message must have the signature or the verify token of the provider"
+	case healthlab.Invalid:
+		msg = "the message cannot be read"
+	default:
+	}
+	return fmt.Errorf("%w: %s", kind, msg)
 }
 
 // saveNotification stores n, the notification with index i in the message m, and the data in it. A repeated message

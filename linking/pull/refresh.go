@@ -69,7 +69,7 @@ func (s *Service) Refresh(ctx context.Context, team healthlab.TeamID, user healt
 func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, wait time.Duration) (RefreshResult, error) {
 	if wait < MinRefreshWait || wait > MaxRefreshWait {
 		var p healthlab.Problems
-		p.Add("range", "must be from 5 to 60 seconds", "timeout")
+		p.Add("range", fmt.Sprintf("must be from %v to %v seconds", MinRefreshWait.Seconds(), MaxRefreshWait.Seconds()), "timeout")
 		return RefreshResult{}, p.Err()
 	}
 	u, err := s.users.User(ctx, team, user)
@@ -91,7 +91,7 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 		}
 	}
 	if len(refs)+len(broken) == 0 {
-		return RefreshResult{}, &healthlab.RuleError{Type: RuleNoSources, Msg: "the user has no connected source that can be refreshed"}
+		return RefreshResult{}, &healthlab.RuleError{Type: RuleNoSources, Msg: "the user has no connected provider from which the service fetches data; connect one first"}
 	}
 	if err := s.countRefresh(ctx, team, user); err != nil {
 		return RefreshResult{}, err

@@ -154,8 +154,8 @@ type rowStore struct {
 
 var (
 	errNoUser       = fmt.Errorf("%w: the team has no such user", healthlab.NotFound)
-	errNoConnection = fmt.Errorf("%w: the user has no such connection", healthlab.NotFound)
-	errNoTask       = fmt.Errorf("%w: the connection has no such task", healthlab.NotFound)
+	errNoConnection = fmt.Errorf("%w: the user has no connection to this provider", healthlab.NotFound)
+	errNoTask       = fmt.Errorf("%w: the connection has no task for this resource and kind", healthlab.NotFound)
 )
 
 func instant(t time.Time) time.Time { return healthlab.At(t).Time }

@@ -29,7 +29,7 @@ func (r rowStore) UpdateBudgets(ctx context.Context, keys []BudgetKey, change fu
 			return err
 		}
 		if slices.Contains(keys[:i], k) {
-			return fmt.Errorf("%w: budgets: each name must come at most once", healthlab.Invalid)
+			return fmt.Errorf("%w: budgets: each BudgetKey must be unique", healthlab.Invalid)
 		}
 	}
 	return r.s.Update(ctx, func(_ context.Context, tx store.Tx) error {

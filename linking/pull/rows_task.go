@@ -93,7 +93,7 @@ func plannedTasks(ref Ref, tasks []Task) (map[Key]Task, error) {
 			return nil, err
 		}
 		if _, twice := out[t.Key]; twice || t.Ref != ref {
-			return nil, fmt.Errorf("%w: plan: each task must be of the plan's connection and come at most once", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: plan: each task must belong to the connection of the plan and have a unique key", healthlab.Invalid)
 		}
 		out[t.Key] = t
 	}

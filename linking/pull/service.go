@@ -31,7 +31,7 @@ type Service struct {
 // It starts no goroutine.
 func New(store Store, users *healthdata.Service, refresher *linking.CredentialRefresher, connectors map[string]linking.ProviderConnector, opts *Options) (*Service, error) {
 	if store == nil || users == nil || refresher == nil {
-		return nil, fmt.Errorf("%w: pull.New: a store, users and a credential refresher are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: pull.New: store, users and refresher must not be nil", healthlab.Invalid)
 	}
 	s := &Service{
 		store: store, users: users, credentials: refresher, pullers: map[string]linking.Puller{}, wake: make(chan struct{}, 1),
@@ -40,7 +40,7 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 	}
 	for slug, c := range connectors {
 		if users.Providers().Get(slug) == nil {
-			return nil, fmt.Errorf("%w: connectors: each must be for a provider that the service is configured with", healthlab.Invalid)
+			return nil, fmt.Errorf("%w: connectors: the key %q must be the slug of a configured provider", healthlab.Invalid, slug)
 		}
 		if c.Puller != nil {
 			s.pullers[slug], s.planner.together[slug] = c.Puller, c.Together
@@ -65,10 +65,10 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 			s.opts.Limits[p.Slug] = limitsOf(p.RateLimits)
 		}
 	}
-	for _, l := range s.opts.Limits {
+	for slug, l := range s.opts.Limits {
 		for _, one := range append(append([]Limit{}, l.App...), l.User...) {
 			if one.Requests <= 0 || one.Per <= 0 || one.Burst > one.Requests {
-				return nil, fmt.Errorf("%w: limit: requests must be 1 or more, the time above zero, and the burst at most the requests", healthlab.Invalid)
+				return nil, fmt.Errorf("%w: Options.Limits[%q]: Requests must be 1 or more, Per above 0, and Burst at most Requests", healthlab.Invalid, slug)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func New(store Store, users *healthdata.Service, refresher *linking.CredentialRe
 	}
 	s.limiter = newWorkerLimiter(s.opts.Workers)
 	if s.opts.Lease < 2*s.opts.Timeout {
-		return nil, fmt.Errorf("%w: Options.Lease must be at least twice the timeout of a request", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: Options.Lease is %v; it must be at least twice Options.Timeout (%v)", healthlab.Invalid, s.opts.Lease, s.opts.Timeout)
 	}
 	return s, nil
 }

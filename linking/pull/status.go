@@ -213,7 +213,7 @@ func historiesOf(slug string, p *healthdata.Provider, tasks []Task) ProviderHist
 func (s *Service) userStatuses(ctx context.Context, q StatusQuery) ([]UserStatus, string, error) {
 	var p healthlab.Problems
 	if q.Limit < 1 || q.Limit > MaxStatusUsers {
-		p.Add("range", "must be from 1 to 500", "user_limit")
+		p.Add("range", fmt.Sprintf("must be from 1 to %d", MaxStatusUsers), "user_limit")
 	}
 	after, ok := q.after()
 	if !ok {

@@ -169,12 +169,16 @@ func (p *PSCLocation) UnmarshalJSON(b []byte) error {
 
 var fiveDigits = regexp.MustCompile(`^[0-9]{5}$`)
 
+func radiusList() string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(Radii()), "[]"), " ", ", ")
+}
+
 func checkRadius(c rules.Check, miles *int) {
 	if *miles == 0 {
 		*miles = DefaultRadius
 	}
 	if !slices.Contains(Radii(), *miles) {
-		c.Add("enum", "must be one of 10, 20, 25, 50, 100", "radius")
+		c.Add("enum", "must be one of "+radiusList(), "radius")
 	}
 }
 
@@ -267,13 +271,13 @@ func away(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("%w: the provider does not answer: %v", healthlab.Unavailable, healthlab.KindOf(err))
+	return fmt.Errorf("%w: the appointment provider did not respond (%v); retry later", healthlab.Unavailable, healthlab.KindOf(err))
 }
 
 // zip returns the position and the state of a postal code. RuleError ZIP_CODE_UNKNOWN if it is unknown.
 func (s *Service) zip(ctx context.Context, code string) (Zip, error) {
 	if s.opts.Centers == nil || s.opts.Zips == nil {
-		return Zip{}, &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: PSCNotAvailable, Msg: "this installation knows no patient service centers"}
+		return Zip{}, &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: PSCNotAvailable, Msg: "this installation has no data of patient service centers"}
 	}
 	zip, ok, err := s.opts.Zips.FindZip(ctx, code)
 	if err != nil {
@@ -330,7 +334,7 @@ func (s *Service) PSCs(ctx context.Context, team healthlab.TeamID, req CenterReq
 	}
 	i := slices.IndexFunc(labs, func(l catalogue.Lab) bool { return l.ID == req.LabID })
 	if i < 0 {
-		return PSCInfo{}, rules.Missing(catalogue.LabNotFound, "there is no such lab")
+		return PSCInfo{}, rules.Missing(catalogue.LabNotFound, "lab_id: must be the id of a lab; GET /v3/lab_tests/labs lists the labs")
 	}
 	accounts, err := s.catalogue.Accounts(ctx, team)
 	if err != nil {

@@ -32,6 +32,27 @@ var centerColumns = map[string]func(c *Center, cell string) bool{
 	"active":        func(c *Center, s string) bool { c.Inactive = s == "false"; return s == "true" || s == "false" },
 }
 
+// centerForm returns the values that a column allows, as a text for errors.
+func centerForm(column string) string {
+	switch column {
+	case "hours":
+		return "JSON"
+	case "lng":
+		return "a number of degrees from -180 to 180"
+	case "lat":
+		return "a number of degrees from -90 to 90"
+	case "capabilities":
+		names := make([]string, len(PSCCapabilities()))
+		for i, one := range PSCCapabilities() {
+			names[i] = string(one)
+		}
+		return "one or more of " + strings.Join(names, ", ") + ", separated by spaces"
+	case "active":
+		return "true or false"
+	}
+	return "a whole number"
+}
+
 func degrees(into *float64, s string, most float64) bool {
 	f, err := strconv.ParseFloat(s, 64)
 	*into = f
@@ -79,11 +100,11 @@ func ReadCentersCSV(r io.Reader) ([]Center, error) {
 				located++
 			}
 			if !centerColumns[columns[i]](&at, cell) {
-				c.Add("cell", "must have the form of the column", columns[i])
+				c.Add("cell", "must be "+centerForm(columns[i]), columns[i])
 			}
 		}
 		if located < 2 {
-			c.Add("missing", "is required", "lng and lat")
+			c.Add("missing", "must both have a value", "lng and lat")
 		}
 		out = append(out, at)
 	})

@@ -147,7 +147,7 @@ func (a *AddressInput) CheckAt(problems *healthlab.Problems, at ...any) {
 		c.Add("zip_form", "must be five digits, or five, a hyphen and four", field)
 	}
 	if rules.ZipForm.MatchString(zip) && slices.Contains(rules.StatesOfUS, a.State) && rules.StateOfZip(zip[:5]) != a.State {
-		c.Add("zip_state", "must be a postal code of the state", field)
+		c.Add("zip_state", "must be a postal code of the state that the field state names", field)
 	}
 	if a.Zip != nil && *a.Zip != zip {
 		c.Add("conflict", "must equal zip_code if both are given", "zip")

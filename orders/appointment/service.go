@@ -115,7 +115,7 @@ func (s *Service) Offer(t Type, settings Settings) error {
 		return NotOffered()
 	}
 	if t == PatientServiceCenter && !settings.PSCScheduling {
-		return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: SchedulingNotEnabled, Msg: "appointments at centers are not switched on for the team"}
+		return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: SchedulingNotEnabled, Msg: "appointments at centers are not enabled for the team; ask the operator to enable them"}
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (s *Service) Center(ctx context.Context, lab, site string) (Center, error) 
 		return Center{}, fmt.Errorf("find center: %w", err)
 	}
 	if len(sites) == 0 || sites[0].Inactive {
-		return Center{}, rules.Broken(SiteUnknown, "site_code: must be a center that is active")
+		return Center{}, rules.Broken(SiteUnknown, "site_code: must be the code of an active center of the lab")
 	}
 	return sites[0], nil
 }
@@ -170,7 +170,7 @@ func (s *Service) labBySlug(ctx context.Context, slug string) (catalogue.Lab, er
 	}
 	i := slices.IndexFunc(labs, func(l catalogue.Lab) bool { return l.Slug == slug })
 	if i < 0 {
-		return catalogue.Lab{}, rules.Missing(catalogue.LabNotFound, "there is no such lab")
+		return catalogue.Lab{}, rules.Missing(catalogue.LabNotFound, "lab: must be the slug of a lab; GET /v3/lab_tests/labs lists the labs")
 	}
 	return labs[i], nil
 }

@@ -189,7 +189,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 		return none, inPast()
 	}
 	if !HasStreetNumber(req.FirstLine) {
-		return none, rules.Broken(StreetNumberMissing, "the first line of the address must have a street number")
+		return none, rules.Broken(StreetNumberMissing, "first_line: must have a street number")
 	}
 	address := req.Address()
 	area, err := s.Served(ctx, address.ZipCode[:5])
@@ -291,7 +291,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 		}
 	}
 	if len(none.Slots) == 0 {
-		return none, rules.Missing(NoSlots, "no free slot at this address or these centers")
+		return none, rules.Missing(NoSlots, fmt.Sprintf("no free slot at these centers on the %d days from start_date; try another start_date, radius or site_codes", AvailabilityDays))
 	}
 	return none, nil
 }
@@ -322,11 +322,11 @@ func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
 	case len(req.SiteCodes) == 0 && req.Zip == "":
 		return rules.Broken(PlaceMissing, "site_codes or zip_code is required")
 	case len(req.SiteCodes) == 0 && req.NoRadius:
-		return rules.Broken(PlaceMissing, "radius must be 10, 20, 25, 50 or 100, or be left out, if zip_code is given")
+		return rules.Broken(PlaceMissing, fmt.Sprintf("radius: must be one of %s if zip_code is given; left out, it is %d", radiusList(), DefaultRadius))
 	case len(req.SiteCodes) > maxSites:
-		return rules.Broken(TooManySites, "site_codes: must have at most 3 codes")
+		return rules.Broken(TooManySites, fmt.Sprintf("site_codes: must have at most %d codes", maxSites))
 	case provider.PatientManaged && !settings.PatientManagedPSC:
-		return rules.NotEnabled("a patient-managed provider")
+		return rules.NotEnabled("a lab with patient-managed appointments")
 	case req.AllowStale && !settings.CachedAvailability:
 		return rules.NotEnabled("cached availability")
 	}
@@ -340,7 +340,7 @@ func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]s
 	for _, at := range sites {
 		loc, err := Zone(at.IANATimezone)
 		if err != nil {
-			return nil, fmt.Errorf("zone of a center: %w", healthlab.Unknown)
+			return nil, fmt.Errorf("center %s: %w: iana_timezone must be a zone of the IANA time zone database", at.SiteCode, healthlab.Unknown)
 		}
 		d, ok := spanAt(start, loc, now)
 		spans[at.SiteCode] = d

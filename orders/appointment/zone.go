@@ -35,7 +35,7 @@ func WallTime(day healthlab.Date, hour, minute int, loc *time.Location) (time.Ti
 	}
 	t := time.Date(day.Year, day.Month, day.Day, hour, minute, 0, 0, loc)
 	if !shows(t) {
-		return time.Time{}, fmt.Errorf("%w: time: must exist on that day in the time zone of the place", healthlab.Invalid)
+		return time.Time{}, fmt.Errorf("%w: time: must exist on that day in the time zone of the place, where clocks are set forward", healthlab.Invalid)
 	}
 	// If clocks are set back, they show some times twice: the earlier instant is returned.
 	for _, back := range []time.Duration{time.Hour, 30 * time.Minute, 2 * time.Hour} {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -80,7 +81,7 @@ func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 func aLaCarte(markers []Marker) error {
 	for _, m := range markers {
 		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
-			return rules.Broken(MarkerNotALaCarte, "markers: each must be one that the lab accepts outside a panel (a_la_carte_enabled)")
+			return rules.Broken(MarkerNotALaCarte, fmt.Sprintf("marker_ids or provider_ids: the marker %d must be one that can be ordered outside a lab test (a_la_carte_enabled and is_orderable)", m.ID))
 		}
 	}
 	return nil
@@ -101,10 +102,10 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 		}
 	}
 	var added []Marker
-	for _, id := range w.Markers {
+	for at, id := range w.Markers {
 		i := slices.IndexFunc(g.Markers, func(m Marker) bool { return m.ID == id })
 		if i < 0 {
-			return nil, nil, rules.Broken(MarkerNotFound, "marker_ids: each must be the id of a marker; GET /v3/lab_tests/markers lists the markers")
+			return nil, nil, rules.Broken(MarkerNotFound, fmt.Sprintf("marker_ids[%d]: must be the id of a marker; GET /v3/lab_tests/markers lists the markers", at))
 		}
 		added = append(added, g.Markers[i])
 	}
@@ -136,7 +137,7 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	for i, code := range w.ProviderIDs {
 		all[i] = slices.DeleteFunc(slices.Clone(g.Markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })
 		if len(all[i]) == 0 {
-			return nil, rules.Broken(MarkerNotFound, "provider_ids: each must be the code of a marker at a lab")
+			return nil, rules.Broken(MarkerNotFound, fmt.Sprintf("provider_ids[%d]: must be the code of a marker at a lab", i))
 		}
 	}
 	at := func(id int) func(Marker) bool { return func(m Marker) bool { return m.LabID != nil && *m.LabID == id } }
@@ -159,16 +160,27 @@ func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 		}
 	}
 	var out []Marker
-	for _, of := range all {
+	for i, of := range all {
 		if slices.ContainsFunc(of, at(lab)) {
 			of = slices.DeleteFunc(of, func(m Marker) bool { return !at(lab)(m) })
 		}
 		if len(of) > 1 {
-			return nil, rules.Broken(MultipleLabs, "provider_ids: a code belongs to markers of several labs; name the lab with lab_account_id")
+			return nil, rules.Broken(MultipleLabs, fmt.Sprintf("provider_ids[%d]: the code belongs to markers of several labs (%s); name the lab with lab_account_id", i, labsOf(of, g.Labs)))
 		}
 		out = append(out, of[0])
 	}
 	return out, nil
+}
+
+// labsOf returns the slugs of the labs of markers, as a text for errors.
+func labsOf(markers []Marker, labs []Lab) string {
+	var slugs []string
+	for _, l := range labs {
+		if slices.ContainsFunc(markers, func(m Marker) bool { return m.LabID != nil && *m.LabID == l.ID }) {
+			slugs = append(slugs, l.Slug)
+		}
+	}
+	return listed(slugs)
 }
 
 // hasMethod returns Invalid if none of the selected lab tests has the collection method; nil without tests. Do not call
@@ -191,6 +203,22 @@ func hasMethod(tests []LabTest, method CollectionMethod) error {
 	return p.Err()
 }
 
+func methodNotSupported(lab *Lab) error {
+	return rules.Broken(MethodNotSupported, "collection_method: must be one that the lab accepts: "+listed(lab.CollectionMethods))
+}
+
+// listed returns the values separated by commas, or none.
+func listed[T ~string](values []T) string {
+	if len(values) == 0 {
+		return "none"
+	}
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = string(v)
+	}
+	return strings.Join(names, ", ")
+}
+
 // methodOf returns the collection method of the selection: the requested one, else that of the lab tests. onSite is
 // true if the team draws samples itself.
 func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMethod, error) {
@@ -206,11 +234,10 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 		}
 	}
 	if lab != nil && !slices.Contains(lab.CollectionMethods, method) {
-		return "", rules.Broken(MethodNotSupported, "collection_method: must be one that the lab accepts")
+		return "", methodNotSupported(lab)
 	}
 	if method == OnSiteCollection && !onSite {
-		return "", &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled,
-			Msg: "on-site collection is not switched on for the team"}
+		return "", rules.NotEnabled("on-site collection")
 	}
 	if len(w.Markers) == 0 && len(w.ProviderIDs) == 0 {
 		if err := hasMethod(tests, method); err != nil {
@@ -343,7 +370,7 @@ func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 		if a, ok := accounts.Platform[lab.Slug]; ok && usable(a) {
 			return &a, nil
 		}
-		return nil, rules.Broken(NoLabAccount, "the team has no account at the lab")
+		return nil, rules.Broken(NoLabAccount, "the team has no account at the lab "+lab.Slug+"; link one, or choose tests of another lab")
 	}
 	active := slices.DeleteFunc(slices.Clone(here), func(a LabAccount) bool { return a.Status != LabAccountActive })
 	pending := slices.DeleteFunc(here, func(a LabAccount) bool { return a.Status != LabAccountPending })
@@ -351,11 +378,11 @@ func AccountFor(lab *Lab, want *LabAccountID, accounts Accounts, imported bool) 
 	case len(active) == 1:
 		return &active[0], nil
 	case len(active) > 1:
-		return nil, rules.Broken(LabAccountAmbiguous, "lab_account_id is required, because the team has several active accounts at the lab")
+		return nil, rules.Broken(LabAccountAmbiguous, "lab_account_id is required, because the team has several active accounts at the lab "+lab.Slug)
 	case imported && len(pending) == 1:
 		return &pending[0], nil
 	}
-	return nil, rules.Broken(NoActiveLabAccount, "the team has accounts at the lab, but none with the status active")
+	return nil, rules.Broken(NoActiveLabAccount, "the team has accounts at the lab "+lab.Slug+", but none with the status active")
 }
 
 // CheckBilling checks that the account allows the billing type in the patient's state (two letters). It allows
@@ -364,14 +391,20 @@ func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	if a == nil {
 		return nil
 	}
-	states, ok := a.AllowedBilling[billing]
+	_, ok := a.AllowedBilling[billing]
 	switch {
 	case !ok:
-		return rules.Broken(BillingTypeNotAllowed, "billing_type: must be one that the lab account accepts")
-	case state != "" && !slices.ContainsFunc(states, func(s string) bool { return strings.EqualFold(s, state) }):
-		return rules.Broken(BillingStateNotAllowed, "billing_type: must be one that the lab account accepts in the patient's state")
+		return rules.Broken(BillingTypeNotAllowed, "billing_type: must be one that the lab account accepts: "+listed(billingOf(a, "")))
+	case !slices.Contains(billingOf(a, state), billing):
+		return rules.Broken(BillingStateNotAllowed, "billing_type: must be one that the lab account accepts in the patient's state: "+listed(billingOf(a, state)))
 	}
 	return nil
+}
+
+func billingOf(a *LabAccount, state string) []BillingType {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.AllowedBilling)), func(b BillingType) bool {
+		return state != "" && !slices.ContainsFunc(a.AllowedBilling[b], func(s string) bool { return strings.EqualFold(s, state) })
+	})
 }
 
 // Delegated reports whether orders of an account are ordered by the team's own physicians; false for nil.
@@ -393,7 +426,7 @@ func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, 
 		if len(of) == 0 {
 			preset, ok := q.Preset()
 			if q.Required && !slices.Contains(fasting, q.Code) {
-				return nil, rules.Broken(AOEMissing, "aoe_answers: must have an answer to each required question of the lab tests")
+				return nil, unanswered(marker, q.ID)
 			}
 			if ok {
 				out = append(out, AOEAnswer{marker, q.ID, preset})
@@ -434,24 +467,43 @@ func (q Question) Preset() (string, bool) {
 	return "", false
 }
 
+func unanswered(marker int, question int64) error {
+	return rules.Broken(AOEMissing, fmt.Sprintf("aoe_answers: must have an answer to the required question %d of the marker %d", question, marker))
+}
+
+// maxListed is the highest number of allowed answers that an error lists.
+const maxListed = 20
+
+// allowed returns the codes of the allowed answers as a text for errors, or their number if there are many.
+func (q Question) allowed() string {
+	if len(q.Answers) > maxListed {
+		return fmt.Sprintf("must be the code of one of its %d answers", len(q.Answers))
+	}
+	codes := make([]string, len(q.Answers))
+	for i, a := range q.Answers {
+		codes[i] = a.Code
+	}
+	return "must be one of " + listed(codes)
+}
+
 // takes returns an error unless of is a valid set of answers to the question.
 func (q Question) takes(of []AOEAnswer) error {
 	if len(of) > 1 && q.Type != MultiChoiceQuestion {
-		return rules.Broken(AOEInvalid, "aoe_answers: a question of a single choice must have one answer")
+		return rules.Broken(AOEInvalid, fmt.Sprintf("aoe_answers: the question %d of the marker %d must have one answer, because its type is %s", q.ID, of[0].MarkerID, q.Type))
 	}
 	for _, a := range of {
 		switch q.Type {
 		case ChoiceQuestion, MultiChoiceQuestion:
 			if !slices.ContainsFunc(q.Answers, func(allowed Answer) bool { return allowed.Code == a.Answer }) {
-				return rules.Broken(AOEInvalid, "aoe_answers: an answer must be one of the allowed answers of its question")
+				return rules.Broken(AOEInvalid, fmt.Sprintf("aoe_answers: the answer to the question %d of the marker %d %s", q.ID, a.MarkerID, q.allowed()))
 			}
 		case NumericQuestion:
 			if _, err := ParseNumber(a.Answer); err != nil {
-				return rules.Broken(AOEInvalid, "aoe_answers: the answer to a numeric question must be a number")
+				return rules.Broken(AOEInvalid, fmt.Sprintf("aoe_answers: the answer to the question %d of the marker %d must be a decimal number, such as 12.5", q.ID, a.MarkerID))
 			}
 		case TextQuestion:
 			if q.Required && strings.TrimSpace(a.Answer) == "" {
-				return rules.Broken(AOEMissing, "aoe_answers: must have an answer to each required question of the lab tests")
+				return unanswered(a.MarkerID, q.ID)
 			}
 		}
 	}

@@ -82,6 +82,17 @@ func markerType(r *markerRow, s string) bool {
 	return t == Biomarker || t == Panel
 }
 
+// markerForm returns the values that a column allows, as a text for errors.
+func markerForm(column string) string {
+	switch column {
+	case "type":
+		return string(Biomarker) + " or " + string(Panel)
+	case "a_la_carte_enabled", "is_orderable", "result_required":
+		return "true or false"
+	}
+	return "a whole number"
+}
+
 // ReadMarkersCSV reads markers from a CSV table: a line with the column names, in any order, then one line for
 // each expected result of a marker. The columns id, name and lab_id are required; the others are slug,
 // description, provider_id, type, unit, price, a_la_carte_enabled, is_orderable, common_tat_days,
@@ -121,7 +132,7 @@ func readMarker(columns, cells []string, c rules.Check) markerRow {
 	row.marker.Type, row.marker.IsOrderable, row.marker.ExpectedResults = &kind, &yes, []ExpectedResult{}
 	for i, cell := range cells {
 		if cell = strings.TrimSpace(cell); cell != "" && !markerColumns[columns[i]](&row, cell) {
-			c.Add("cell", "must have the form of the column", columns[i])
+			c.Add("cell", "must be "+markerForm(columns[i]), columns[i])
 		}
 	}
 	if row.marker.ID <= 0 {

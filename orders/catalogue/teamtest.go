@@ -112,7 +112,7 @@ func (r *LabTestRequest) Check() error {
 // LAB_ACCOUNT_NOT_FOUND. Unimplemented without a store for lab tests.
 func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req LabTestRequest) (LabTest, error) {
 	if s.opts.LabTests == nil {
-		return LabTest{}, fmt.Errorf("create lab test: %w", healthlab.Unimplemented)
+		return LabTest{}, fmt.Errorf("create lab test: %w: teams cannot create lab tests in this installation, because Options.LabTests is nil", healthlab.Unimplemented)
 	}
 	if err := req.Check(); err != nil {
 		return LabTest{}, err
@@ -121,7 +121,7 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 	case len(req.MarkerIDs) == 0 && len(req.ProviderIDs) == 0:
 		return LabTest{}, rules.Broken(MarkerIDsMissing, "marker_ids or provider_ids is required for a lab test")
 	case len(req.MarkerIDs) > 0 && len(req.ProviderIDs) > 0:
-		return LabTest{}, rules.Broken(MarkerIDsConflict, "give marker_ids or provider_ids, not both")
+		return LabTest{}, rules.Broken(MarkerIDsConflict, "marker_ids or provider_ids is required, and not both")
 	}
 	markers, lab, err := s.ofOneLab(ctx, team, req)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 	t.Slug = slugOf(req.Name + " " + t.ID.String()[28:])
 	var ok bool
 	if t.SampleType, ok = sampleOf(req.Method, lab); !ok {
-		return LabTest{}, rules.Broken(MethodNotSupported, "collection_method: must be one that the lab accepts")
+		return LabTest{}, methodNotSupported(lab)
 	}
 	if s.opts.HoldLabTests {
 		t.Status = LabTestPendingApproval

@@ -40,7 +40,7 @@ type Service struct {
 // New returns a Service. Invalid without a store.
 func New(store Store, opts *Options) (*Service, error) {
 	if store == nil {
-		return nil, fmt.Errorf("%w: critical.New: the store is required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: critical.New: store must not be nil", healthlab.Invalid)
 	}
 	s := &Service{store: store}
 	if opts != nil {

@@ -32,7 +32,7 @@ type Links struct {
 // RequisitionURL in the options of package exchange, and the Links in [Options]. Invalid without URL or keys.
 func NewLinks(url string, keys healthlab.Sealer) (*Links, error) {
 	if url == "" || keys == nil {
-		return nil, fmt.Errorf("%w: documents.NewLinks: a URL and a sealer are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: documents.NewLinks: url must not be empty, and keys must not be nil", healthlab.Invalid)
 	}
 	return &Links{url: url, keys: keys}, nil
 }

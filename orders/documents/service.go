@@ -202,7 +202,7 @@ func (s *Service) Report(ctx context.Context, team healthlab.TeamID, id orders.O
 // order with the newest results. NotFound before any result.
 func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, id orders.TransactionID) ([]byte, error) {
 	if s.printer == nil {
-		return nil, noDocument("there are no documents here")
+		return nil, noPrinter()
 	}
 	results, of, err := s.orders.TransactionRecords(ctx, team, id)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *Service) TransactionReport(ctx context.Context, team healthlab.TeamID, 
 // print lays out a document as a PDF file, in the paper size of the team's settings.
 func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) ([]byte, error) {
 	if s.printer == nil {
-		return nil, noDocument("there are no documents here")
+		return nil, noPrinter()
 	}
 	settings, err := s.orders.Settings(ctx, team)
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *Service) print(ctx context.Context, team healthlab.TeamID, d Document) 
 func (s *Service) printable(ctx context.Context, team healthlab.TeamID, id orders.OrderID) (orders.Record, error) {
 	r, err := s.orders.Record(ctx, team, id)
 	if err == nil && s.printer == nil {
-		err = noDocument("there are no documents here")
+		err = noPrinter()
 	}
 	return r, err
 }
@@ -258,6 +258,10 @@ func (s *Service) printZone(ctx context.Context, r *orders.Record) (*time.Locati
 		return nil, fmt.Errorf("time zone of the user: %w", err)
 	}
 	return zone, nil
+}
+
+func noPrinter() error {
+	return noDocument("this installation has no printer, so it prints no documents")
 }
 
 func noDocument(msg string) error { return rules.Missing(orders.DocumentNotFound, msg) }

@@ -67,7 +67,7 @@ func (s *Service) receiveResults(ctx context.Context, m Message) error {
 			return err
 		}
 	}
-	return fmt.Errorf("take in lab results: %w", healthlab.Unavailable)
+	return fmt.Errorf("take in lab results: %w: the order changed in each of %d attempts to store the results; retry", healthlab.Unavailable, tries)
 }
 
 var (

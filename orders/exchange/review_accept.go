@@ -363,7 +363,7 @@ func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item 
 	account, err := catalogue.AccountFor(&lab, nil, accounts, true)
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) {
-		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the team must have exactly one account at the laboratory of the result")
+		return catalogue.LabTest{}, nil, reviewError(ReviewNotPossible, "the team must have exactly one account at the laboratory "+lab.Slug)
 	}
 	if err != nil {
 		return catalogue.LabTest{}, nil, err

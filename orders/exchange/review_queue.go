@@ -16,7 +16,7 @@ func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewSto
 		return nil, err
 	}
 	if !settings.UnmatchedResults {
-		return nil, rules.Broken(ReviewNotEnabled, "the team's setting for unmatched results must be on")
+		return nil, rules.Broken(ReviewNotEnabled, "the review of unmatched results is not enabled for the team; ask the operator to enable it")
 	}
 	return s.reviewStore, nil
 }
@@ -124,7 +124,7 @@ func (r *ResolveRequest) Check() error {
 }
 
 func notReviewable() error {
-	return rules.Missing(RawResultNotFound, "the result is not open for review")
+	return rules.Missing(RawResultNotFound, "the result is not open for review; it has been decided, or waits for another reviewer")
 }
 
 // Resolve rejects a result, or passes it to operations. It returns the result after the decision. NotFound if the team

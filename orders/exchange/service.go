@@ -54,7 +54,7 @@ type Service struct {
 // Invalid if an argument is nil, except opts.
 func New(service *orders.Service, store orders.Store, reviews ReviewStore, lab LabBackend, opts *Options) (*Service, error) {
 	if service == nil || store == nil || lab == nil {
-		return nil, fmt.Errorf("%w: exchange.New: orders, their store and a lab are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: exchange.New: service, store and lab must not be nil", healthlab.Invalid)
 	}
 	if reviews == nil {
 		return nil, fmt.Errorf("%w: exchange.New: a ReviewStore is required; it stores the results that do not match an order with certainty (exchange.NewReviewStore)", healthlab.Invalid)

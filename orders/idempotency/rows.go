@@ -137,7 +137,7 @@ func (v rows) FinishKey(ctx context.Context, scope Scope, until time.Time, answe
 		}
 		until := healthlab.At(until).Time
 		if e == nil || e.Value.Answer != nil || !e.Value.Until.Equal(until) {
-			return fmt.Errorf("%w: another call with this idempotency key is running", healthlab.Precondition)
+			return fmt.Errorf("%w: the lease of the idempotency key has passed to another call", healthlab.Precondition)
 		}
 		k := &e.Value
 		k.Until, k.User, k.Answer, k.Keep = time.Time{}, user, answer, until

@@ -156,7 +156,7 @@ func (s *Service) finish(ctx context.Context, req Request, state State, out Outc
 		keep = s.opts.Retention
 	}
 	if err := s.keys.FinishKey(ctx, req.Scope, state.Until, out.Answer, req.User, keep); err != nil {
-		return fmt.Errorf("keep answer: %w", err)
+		return fmt.Errorf("store answer: %w", err)
 	}
 	return nil
 }

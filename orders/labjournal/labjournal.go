@@ -136,9 +136,9 @@ func ownerOf(records map[string]*Record, numbers []string, review string) *Recor
 	return nil
 }
 
-func checkNames(lab, name string, numbers ...string) error {
+func checkNames(lab, what, name string, numbers ...string) error {
 	if name == "" {
-		return fmt.Errorf("%w: a delivery must have a number and a key", healthlab.Invalid)
+		return fmt.Errorf("%w: %s is required", healthlab.Invalid, what)
 	}
 	return healthlab.CheckText(append([]string{lab, name}, numbers...)...)
 }

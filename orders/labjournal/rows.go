@@ -171,7 +171,7 @@ func (v rows) lockUser(tx store.Tx, team healthlab.TeamID, user healthlab.UserID
 
 // Open implements [Store].
 func (v rows) Open(ctx context.Context, lab string, r Record) (out Record, err error) {
-	if err := checkNames(lab, r.Number); err != nil {
+	if err := checkNames(lab, "Record.Number", r.Number); err != nil {
 		return Record{}, err
 	}
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -214,7 +214,7 @@ func recordOf(tx store.Tx, lab, number string, lock store.Lock) (*store.Entry[re
 
 // Record implements [Store].
 func (v rows) Record(ctx context.Context, lab, number string) (Record, error) {
-	if err := checkNames(lab, number); err != nil {
+	if err := checkNames(lab, "the number of the record", number); err != nil {
 		return Record{}, err
 	}
 	owner, err := recordOwners.LookOne(ctx, v.s, recordOwners.Key(store.Key{ID: digest(lab, number)}))
@@ -236,7 +236,7 @@ func (v rows) Record(ctx context.Context, lab, number string) (Record, error) {
 
 // Take implements [Store].
 func (v rows) Take(ctx context.Context, lab string, d Delivery, numbers []string, change Change) (fresh bool, err error) {
-	if err := checkNames(lab, d.Key, numbers...); err != nil {
+	if err := checkNames(lab, "Delivery.Key", d.Key, numbers...); err != nil {
 		return false, err
 	}
 	err = v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
@@ -275,7 +275,7 @@ func resolve(tx store.Tx, lab string, place int64) error {
 		return err
 	}
 	if r == nil {
-		return fmt.Errorf("%w: the laboratory's delivery is not under review", healthlab.NotFound)
+		return fmt.Errorf("%w: no delivery with the place %d is under review", healthlab.NotFound, place)
 	}
 	d, err := deliveryRows.Get(tx, store.Key{Team: r.Value.Team, ID: digest(lab, r.Value.Key)}, store.Held)
 	if err != nil {
@@ -373,7 +373,7 @@ func (t *taking) addDelivery(d *deliveryRow) error {
 
 // Deliveries implements [Store].
 func (v rows) Deliveries(ctx context.Context, lab, number string) ([]Delivery, error) {
-	if err := checkNames(lab, number); err != nil {
+	if err := checkNames(lab, "the number of the record", number); err != nil {
 		return nil, err
 	}
 	id := digest(lab, number)

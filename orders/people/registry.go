@@ -130,7 +130,7 @@ func ReadRegistry(r io.Reader) (*Registry, error) {
 	d.DisallowUnknownFields()
 	var c RegistryContents
 	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%w: registry: must be JSON of the form of RegistryContents", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: registry at byte %d: %v", healthlab.Invalid, d.InputOffset(), err)
 	}
 	return NewRegistry(c)
 }
@@ -146,7 +146,7 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 		}
 		for house := range payor.IDs {
 			if !slices.Contains(c.ClearingHouses, house) {
-				p.Add("unknown_clearing_house", "must be one of the clearing houses of the registry", "payors", i, "ids")
+				p.Add("unknown_clearing_house", rules.Allowed(house, c.ClearingHouses, "clearing_houses"), "payors", i, "ids")
 			}
 		}
 		payor.Aliases, payor.Source = rules.NonNil(payor.Aliases), PlatformPayor
@@ -168,8 +168,10 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 	slices.SortFunc(g.diagnoses, func(a, b DiagnosisEntry) int { return strings.Compare(a.Code, b.Code) })
 	names := make([]string, len(g.diagnoses))
 	for i, d := range g.diagnoses {
-		if _, taken := g.known[bare(d.Code)]; taken || !rules.ICDForm.MatchString(d.Code) {
-			p.Add("diagnosis", "must be an ICD-10 code that comes once", "diagnoses", i, "code")
+		if _, taken := g.known[bare(d.Code)]; taken {
+			p.Add("diagnosis", "must not be the code of another diagnosis", "diagnoses", i, "code")
+		} else if !rules.ICDForm.MatchString(d.Code) {
+			p.Add("diagnosis", "must be an ICD-10 code, such as E11.9", "diagnoses", i, "code")
 		}
 		g.known[bare(d.Code)] = i
 		names[i] = d.Description
@@ -180,8 +182,11 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 
 func bare(code string) string { return strings.ReplaceAll(strings.ToUpper(code), ".", "") }
 
-func (g *Registry) clearingHouse(name string) bool {
-	return g != nil && slices.Contains(g.houses, name)
+func (g *Registry) clearingHouses() []string {
+	if g == nil {
+		return nil
+	}
+	return g.houses
 }
 
 func (g *Registry) entries() []RegistryPayor {

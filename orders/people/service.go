@@ -65,7 +65,7 @@ func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
 func (s *Service) stored() error {
 	if s.store == nil {
-		return fmt.Errorf("%w: people.New: the store is required", healthlab.Unimplemented)
+		return fmt.Errorf("%w: this installation stores no demographics and no insurance records, because people.New got no store", healthlab.Unimplemented)
 	}
 	return nil
 }
@@ -89,14 +89,14 @@ func CheckUser(ctx context.Context, users Users, team healthlab.TeamID, id healt
 	return nil
 }
 
-// allowed returns FEATURE_NOT_ENABLED if may returns false for the team.
-func allowed(ctx context.Context, team healthlab.TeamID, may func(context.Context, healthlab.TeamID) (bool, error)) error {
+// allowed returns FEATURE_NOT_ENABLED if may returns false for the team. feature is the name for the error.
+func allowed(ctx context.Context, team healthlab.TeamID, feature string, may func(context.Context, healthlab.TeamID) (bool, error)) error {
 	ok, err := may(ctx, team)
 	if err != nil {
 		return fmt.Errorf("team settings: %w", err)
 	}
 	if !ok {
-		return rules.FeatureOff()
+		return rules.NotEnabled(feature)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 		return InsuranceRecord{}, err
 	}
 	if !ok {
-		return InsuranceRecord{}, rules.Broken(PayorNotFound, "payor_code: must be the code of a payor")
+		return InsuranceRecord{}, rules.Broken(PayorNotFound, "payor_code: must be the code of a payor; GET /v3/insurance/search/payor finds payors")
 	}
 	in := req.Insured
 	c := Coverage{ID: s.opts.NewID(), Team: team, User: user, ValidFrom: at, Record: InsuranceRecord{
@@ -184,7 +184,7 @@ func (s *Service) AddInsurance(ctx context.Context, team healthlab.TeamID, user 
 // returns the record that was valid at that instant. NotFound if there is none; Forbidden unless the team may read
 // insurance records.
 func (s *Service) LatestInsurance(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, primary bool, at time.Time) (InsuranceRecord, error) {
-	if err := allowed(ctx, team, s.opts.MayReadInsurance); err != nil {
+	if err := allowed(ctx, team, "access to insurance records", s.opts.MayReadInsurance); err != nil {
 		return InsuranceRecord{}, err
 	}
 	c, err := s.InsuranceAt(ctx, team, user, primary, at)
@@ -270,16 +270,18 @@ func (s *Service) SearchPayors(ctx context.Context, team healthlab.TeamID, q Pay
 }
 
 func (s *Service) clearing(name string) error {
-	if name == "" || s.opts.Registry.clearingHouse(name) {
+	houses := s.opts.Registry.clearingHouses()
+	if name == "" || slices.Contains(houses, name) {
 		return nil
 	}
-	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: ClearingHouseUnknown, Msg: "must be one of the clearing houses of the registry"}
+	msg := "provider: " + rules.Allowed(name, houses, "the registry of the installation")
+	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: ClearingHouseUnknown, Msg: msg}
 }
 
 // AddPayor adds a payor that only this team sees. Invalid lists every problem of the request. RuleErrors:
 // CLEARING_HOUSE_UNKNOWN (Invalid). Forbidden unless the team may add payors.
 func (s *Service) AddPayor(ctx context.Context, team healthlab.TeamID, req PayorRequest) (Payor, error) {
-	if err := allowed(ctx, team, s.opts.MayAddPayors); err != nil {
+	if err := allowed(ctx, team, "the addition of payors", s.opts.MayAddPayors); err != nil {
 		return Payor{}, err
 	}
 	if err := req.Check(); err != nil {

@@ -42,7 +42,7 @@ const keySize = 32
 // Check returns healthlab.Invalid if the key is shorter than 32 bytes. Nil options are no error.
 func (o *Options) Check() error {
 	if o != nil && len(o.Key) < keySize {
-		return fmt.Errorf("%w: portal.New: a key of at least %d bytes is required", healthlab.Invalid, keySize)
+		return fmt.Errorf("%w: portal.Options: Key must have at least %d bytes", healthlab.Invalid, keySize)
 	}
 	return nil
 }

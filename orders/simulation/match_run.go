@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -156,11 +157,11 @@ func (r *MatchTestRequest) Check() error {
 	roles := slices.Sorted(maps.Keys(r.Orders))
 	switch {
 	case r.OrderSource == ProvidedOrders && ok && !slices.Equal(roles, slices.Sorted(slices.Values(rule.OrderRoles))):
-		p.Add("roles", "must have exactly the roles of the case", "orders")
+		p.Add("roles", "must have exactly the roles of the case: "+strings.Join(rule.OrderRoles, ", "), "orders")
 	case r.OrderSource == ManagedOrders && len(roles) > 0:
 		p.Add("roles", "must be left out unless order_source is provided", "orders")
 	case r.OrderSource == ManagedOrders && r.Case == exchange.MatchWrongCollection:
-		p.Add("source", "must be provided for this case", "order_source")
+		p.Add("source", fmt.Sprintf("must be %q for the case %s", ProvidedOrders, r.Case), "order_source")
 	}
 	if r.WrongLabTestID != nil && (r.Case != exchange.MatchWrongLab || r.OrderSource != ManagedOrders) {
 		p.Add("case", "must be left out unless case is wrong_lab and order_source is managed", "wrong_lab_test_id")
@@ -463,7 +464,7 @@ func (r *testRun) verify(ctx context.Context) error {
 		return err
 	}
 	if item.DecisionCode != r.kept.Case {
-		return rules.Broken(unexpectedDecision, "the result was held as "+string(item.DecisionCode))
+		return rules.Broken(unexpectedDecision, fmt.Sprintf("the result waits for review as %s, expected %s", item.DecisionCode, r.kept.Case))
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ type MatchTests struct {
 // NewMatchTests returns MatchTests over the orders of an exchange. Both arguments are required.
 func NewMatchTests(of *exchange.Service, store MatchTestStore, opts *MatchTestOptions) (*MatchTests, error) {
 	if of == nil || store == nil {
-		return nil, fmt.Errorf("%w: simulation.NewMatchTests: an exchange and a store are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: simulation.NewMatchTests: of and store must not be nil", healthlab.Invalid)
 	}
 	s := &MatchTests{orders: of.Orders(), labs: of, store: store}
 	if opts != nil {
@@ -87,8 +87,11 @@ func (s *MatchTests) allowed(ctx context.Context, team healthlab.TeamID) error {
 	if err != nil {
 		return err
 	}
-	if !settings.UnmatchedResults || !settings.UnmatchedTestRuns {
-		return rules.FeatureOff()
+	switch {
+	case !settings.UnmatchedResults:
+		return rules.NotEnabled("the review of unmatched results")
+	case !settings.UnmatchedTestRuns:
+		return rules.NotEnabled("a test run of unmatched results")
 	}
 	return nil
 }
@@ -123,7 +126,7 @@ func (s *MatchTests) Start(ctx context.Context, team healthlab.TeamID, key strin
 	}
 	text, err := json.Marshal(req)
 	if err != nil {
-		return MatchTestRun{}, fmt.Errorf("fingerprint: %w", err)
+		return MatchTestRun{}, fmt.Errorf("encode request: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	if req.ResultStatus == "" {

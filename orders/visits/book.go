@@ -93,7 +93,7 @@ func (s *Service) Book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 	case t == appointment.PatientServiceCenter && !known:
 		return orders.Appointment{}, rules.Broken(appointment.SchedulingNotSupported, "the lab does not support appointments")
 	case p.PatientManaged && !settings.PatientManagedPSC:
-		return orders.Appointment{}, rules.NotEnabled("a patient-managed provider")
+		return orders.Appointment{}, rules.NotEnabled("a lab with patient-managed appointments")
 	}
 	v := orders.Visit{PatientManaged: p.PatientManaged, Slot: key.Slot, Keys: []uuid.UUID{key.ID}, Open: true, Next: at,
 		Deadline: at.Add(defaultAsyncTimeout)}
@@ -232,7 +232,7 @@ func reserveVisit(r *orders.Record, v orders.Visit, key uuid.UUID, settings orde
 }
 
 func notConfirmed() error {
-	return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: BookingNotConfirmed, Msg: "the provider has not confirmed; the outcome is open and will be settled"}
+	return &healthlab.RuleError{Kind: healthlab.Unavailable, Type: BookingNotConfirmed, Msg: "the provider has not confirmed yet; read the appointment again later to see the outcome"}
 }
 
 // bookingError converts the error of reserving a slot to the error for the caller: APPOINTMENT_EXISTS or
@@ -286,7 +286,7 @@ func (s *Service) Request(ctx context.Context, team healthlab.TeamID, id orders.
 		return orders.Appointment{}, err
 	}
 	if !appointment.HasStreetNumber(req.Address.FirstLine) {
-		return orders.Appointment{}, rules.Broken(appointment.StreetNumberMissing, "the first line of the address must have a street number")
+		return orders.Appointment{}, rules.Broken(appointment.StreetNumberMissing, "address.first_line: must have a street number")
 	}
 	address := req.Address.Address()
 	area, err := s.places.Served(ctx, address.ZipCode[:5])

@@ -46,11 +46,11 @@ func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orde
 		visit = v.ID
 		switch {
 		case !v.CanReschedule:
-			return nil, rules.Broken(NotReschedulable, "the appointment can no longer be rescheduled")
+			return nil, rules.Broken(NotReschedulable, unchangeable(v, "rescheduled"))
 		case v.Provider != key.Slot.Provider || t == appointment.Phlebotomy && !samePlace(v.Address, key.Address):
 			return nil, rules.Broken(SlotOfOtherPlace, "booking_key: must be of a slot of the same provider and address as the appointment")
 		case r.VisitWork.Lease.After(r.StoreTime), v.Move != nil && v.Move.Key != key.ID:
-			return nil, rules.Broken(NotReschedulable, "another request is changing the appointment")
+			return nil, rules.Broken(NotReschedulable, "another request is changing the appointment; retry in a minute")
 		case r.UsesKey(key.ID):
 			return nil, &orders.ReservedError{Name: orders.SlotReservation + key.ID.String()}
 		}
@@ -139,6 +139,25 @@ func applyMove(r *orders.Record, i int, b Booked, callErr error, step orders.Vis
 	return nil, nil
 }
 
+// unchangeable returns why an appointment cannot be changed, as a text for errors. change is cancelled or rescheduled.
+func unchangeable(v *orders.Visit, change string) string {
+	switch {
+	case v.Status.Final():
+	case v.PatientManaged:
+		return "only the patient can change the appointment, at the lab"
+	case v.StartAt == nil:
+		return "an appointment without a time cannot be " + change
+	}
+	return "an appointment in the status " + string(v.Status) + " cannot be " + change
+}
+
+func reasonsPath(t appointment.Type) string {
+	if t == appointment.PatientServiceCenter {
+		return "/v3/order/psc/appointment/cancellation-reasons"
+	}
+	return "/v3/order/phlebotomy/appointment/cancellation-reasons"
+}
+
 // Cancel cancels an order's appointment. The provider is called in the background.
 // RuleErrors APPOINTMENT_NOT_FOUND, APPOINTMENT_NOT_CANCELLABLE,
 // CANCELLATION_REASON_UNKNOWN.
@@ -159,9 +178,9 @@ func (s *Service) Cancel(ctx context.Context, team healthlab.TeamID, id orders.O
 		v := &r.Visits[visit]
 		switch {
 		case why < 0:
-			return nil, rules.Broken(CancellationReasonUnknown, "cancellation_reason_id: must be one of the reasons that the service lists")
+			return nil, rules.Broken(CancellationReasonUnknown, "cancellation_reason_id: must be the id of a reason; GET "+reasonsPath(t)+" lists them")
 		case v.Status.Final(), v.PatientManaged:
-			return nil, rules.Broken(NotCancellable, "the appointment can no longer be cancelled")
+			return nil, rules.Broken(NotCancellable, unchangeable(v, "cancelled"))
 		}
 		v.Reason = reasons[why].Name
 		data := map[string]any{"origin": "patient", "cancellation_reason_id": reason.String(), "cancellation_reason": v.Reason,

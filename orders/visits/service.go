@@ -54,7 +54,7 @@ type Service struct {
 // is nil.
 func New(service *orders.Service, store orders.Store, opts *Options) (*Service, error) {
 	if service == nil || store == nil {
-		return nil, fmt.Errorf("%w: visits.New: orders and their store are required", healthlab.Invalid)
+		return nil, fmt.Errorf("%w: visits.New: service and store must not be nil", healthlab.Invalid)
 	}
 	s := &Service{orders: service, store: orders.Visible(store), allOrders: store, shared: service.Background()}
 	if opts != nil {

@@ -69,7 +69,7 @@ func parse(args []string) (s settings, err error) {
 	s.kinds = strings.Split(*kinds, ",")
 	for _, kind := range s.kinds {
 		if !slices.Contains(all, kind) {
-			return s, fmt.Errorf("-kinds: must be of %s", strings.Join(all, ", "))
+			return s, fmt.Errorf("-kinds: must be one or more of %s, separated by commas", strings.Join(all, ", "))
 		}
 	}
 	if s.sheets < 1 || s.sheets > len(openset.Sheets()) {

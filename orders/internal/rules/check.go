@@ -140,7 +140,7 @@ func (c Check) ZipOfState(zip string, other *string, state, country string) {
 		return
 	}
 	if of := StateOfZip(zip[:5]); of != state {
-		c.Add("zip_state", "must be a postal code of the state", field)
+		c.Add("zip_state", "must be a postal code of the state that the field state names", field)
 	}
 }
 
@@ -194,6 +194,12 @@ func OneOf[T ~string](p *healthlab.Problems, v T, allowed []T, path ...any) {
 	if !slices.Contains(allowed, v) {
 		p.Add("enum", nearest.Allowed(v, allowed, nearest.Contract), path...)
 	}
+}
+
+// Allowed returns a text with the allowed values, for an error about value, which it does not repeat. If there are many,
+// it names the nearest ones, and where all are listed.
+func Allowed(value string, all []string, where string) string {
+	return nearest.Allowed(value, all, where)
 }
 
 // Address adds the problems of an address, without its postal code. first and second are its lines; nil for no second

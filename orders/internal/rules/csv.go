@@ -37,7 +37,7 @@ func ReadTable(r io.Reader, of string, column func(name string) bool, row func(c
 		}
 		for _, before := range columns[:i] {
 			if before == columns[i] {
-				p.Add("duplicate", "must not come twice", "line", 1, "column", i+1)
+				p.Add("duplicate", "must not be the name of an earlier column", "line", 1, "column", i+1)
 			}
 		}
 	}

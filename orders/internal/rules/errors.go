@@ -24,15 +24,10 @@ func NotFound(err error, rule, msg string) error {
 	return err
 }
 
-// FeatureNotEnabled is the error type of [FeatureOff].
+// FeatureNotEnabled is the error type of [NotEnabled].
 const FeatureNotEnabled = "FEATURE_NOT_ENABLED"
 
-// FeatureOff returns the error of a feature that is not enabled for the team.
-func FeatureOff() error {
-	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: "this is not switched on for the team"}
-}
-
-// NotEnabled returns the error FEATURE_NOT_ENABLED; what is the name of the feature in its text.
+// NotEnabled returns the error FEATURE_NOT_ENABLED (Forbidden). what is the name of the feature, in the singular.
 func NotEnabled(what string) error {
-	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: "FEATURE_NOT_ENABLED", Msg: what + " is not switched on for the team"}
+	return &healthlab.RuleError{Kind: healthlab.Forbidden, Type: FeatureNotEnabled, Msg: what + " is not enabled for the team; ask the operator to enable it"}
 }
