@@ -33,7 +33,7 @@ type appToken struct {
 const appTokenBytes = 16 + 16 + tokenRandom
 
 func (t *appToken) seal(key []byte) []byte {
-	return mac(key, "ours "+string(t.team.UUID[:])+string(t.session[:])+string(t.secret[:tokenRandom/2]))[:tokenRandom/2]
+	return hmacSHA256(key, "ours "+string(t.team.UUID[:])+string(t.session[:])+string(t.secret[:tokenRandom/2]))[:tokenRandom/2]
 }
 
 func (t *appToken) text(prefix string) string {

@@ -163,7 +163,7 @@ func (a *Apps) now() time.Time { return healthlab.At(a.opts.Now()).Time }
 func (a *Apps) Invite(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) (IssuedSignInToken, error) {
 	at := a.now()
 	s := AppSession{ID: a.opts.NewID(), Team: team, User: user, CreatedAt: at, ExpiresAt: at.Add(signInLife)}
-	token, err := a.draw(signInPrefix, &s)
+	token, err := a.newToken(signInPrefix, &s)
 	if err == nil {
 		s.SignIn = hashToken(token)
 		err = a.store.InsertApp(ctx, s)
@@ -186,11 +186,11 @@ func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
 		return UserTokens{}, fmt.Errorf("sign in app: %w", refused)
 	}
 	head := AppSession{ID: t.session, Team: t.team}
-	access, err := a.draw(accessPrefix, &head)
+	access, err := a.newToken(accessPrefix, &head)
 	if err != nil {
 		return UserTokens{}, fmt.Errorf("sign in app: %w", err)
 	}
-	refresh, err := a.draw(refreshPrefix, &head)
+	refresh, err := a.newToken(refreshPrefix, &head)
 	if err != nil {
 		return UserTokens{}, fmt.Errorf("sign in app: %w", err)
 	}
@@ -200,7 +200,7 @@ func (a *Apps) SignIn(ctx context.Context, token string) (UserTokens, error) {
 		}
 		s.SignIn, s.ExpiresAt = TokenHash{}, time.Time{}
 		s.Refresh, s.RotatedAt, s.Rotations = hashToken(refresh), at, 1
-		s.allow(access, at, accessLife)
+		s.addAccessToken(access, at, accessLife)
 		return nil
 	})
 	if errors.Is(err, healthlab.NotFound) {
@@ -228,7 +228,7 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 	if !ok {
 		return UserTokens{}, fmt.Errorf("refresh app: %w", refused)
 	}
-	access, err := a.draw(accessPrefix, &AppSession{ID: t.session, Team: t.team})
+	access, err := a.newToken(accessPrefix, &AppSession{ID: t.session, Team: t.team})
 	if err != nil {
 		return UserTokens{}, fmt.Errorf("refresh app: %w", err)
 	}
@@ -254,7 +254,7 @@ func (a *Apps) Refresh(ctx context.Context, token string) (UserTokens, error) {
 		}
 		next = a.derive(t, s.Rotations)
 		s.Refresh = hashToken(next)
-		s.allow(access, at, accessLife)
+		s.addAccessToken(access, at, accessLife)
 		return nil
 	})
 	if !stolen.IsZero() {
@@ -282,7 +282,7 @@ func (a *Apps) Authenticate(ctx context.Context, token string) (healthlab.TeamID
 	if ok {
 		s, missing := a.store.App(ctx, t.team, t.session)
 		switch {
-		case missing == nil && s.allows(token, at):
+		case missing == nil && s.hasAccessToken(token, at):
 			return s.Team, s.User, nil
 		case missing != nil && !errors.Is(missing, healthlab.NotFound):
 			err = missing
@@ -334,8 +334,8 @@ func (a *Apps) tokens(s *AppSession, access, refresh string) UserTokens {
 // maxAccess is the greatest number of valid access tokens of a session. More make the oldest invalid.
 const maxAccess = 8
 
-// allow adds an access token that is valid for life from the instant at, and removes expired ones.
-func (s *AppSession) allow(token string, at time.Time, life time.Duration) {
+// addAccessToken adds an access token that is valid for life from the instant at, and removes expired ones.
+func (s *AppSession) addAccessToken(token string, at time.Time, life time.Duration) {
 	s.Access = slices.DeleteFunc(slices.Clone(s.Access), func(x AppAccessToken) bool { return !at.Before(x.ExpiresAt) })
 	s.Access = append(s.Access, AppAccessToken{Sum: hashToken(token), ExpiresAt: at.Add(life)})
 	if n := len(s.Access); n > maxAccess {
@@ -343,7 +343,7 @@ func (s *AppSession) allow(token string, at time.Time, life time.Duration) {
 	}
 }
 
-func (s *AppSession) allows(token string, at time.Time) bool {
+func (s *AppSession) hasAccessToken(token string, at time.Time) bool {
 	return slices.ContainsFunc(s.Access, func(x AppAccessToken) bool { return at.Before(x.ExpiresAt) && x.Sum.matches(token) })
 }
 
@@ -353,13 +353,13 @@ func (h TokenHash) matches(token string) bool {
 }
 
 func (a *Apps) derive(t appToken, rotation int64) string {
-	copy(t.secret[:tokenRandom/2], mac(a.key, "refresh "+strconv.FormatInt(rotation, 10)+" "+string(t.secret[:])))
+	copy(t.secret[:tokenRandom/2], hmacSHA256(a.key, "refresh "+strconv.FormatInt(rotation, 10)+" "+string(t.secret[:])))
 	copy(t.secret[tokenRandom/2:], t.seal(a.key))
 	return t.text(refreshPrefix)
 }
 
-// draw returns a new random token with this prefix, which selects the kind of token, for a session.
-func (a *Apps) draw(prefix string, s *AppSession) (string, error) {
+// newToken returns a new random token with this prefix, which selects the kind of token, for a session.
+func (a *Apps) newToken(prefix string, s *AppSession) (string, error) {
 	t := appToken{team: s.Team, session: s.ID}
 	if _, err := io.ReadFull(a.opts.Random, t.secret[:]); err != nil {
 		return "", fmt.Errorf("draw token: %w", err)

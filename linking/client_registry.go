@@ -124,10 +124,10 @@ func (r *ClientRegistry) set(ctx context.Context, team healthlab.TeamID, n NewTe
 	}
 	c := TeamClient{
 		Team: team, Provider: n.Provider, ClientID: n.ClientID, RedirectURL: n.RedirectURL, CreatedAt: at, UpdatedAt: at,
-		Tail: tail(n.Secret), Details: map[string]string{},
+		Tail: maskedSecret(n.Secret), Details: map[string]string{},
 	}
 	for name, value := range n.Details {
-		c.Details[name] = tail(value)
+		c.Details[name] = maskedSecret(value)
 	}
 	doc, err := json.Marshal(map[string]any{"secret": n.Secret, "details": n.Details})
 	if err == nil {
@@ -222,7 +222,7 @@ func (r *ClientRegistry) prepare(ctx context.Context, team healthlab.TeamID, pro
 	if err != nil {
 		return Preparation{}, err
 	}
-	if redirectURL != nil && !goodRedirect(*redirectURL) {
+	if redirectURL != nil && !isRedirectURL(*redirectURL) {
 		var p healthlab.Problems
 		p.Add("redirect_url", badRedirect, "redirect_url_override")
 		return Preparation{}, p.Err()
@@ -275,7 +275,7 @@ func (r *ClientRegistry) connector(provider string) (ProviderConnector, error) {
 
 const badRedirect = "must be an https address, or http on this machine, without user, query and fragment, of at most 2,048 bytes"
 
-func goodRedirect(s string) bool {
+func isRedirectURL(s string) bool {
 	if s == "" {
 		return true
 	}
@@ -297,7 +297,7 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 	if n.Secret != "" { // the connector checks whether a secret is required
 		word(n.Secret, maxClientSecret, "client_secret")
 	}
-	if !goodRedirect(n.RedirectURL) {
+	if !isRedirectURL(n.RedirectURL) {
 		p.Add("redirect_url", badRedirect, "redirect_url_override")
 	}
 	if len(n.Details) > maxDetails {
@@ -305,15 +305,16 @@ func (n *NewTeamClient) problems() (p healthlab.Problems) {
 		return p
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Details)) {
-		word(n.Details[name], maxClientSecret, "details", shortName(name))
+		word(n.Details[name], maxClientSecret, "details", truncateName(name))
 	}
 	return p
 }
 
-func shortName(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "") }
+func truncateName(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "") }
 
-// tail returns "…" and the last four characters of a secret; only "…" if the secret has less than 16 characters.
-func tail(s string) string {
+// maskedSecret returns "…" and the last four characters of a secret; only "…" if the secret has less than 16
+// characters.
+func maskedSecret(s string) string {
 	const shown = 4
 	if len(s) < 4*shown || !utf8.ValidString(s) {
 		return "…"

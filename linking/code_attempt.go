@@ -63,25 +63,25 @@ func (t *CodeAttempt) Redeem(at time.Time) (Code, error) {
 	c := t.Code
 	switch {
 	case c == nil:
-		t.wrong(at)
+		t.countWrong(at)
 		return Code{}, errCode()
 	case !c.UsedAt.IsZero(): // the sender did not guess, so the try does not count
 		return Code{}, rule(RuleCodeConsumed, "the link code was used before; create a new one")
 	case !at.Before(c.ExpiresAt):
 		return Code{}, rule(RuleCodeExpired, "the link code has expired; create a new one")
 	case t.TeamFirst-c.FirstBefore >= MaxWrongPerCode/2:
-		t.wrong(at)
+		t.countWrong(at)
 		return Code{}, rule(RuleCodeExpired, "the link code has expired; create a new one")
 	case t.Wrong > 0 && t.TeamWrong-t.TeamFirst-(c.WrongBefore-c.FirstBefore) >= MaxWrongPerCode/2:
 		// Other clients can still redeem the code. Counting the try hides from this client that the code exists.
-		t.wrong(at)
+		t.countWrong(at)
 		return Code{}, errCode()
 	}
 	c.UsedAt = at
 	return *c, nil
 }
 
-func (t *CodeAttempt) wrong(at time.Time) {
+func (t *CodeAttempt) countWrong(at time.Time) {
 	if t.Wrong == 0 {
 		t.Since = at
 		t.TeamFirst++

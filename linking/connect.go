@@ -54,11 +54,11 @@ func (t *linkAttempt) establish(ctx context.Context, g Grant, demo bool) (Result
 	return t.failed(ctx, err)
 }
 
-func (g *Grant) sound() bool {
-	return plain(g.ExternalUserID) && plain(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= maxSecret
+func (g *Grant) storable() bool {
+	return validTexts(g.ExternalUserID) && validTexts(g.Scopes...) && len(g.Scopes) <= 200 && len(g.Secret) <= maxSecret
 }
 
-func plain(texts ...string) bool {
+func validTexts(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(s string) bool {
 		return len(s) > 512 || !utf8.ValidString(s) || strings.Contains(s, "\x00")
 	})
@@ -103,7 +103,7 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 // prepare prepares the connection of a grant. Of n, it uses only Demo and Consent.
 func (t *linkAttempt) prepare(ctx context.Context, g Grant, n healthdata.NewConnection) (PreparedConnection, error) {
 	s := t.links
-	if !g.sound() {
+	if !g.storable() {
 		return PreparedConnection{}, fail(ProviderAPIError)
 	}
 	scopes, err := t.scopes().granted(g.Scopes)

@@ -155,7 +155,7 @@ func (k *CredentialRefresher) secret(ctx context.Context, who account, refused *
 		now := k.now()
 		// A secret that was just renewed is used even if it expires soon: another renewal would not help.
 		renewed := waited != nil && (c.ID != waited.ID || c.Version != waited.Version)
-		if renewed && !stale || k.fresh(&c, stale, now) {
+		if renewed && !stale || k.isFresh(&c, stale, now) {
 			return k.open(ctx, &c)
 		}
 		if c.RetryAt.After(now) {
@@ -172,7 +172,7 @@ func (k *CredentialRefresher) secret(ctx context.Context, who account, refused *
 	}
 }
 
-func (k *CredentialRefresher) fresh(c *Credential, stale bool, now time.Time) bool {
+func (k *CredentialRefresher) isFresh(c *Credential, stale bool, now time.Time) bool {
 	if k.connectors.byProvider[c.Provider].Refresher == nil {
 		return !stale
 	}
@@ -279,7 +279,7 @@ func (k *CredentialRefresher) claim(ctx context.Context, who account, seen Crede
 		switch {
 		case c.ID != seen.ID || c.Version != seen.Version || c.RetryAt.After(now):
 			return nil, errMoved
-		case !working(u, who.provider):
+		case !connectionWorks(u, who.provider):
 			return nil, healthlab.NotFound
 		case c.Lease.After(c.StoreTime):
 			return nil, errBusy
@@ -289,7 +289,7 @@ func (k *CredentialRefresher) claim(ctx context.Context, who account, seen Crede
 	})
 }
 
-func working(u *healthdata.User, provider string) bool {
+func connectionWorks(u *healthdata.User, provider string) bool {
 	c := u.Connection(provider)
 	return u.Live() && c != nil && c.Status == healthdata.Connected
 }

@@ -225,7 +225,7 @@ func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (
 		return t.connect(ctx, got.Grant)
 	}
 	notes, err := json.Marshal(mfaNotes{Username: in.Username, Notes: got.Notes})
-	if err == nil && !plain(got.Challenge.Method, got.Challenge.Hint) {
+	if err == nil && !validTexts(got.Challenge.Method, got.Challenge.Hint) {
 		return t.failed(ctx, fail(ProviderAPIError))
 	}
 	if err == nil {

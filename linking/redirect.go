@@ -58,9 +58,9 @@ func (r RedirectRules) check(p *healthlab.Problems, target string) {
 	switch {
 	case web && (host == "" || u.Opaque != ""):
 		p.Add("url", "must have a host after http:// or https://", field)
-	case slices.Contains(active, u.Scheme), !r.scheme(u.Scheme, host):
+	case slices.Contains(active, u.Scheme), !r.allowsScheme(u.Scheme, host):
 		p.Add("scheme", "must have "+r.expectedScheme(), field)
-	case web && !r.host(host):
+	case web && !r.allowsHost(host):
 		p.Add("host", "must have one of the hosts that the team's redirect rules allow: "+strings.Join(r.Hosts, ", "), field)
 	}
 }
@@ -74,14 +74,14 @@ func (r RedirectRules) expectedScheme() string {
 	return "one of the schemes that the team's redirect rules allow: " + strings.Join(allowed, ", ")
 }
 
-func (r RedirectRules) scheme(scheme, host string) bool {
+func (r RedirectRules) allowsScheme(scheme, host string) bool {
 	if len(r.Schemes) > 0 {
 		return slices.ContainsFunc(r.Schemes, func(s string) bool { return strings.EqualFold(s, scheme) })
 	}
 	return scheme != "http" || host == "localhost" || host == "127.0.0.1" || host == "::1"
 }
 
-func (r RedirectRules) host(host string) bool {
+func (r RedirectRules) allowsHost(host string) bool {
 	return len(r.Hosts) == 0 || slices.ContainsFunc(r.Hosts, func(allowed string) bool {
 		allowed = strings.ToLower(allowed)
 		if below, ok := strings.CutPrefix(allowed, "*"); ok && strings.HasPrefix(below, ".") {

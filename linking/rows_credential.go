@@ -38,9 +38,9 @@ func replaceCredential(tx store.Tx, c Credential) error {
 	return credentialTable.Put(tx, old)
 }
 
-// connected returns a user and the credential of the user's connection to a provider, with Client set. It returns
-// errNoCredential if the user is deleted, or the connection is Deregistered or has no credential.
-func (r *Rows) connected(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, provider string, lock store.Lock,
+// connectedCredential returns a user and the credential of the user's connection to a provider, with Client set. It
+// returns errNoCredential if the user is deleted, or the connection is Deregistered or has no credential.
+func (r *Rows) connectedCredential(tx store.Tx, team healthlab.TeamID, user healthlab.UserID, provider string, lock store.Lock,
 ) (healthdata.User, *store.Entry[Credential], error) {
 	u, err := r.users.Get(tx, team, user, lock)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Rows) Credential(ctx context.Context, team healthlab.TeamID, user healt
 		); err != nil {
 			return err
 		}
-		_, e, err := r.connected(tx, team, user, provider, store.Shared)
+		_, e, err := r.connectedCredential(tx, team, user, provider, store.Shared)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *Rows) UpdateCredential(ctx context.Context, team healthlab.TeamID, user
 ) (Credential, error) {
 	var out Credential
 	err := r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		u, e, err := r.connected(tx, team, user, provider, store.Held)
+		u, e, err := r.connectedCredential(tx, team, user, provider, store.Held)
 		if err != nil {
 			return err
 		}

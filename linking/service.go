@@ -139,8 +139,8 @@ func (o *Options) setDefaults() {
 
 func (s *Service) now() time.Time { return healthlab.At(s.opts.Now()).Time }
 
-// mustHave returns the error missing if the team has no such live user, otherwise nil.
-func (s *Service) mustHave(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, missing error) error {
+// requireUser returns the error missing if the team has no such live user, otherwise nil.
+func (s *Service) requireUser(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, missing error) error {
 	ok, err := s.users.HasUser(ctx, team, user)
 	if err == nil && !ok {
 		err = missing

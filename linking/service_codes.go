@@ -15,7 +15,7 @@ func (s *Service) CreateCode(ctx context.Context, team healthlab.TeamID, user he
 	at := s.now()
 	until, err := codeExpiry(expires, at)
 	if err == nil {
-		err = s.mustHave(ctx, team, user, healthlab.NotFound)
+		err = s.requireUser(ctx, team, user, healthlab.NotFound)
 	}
 	if err != nil {
 		return IssuedCode{}, fmt.Errorf("create link code: %w", err)
@@ -68,7 +68,7 @@ func (s *Service) redeem(ctx context.Context, team healthlab.TeamID, client, cod
 		err = verdict
 	}
 	if err == nil {
-		err = s.mustHave(ctx, got.Team, got.User, errCode())
+		err = s.requireUser(ctx, got.Team, got.User, errCode())
 	}
 	return got, err
 }

@@ -32,7 +32,7 @@ func (s *Service) createToken(ctx context.Context, team healthlab.TeamID, n NewT
 	if err := p.Err(); err != nil {
 		return IssuedToken{}, err
 	}
-	if err := s.mustHave(ctx, team, n.User, errUser()); err != nil {
+	if err := s.requireUser(ctx, team, n.User, errUser()); err != nil {
 		return IssuedToken{}, err
 	}
 	if n.Provider != "" && !s.offers.linkable(s.users.Providers().Get(n.Provider), &settings) {
@@ -100,7 +100,7 @@ func (s *Service) open(ctx context.Context, token string, at time.Time) (Session
 		}
 		return x, err
 	}
-	if err := s.mustHave(ctx, x.Team, x.User, rule(RuleInvalidUserID, "the user of the link token does not exist")); err != nil {
+	if err := s.requireUser(ctx, x.Team, x.User, rule(RuleInvalidUserID, "the user of the link token does not exist")); err != nil {
 		return Session{}, err
 	}
 	return x, nil

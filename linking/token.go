@@ -25,7 +25,7 @@ type TokenHash [sha256.Size]byte
 
 func hashToken(token string) TokenHash { return sha256.Sum256([]byte(token)) }
 
-func mac(key []byte, text string) []byte {
+func hmacSHA256(key []byte, text string) []byte {
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte(text))
 	return m.Sum(nil)

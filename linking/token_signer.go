@@ -53,7 +53,7 @@ func (g *signer) issue(s *Session) (string, error) {
 		return "", fmt.Errorf("encode token: %w", err)
 	}
 	text := tokenHeader + "." + base64.RawURLEncoding.EncodeToString(body)
-	return text + "." + base64.RawURLEncoding.EncodeToString(mac(g.keys[0], text)), nil
+	return text + "." + base64.RawURLEncoding.EncodeToString(hmacSHA256(g.keys[0], text)), nil
 }
 
 // read verifies a token and returns its claims. It returns an [InvalidToken] error for a token that this service did
@@ -78,13 +78,13 @@ func (g *signer) read(token string) (claims, error) {
 }
 
 func (g *signer) clientKey(client string) (out [32]byte) {
-	copy(out[:], mac(g.keys[0], "client "+client))
+	copy(out[:], hmacSHA256(g.keys[0], "client "+client))
 	return out
 }
 
 func (g *signer) signed(text string, sum []byte) bool {
 	for _, key := range g.keys {
-		if hmac.Equal(mac(key, text), sum) {
+		if hmac.Equal(hmacSHA256(key, text), sum) {
 			return true
 		}
 	}

@@ -150,8 +150,8 @@ func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 	if endings[to].WithdrawResults {
 		r.withdrawResults()
 	}
-	if r.endsVisit(to, st) != "" {
-		r.showVisit(nil) // the event about the order must not name the ended appointment
+	if r.endingTrigger(to, st) != "" {
+		r.setShownVisit(nil) // the event about the order must not name the ended appointment
 	}
 	events, err := Apply(&r.Order, st)
 	if err != nil {
@@ -167,8 +167,8 @@ func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 // order. Enter ignores the trigger of the step. It also ends the order's appointment and plans the next call to the
 // lab, as [Record.Apply] does.
 func (r *Record) Enter(to LowLevel, st Step) ([]healthlab.Event, error) {
-	if r.endsVisit(to, st) != "" {
-		r.showVisit(nil)
+	if r.endingTrigger(to, st) != "" {
+		r.setShownVisit(nil)
 	}
 	events, err := appendEvent(&r.Order, to, st)
 	if err != nil {

@@ -40,12 +40,12 @@ func (r *CreateRequest) Check(today healthlab.Date) error {
 			p.Add("without_parent", "must be left out if parent_id is not given", "update_reason")
 		}
 	}
-	return also(p, r.PlaceRequest.Check(today))
+	return joinProblems(p, r.PlaceRequest.Check(today))
 }
 
-// also returns one Invalid error with the problems p and those of err; nil if there are none. err is nil or an
+// joinProblems returns one Invalid error with the problems p and those of err; nil if there are none. err is nil or an
 // InvalidError.
-func also(p healthlab.Problems, err error) error {
+func joinProblems(p healthlab.Problems, err error) error {
 	var invalid *healthlab.InvalidError
 	if errors.As(err, &invalid) {
 		p = append(p, invalid.Problems...)
@@ -84,7 +84,7 @@ func (s *Service) create(ctx context.Context, team healthlab.TeamID, ids planned
 		return s.insert(ctx, r, at)
 	}
 	r.Origin = OriginRecreation
-	_, child, err := s.follow(ctx, *req.ParentID, r, at, func(parent *Record) (Trigger, error) {
+	_, child, err := s.insertFollowUp(ctx, *req.ParentID, r, at, func(parent *Record) (Trigger, error) {
 		if !parent.ReplacedBy.IsZero() {
 			return "", rules.Broken(AlreadyRecreated, "the order was replaced before")
 		}
@@ -104,10 +104,10 @@ func (s *Service) create(ctx context.Context, team healthlab.TeamID, ids planned
 	return child.Order, nil
 }
 
-// follow stores child as an order that follows from the order parent. It calls then with the stored parent and applies
-// the returned trigger to the parent; an empty trigger leaves the parent's status unchanged. It returns the parent and
-// the child as stored. The events of both show their transaction after the change.
-func (s *Service) follow(ctx context.Context, parent OrderID, child Record, at time.Time, then func(*Record) (Trigger, error)) (Record, Record, error) {
+// insertFollowUp stores child as an order that follows from the order parent. It calls then with the stored parent and
+// applies the returned trigger to the parent; an empty trigger leaves the parent's status unchanged. It returns the
+// parent and the child as stored. The events of both show their transaction after the change.
+func (s *Service) insertFollowUp(ctx context.Context, parent OrderID, child Record, at time.Time, then func(*Record) (Trigger, error)) (Record, Record, error) {
 	st, first := Step{At: at, EventID: s.opts.NewID()}, s.opts.NewID()
 	return s.store.InsertAfter(ctx, parent, child, func(p, c *Record) ([]healthlab.Event, error) {
 		on, err := then(p)
@@ -194,7 +194,7 @@ func (r *ImportRequest) Check(today healthlab.Date) error {
 	at.Text(a.State, "state", 1, rules.MaxText)
 	// The address formats of imported orders are not checked: valid values take their place in this check.
 	a.ReceiverName, a.State, a.Zip, a.ZipCode = "", "AL", "35004", nil
-	return also(p, req.Check(today))
+	return joinProblems(p, req.Check(today))
 }
 
 func (r *ImportRequest) place() PlaceRequest {

@@ -119,14 +119,14 @@ func (s *Service) prepare(ctx context.Context, team healthlab.TeamID, ids planne
 	if m.imported {
 		consents = nil // consents were given where the order was placed
 	}
-	if err := ordering(account, req.Physician, req.Consents, consents); err != nil {
+	if err := checkOrderingPhysician(account, req.Physician, req.Consents, consents); err != nil {
 		return Record{}, err
 	}
 	proxy, err := s.medicalProxy(ctx, team, req.UserID, req.PatientDetails, rules.UTCDay(at))
 	if err != nil {
 		return Record{}, err
 	}
-	if err := ofAge(req.PatientDetails, proxy, rules.UTCDay(at), settings.Minors); err != nil {
+	if err := checkAge(req.PatientDetails, proxy, rules.UTCDay(at), settings.Minors); err != nil {
 		return Record{}, err
 	}
 	var aoe []catalogue.AOEAnswer

@@ -154,9 +154,10 @@ func (r *RegisterRequest) Check(today healthlab.Date) error {
 	return p.Err()
 }
 
-// ordering returns the error of a request without the ordering physician that its account requires. Without a physician
-// of the team, a physician of the service's network orders, and the patient must have given the required consents.
-func ordering(a *catalogue.LabAccount, physician *people.PhysicianInput, consents []people.Consent, required []people.ConsentType) error {
+// checkOrderingPhysician returns the error of a request without the ordering physician that its account requires.
+// Without a physician of the team, a physician of the service's network orders, and the patient must have given the
+// required consents.
+func checkOrderingPhysician(a *catalogue.LabAccount, physician *people.PhysicianInput, consents []people.Consent, required []people.ConsentType) error {
 	if physician != nil {
 		return nil
 	}
@@ -174,9 +175,9 @@ func ordering(a *catalogue.LabAccount, physician *people.PhysicianInput, consent
 // adult is the age in years from which a patient needs no medical proxy.
 const adult = 18
 
-// ofAge returns an error if the patient is under 18 on the given day, unless the team has minors enabled (minors) and
-// the patient has a medical proxy.
-func ofAge(p people.PatientDetailsInput, proxy *people.GuarantorDetails, day healthlab.Date, minors bool) error {
+// checkAge returns an error if the patient is under 18 on the given day, unless the team has minors enabled (minors)
+// and the patient has a medical proxy.
+func checkAge(p people.PatientDetailsInput, proxy *people.GuarantorDetails, day healthlab.Date, minors bool) error {
 	switch {
 	case people.Age(p.DOB, day) >= adult:
 		return nil

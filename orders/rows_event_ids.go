@@ -78,9 +78,9 @@ func (d *eventIDBlocks) draw(tx store.Tx, team healthlab.TeamID, n, after int64)
 	return drawnIDs{first, first + n, b}, nil
 }
 
-// giveBack returns the drawn ids from next on to their block, unless other ids were drawn from the block in the
+// returnUnused returns the drawn ids from next on to their block, unless other ids were drawn from the block in the
 // meantime.
-func (d *eventIDBlocks) giveBack(of drawnIDs, next int64) {
+func (d *eventIDBlocks) returnUnused(of drawnIDs, next int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if of.block.next == of.end {

@@ -92,7 +92,7 @@ func (v orderRows) List(ctx context.Context, q Query) (Page, error) {
 	for _, l := range found[first:min(first+q.Size, len(found))] {
 		places = append(places, l.orderPlace)
 	}
-	page, err := loadPlaces(v.reader(ctx), places)
+	page, err := loadOrdersOf(v.reader(ctx), places)
 	if err != nil {
 		return Page{}, err
 	}

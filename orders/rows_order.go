@@ -80,7 +80,7 @@ func loadOrders(read reader, keys ...store.Key) ([]Record, error) {
 	for _, r := range slices.Concat(rows...) {
 		places = append(places, orderPlace{r.Team, idOfOrder(r.ID), r.User, transactionOf(&r)})
 	}
-	return loadPlaces(read, places)
+	return loadOrdersOf(read, places)
 }
 
 // orderPlace has the ids with which an order's computed fields are read: team, user, order and transaction. A kit may
@@ -96,8 +96,8 @@ func transactionOf(r *store.Row) TransactionID {
 	return TransactionID{store.ParseUUID(r.Index[1][:len(uuid.UUID{})])}
 }
 
-// loadPlaces does what loadOrders does, for orders whose ids are known.
-func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
+// loadOrdersOf does what loadOrders does, for orders whose ids are known.
+func loadOrdersOf(read reader, places []orderPlace) ([]Record, error) {
 	if len(places) == 0 {
 		return nil, nil
 	}
@@ -139,7 +139,7 @@ func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 	var out []Record
 	for i, p := range places {
 		n := len(inTransactions[i])
-		if r, ok := drawOrder(p.id, members[:n], deleted); ok {
+		if r, ok := computeOrder(p.id, members[:n], deleted); ok {
 			r.CriticalHistory = histories[i]
 			out = append(out, r)
 		}
@@ -148,9 +148,9 @@ func loadPlaces(read reader, places []orderPlace) ([]Record, error) {
 	return out, nil
 }
 
-// drawOrder returns the order id of a transaction with the fields that are computed at each read. members are all
+// computeOrder returns the order id of a transaction with the fields that are computed at each read. members are all
 // orders of the transaction. False if the order is not among them.
-func drawOrder(id OrderID, members []*store.Entry[Record], deleted deletedUsers) (Record, bool) {
+func computeOrder(id OrderID, members []*store.Entry[Record], deleted deletedUsers) (Record, bool) {
 	at := -1
 	list := []TransactionMember{}
 	for i, m := range members {
@@ -234,7 +234,7 @@ func (v orderRows) Insert(ctx context.Context, r Record, change Change) (out Rec
 		if err != nil {
 			return err
 		}
-		if err := w.start(); err != nil {
+		if err := w.setChangeFields(); err != nil {
 			return err
 		}
 		events, err := change(&made.Record)
@@ -265,7 +265,7 @@ func (v orderRows) InsertAfter(ctx context.Context, parent OrderID, child Record
 		if err != nil {
 			return err
 		}
-		if err := w.start(); err != nil {
+		if err := w.setChangeFields(); err != nil {
 			return err
 		}
 		events, err := change(&p.Record, &c.Record)
@@ -295,7 +295,7 @@ func (v orderRows) Update(ctx context.Context, team healthlab.TeamID, id OrderID
 		if err != nil {
 			return err
 		}
-		if err := w.start(); err != nil {
+		if err := w.setChangeFields(); err != nil {
 			return err
 		}
 		events, err := change(&r.Record)
@@ -389,7 +389,7 @@ func (w *orderWriter) load(id OrderID) (*orderEdit, error) {
 
 // add adds a new order of a live user.
 func (w *orderWriter) add(r Record) (*orderEdit, error) {
-	e, user, err := w.open(r)
+	e, user, err := w.addNew(r)
 	if err != nil {
 		return nil, err
 	}
@@ -400,15 +400,16 @@ func (w *orderWriter) add(r Record) (*orderEdit, error) {
 func (w *orderWriter) addAfter(parent *orderEdit, child Record) (*orderEdit, error) {
 	child.OrderTransaction = NewTransaction(parent.OrderTransaction.ID, append(slices.Clone(parent.OrderTransaction.Orders),
 		TransactionMember{ID: child.ID, Origin: child.Origin, ParentID: &parent.ID, CreatedAt: child.CreatedAt, UpdatedAt: child.CreatedAt}))
-	e, user, err := w.open(child)
+	e, user, err := w.addNew(child)
 	if err == nil && !user.Known {
 		err = w.opts.newUser(user, "order")
 	}
 	return e, err
 }
 
-// open adds a new order to w, and returns its edit and the state of its user. Conflict if an order with the id exists.
-func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
+// addNew adds a new order to w, and returns its edit and the state of its user. Conflict if an order with the id
+// exists.
+func (w *orderWriter) addNew(r Record) (*orderEdit, store.UserState, error) {
 	got, err := w.tx.Read(store.User(w.team, r.UserID), orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
 	if err != nil {
 		return nil, store.UserState{}, err
@@ -422,8 +423,8 @@ func (w *orderWriter) open(r Record) (*orderEdit, store.UserState, error) {
 	return e, store.StateOf(got[0]), nil
 }
 
-// start sets the fields that a change reads, NextEventID and StoreTime, in each order of w.
-func (w *orderWriter) start() error {
+// setChangeFields sets the fields that a change reads, NextEventID and StoreTime, in each order of w.
+func (w *orderWriter) setChangeFields() error {
 	last := int64(0)
 	for _, e := range w.orders {
 		last = max(last, e.LastEvent.ID)
@@ -453,7 +454,7 @@ func (w *orderWriter) write(ctx context.Context, events []healthlab.Event) error
 		}
 		next = max(next, e.LastEvent.ID+1)
 	}
-	w.ids.giveBack(w.drawn, next)
+	w.ids.returnUnused(w.drawn, next)
 	if err := store.AppendEvents(ctx, w.opts.Events, w.tx, events); err != nil {
 		return err
 	}
@@ -483,11 +484,11 @@ func (w *orderWriter) writeOrder(e *orderEdit) error {
 	was := &e.entry.Value
 	switch {
 	case e.entry.Revision != 0 && was.UserID != r.UserID:
-		if err := w.moveName(r); err != nil {
+		if err := w.writeNameUser(r); err != nil {
 			return err
 		}
 	case e.entry.Revision == 0:
-		if err := w.openTransaction(r.OrderTransaction.ID); err != nil {
+		if err := w.lockTransaction(r.OrderTransaction.ID); err != nil {
 			return err
 		}
 		if err := orderNames.Insert(w.tx, &orderName{nameOfID(r.ID), r.TeamID, r.UserID, r.ID}); err != nil {
@@ -508,8 +509,8 @@ func (w *orderWriter) writeOrder(e *orderEdit) error {
 	return orderTable.Put(w.tx, &store.Entry[Record]{Value: *r, Revision: e.entry.Revision})
 }
 
-// openTransaction locks the row of a new order's transaction, and inserts it if it does not exist.
-func (w *orderWriter) openTransaction(id TransactionID) error {
+// lockTransaction locks the row of a new order's transaction, and inserts it if it does not exist.
+func (w *orderWriter) lockTransaction(id TransactionID) error {
 	t, err := orderTransactions.Get(w.tx, transactionKey(w.team, id), store.Held)
 	if err != nil || t != nil {
 		return err
@@ -517,8 +518,8 @@ func (w *orderWriter) openTransaction(id TransactionID) error {
 	return orderTransactions.Insert(w.tx, &transactionRow{w.team, id})
 }
 
-// moveName writes the user of r to its row in orderNames, after a kit was registered for another user.
-func (w *orderWriter) moveName(r *Record) error {
+// writeNameUser writes the user of r to its row in orderNames, after a kit was registered for another user.
+func (w *orderWriter) writeNameUser(r *Record) error {
 	got, err := w.tx.Read(store.User(w.team, r.UserID),
 		orderNames.One(store.Key{ID: nameOfID(r.ID)}, store.Held))
 	if err != nil {

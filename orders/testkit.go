@@ -56,13 +56,13 @@ func (s *Service) prepareKit(ctx context.Context, team healthlab.TeamID, ids pla
 	}
 	r := s.newRecord(team, ids, req.UserID, chosen, account, at)
 	r.ShippingDetails, r.Passthrough = req.ShippingDetails.Details(), req.Passthrough
-	r.AOEAnswers = presets(chosen.LabTest)
+	r.AOEAnswers = presetAnswers(chosen.LabTest)
 	return r, nil
 }
 
-// presets returns the default answers to the questions of a test, without the questions that have no default. They are
-// the answers of an order for a kit, whose patient is not known yet.
-func presets(t catalogue.LabTest) []catalogue.AOEAnswer {
+// presetAnswers returns the default answers to the questions of a test, without the questions that have no default.
+// They are the answers of an order for a kit, whose patient is not known yet.
+func presetAnswers(t catalogue.LabTest) []catalogue.AOEAnswer {
 	var out []catalogue.AOEAnswer
 	for marker, q := range t.Questions() {
 		if preset, ok := q.Preset(); ok {
@@ -100,14 +100,14 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err != nil {
 		return Order{}, err
 	}
-	account, err := from.of(&found)
+	account, err := from.accountOf(&found)
 	if err != nil {
 		return Order{}, err
 	}
 	if err := catalogue.CheckBilling(account, found.BillingType, req.PatientAddress.State); err != nil {
 		return Order{}, err
 	}
-	if err := ordering(account, req.Physician.Input(), req.Consents, settings.RequiredConsents); err != nil {
+	if err := checkOrderingPhysician(account, req.Physician.Input(), req.Consents, settings.RequiredConsents); err != nil {
 		return Order{}, err
 	}
 	user := found.UserID
@@ -118,7 +118,7 @@ func (s *Service) register(ctx context.Context, team healthlab.TeamID, req Regis
 	if err != nil {
 		return Order{}, err
 	}
-	if err := ofAge(req.PatientDetails, proxy, rules.UTCDay(st.At), settings.Minors); err != nil {
+	if err := checkAge(req.PatientDetails, proxy, rules.UTCDay(st.At), settings.Minors); err != nil {
 		return Order{}, err
 	}
 	r, err := s.store.Update(ctx, team, found.ID, func(r *Record) ([]healthlab.Event, error) {
@@ -156,9 +156,9 @@ type linkedAccounts struct {
 	err error
 }
 
-// of returns the lab account of an order, as the catalogue has it at present; nil if the order has none.
+// accountOf returns the lab account of an order, as the catalogue has it at present; nil if the order has none.
 // LAB_ACCOUNT_NOT_ACTIVE if the team may no longer use the account.
-func (l *linkedAccounts) of(r *Record) (*catalogue.LabAccount, error) {
+func (l *linkedAccounts) accountOf(r *Record) (*catalogue.LabAccount, error) {
 	if r.LabAccountID == nil {
 		return nil, nil
 	}

@@ -144,7 +144,7 @@ func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, on := range r.effects(v, from, s.On) {
+	for _, on := range r.orderTriggers(v, from, s.On) {
 		told, err := r.applyToOrder(on, s)
 		if err != nil {
 			return nil, err
@@ -156,9 +156,9 @@ func (r *Record) ApplyVisit(i int, s VisitStep) ([]healthlab.Event, error) {
 	return events, nil
 }
 
-// effects returns the triggers to apply to the order after an appointment v left the status from by the trigger on.
-// None before the order has its requisition.
-func (r *Record) effects(v *Visit, from appointment.Status, on appointment.Trigger) []Trigger {
+// orderTriggers returns the triggers to apply to the order after an appointment v left the status from by the trigger
+// on. None before the order has its requisition.
+func (r *Record) orderTriggers(v *Visit, from appointment.Status, on appointment.Trigger) []Trigger {
 	if !r.HasRequisition() {
 		return nil
 	}
@@ -200,11 +200,11 @@ func (r *Record) showActiveVisit() {
 		id := r.Visits[i].ID
 		active = &id
 	}
-	r.showVisit(active)
+	r.setShownVisit(active)
 }
 
-// showVisit stores the id of an appointment in the order's Details; nil for none.
-func (r *Record) showVisit(active *uuid.UUID) {
+// setShownVisit stores the id of an appointment in the order's Details; nil for none.
+func (r *Record) setShownVisit(active *uuid.UUID) {
 	for _, d := range []**VisitDetails{&r.Details.WalkIn, &r.Details.AtHome} {
 		if *d != nil {
 			own := **d
@@ -324,7 +324,7 @@ func (v *Visit) SetProviderIDs(providerID, externalID string) {
 
 // endVisit ends the active appointment if the step ended its order or completed the draw; else it is a no-op.
 func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
-	i, on := r.ActiveVisit(), r.endsVisit(r.LowLevel(), st)
+	i, on := r.ActiveVisit(), r.endingTrigger(r.LowLevel(), st)
 	if i < 0 || on == "" {
 		return nil, nil
 	}
@@ -342,9 +342,9 @@ func (r *Record) endVisit(st Step) ([]healthlab.Event, error) {
 	return r.ApplyVisit(i, s)
 }
 
-// endsVisit returns the trigger that ends the active appointment when the order reaches the status to by the step st.
-// Empty if the appointment continues, or if there is none.
-func (r *Record) endsVisit(to LowLevel, st Step) appointment.Trigger {
+// endingTrigger returns the trigger that ends the active appointment when the order reaches the status to by the step
+// st. Empty if the appointment continues, or if there is none.
+func (r *Record) endingTrigger(to LowLevel, st Step) appointment.Trigger {
 	i := r.ActiveVisit()
 	if i < 0 {
 		return ""

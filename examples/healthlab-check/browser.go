@@ -33,7 +33,7 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 	state, verifier := word(), word()
 	sum := sha256.Sum256([]byte(verifier))
 	page, err := k.connector.Authorize(ctx, linking.AuthorizeRequest{
-		State: state, RedirectURL: back, Scopes: k.wanted(), Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
+		State: state, RedirectURL: back, Scopes: k.requiredScopes(), Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
 	})
 	if err != nil {
 		return linking.Grant{}, errors.Join(err, listener.Close())
@@ -63,7 +63,7 @@ func (k *check) browser(ctx context.Context) (linking.Grant, error) {
 	if code == "" {
 		return linking.Grant{}, errors.New("sign-in: the provider sent no code: the person refused access, or the client, its callback or its scopes are not registered")
 	}
-	g, err := k.connector.Exchange(ctx, linking.ExchangeRequest{Code: code, RedirectURL: back, Verifier: verifier, Scopes: k.wanted()})
+	g, err := k.connector.Exchange(ctx, linking.ExchangeRequest{Code: code, RedirectURL: back, Verifier: verifier, Scopes: k.requiredScopes()})
 	var refused *linking.Error
 	switch {
 	case errors.As(err, &refused):

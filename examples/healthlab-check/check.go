@@ -36,7 +36,7 @@ const (
 	failure = "FAIL"
 )
 
-func (k *check) say(word, part, format string, args ...any) {
+func (k *check) reportf(word, part, format string, args ...any) {
 	if word == failure {
 		k.failed++
 	}
@@ -55,7 +55,7 @@ func (k *check) run(ctx context.Context) error {
 		return err
 	}
 	for _, kind := range k.connector.Collections() {
-		if err := k.kind(ctx, kind, keep); err != nil {
+		if err := k.checkKind(ctx, kind, keep); err != nil {
 			return err
 		}
 	}
@@ -79,17 +79,17 @@ func (k *check) signIn(ctx context.Context) (err error) {
 			return err
 		}
 		k.grant.ExternalUserID = k.config.account
-		k.say(right, "token", "read from the file")
+		k.reportf(right, "token", "read from the file")
 		return nil
 	}
 	if k.grant, err = k.browser(ctx); err != nil {
 		return err
 	}
-	k.say(right, "sign-in", "%s", lasts(k.grant.ExpiresAt, k.now()))
+	k.reportf(right, "sign-in", "%s", lasts(k.grant.ExpiresAt, k.now()))
 	if k.grant.ExternalUserID == "" {
-		k.say(notice, "account", "the provider does not name the person")
+		k.reportf(notice, "account", "the provider does not name the person")
 	} else {
-		k.say(right, "account", "the provider names the person")
+		k.reportf(right, "account", "the provider names the person")
 	}
 	return nil
 }
@@ -101,8 +101,8 @@ func lasts(until, now time.Time) string {
 	return "a token came, which works for " + until.Sub(now).Round(time.Minute).String()
 }
 
-// wanted returns the OAuth scopes that all kinds of data together need.
-func (k *check) wanted() []string {
+// requiredScopes returns the OAuth scopes that all kinds of data together need.
+func (k *check) requiredScopes() []string {
 	out := slices.Clone(k.connector.OAuth.Minimum)
 	for _, s := range k.record.Scopes {
 		out = append(out, s.Required...)
@@ -112,19 +112,19 @@ func (k *check) wanted() []string {
 }
 
 func (k *check) scopes() {
-	wanted := k.wanted()
+	wanted := k.requiredScopes()
 	missing := slices.DeleteFunc(slices.Clone(wanted), func(s string) bool { return slices.Contains(k.grant.Scopes, s) })
 	switch {
 	case len(wanted) == 0:
-		k.say(right, "scopes", "the provider has none")
+		k.reportf(right, "scopes", "the provider has none")
 	case k.grant.Scopes == nil:
-		k.say(notice, "scopes", "the provider does not say which were granted")
+		k.reportf(notice, "scopes", "the provider does not say which were granted")
 	case len(missing) == 0:
-		k.say(right, "scopes", "all %d are granted", len(wanted))
+		k.reportf(right, "scopes", "all %d are granted", len(wanted))
 	case slices.ContainsFunc(k.connector.OAuth.Minimum, func(s string) bool { return slices.Contains(missing, s) }):
-		k.say(failure, "scopes", "not granted, and needed by all kinds: %s", strings.Join(missing, ", "))
+		k.reportf(failure, "scopes", "not granted, and needed by all kinds: %s", strings.Join(missing, ", "))
 	default:
-		k.say(notice, "scopes", "not granted: %s", strings.Join(missing, ", "))
+		k.reportf(notice, "scopes", "not granted: %s", strings.Join(missing, ", "))
 	}
 }
 
@@ -132,11 +132,11 @@ func (k *check) scopes() {
 func (k *check) renewal(ctx context.Context) {
 	before, err := k.connector.Decode(k.grant.Secret)
 	if err != nil || before.Refresh == "" || k.config.clients == "" {
-		k.say(notice, "renewal", "there is no refresh token, or no client to use it")
+		k.reportf(notice, "renewal", "there is no refresh token, or no client to use it")
 		return
 	}
 	if err := k.renew(ctx); err != nil {
-		k.say(failure, "renewal", "%v", err)
+		k.reportf(failure, "renewal", "%v", err)
 		return
 	}
 	after, err := k.connector.Decode(k.grant.Secret)
@@ -144,11 +144,11 @@ func (k *check) renewal(ctx context.Context) {
 	if err != nil || after.Refresh != before.Refresh {
 		what = "the refresh token rotates"
 	}
-	k.say(right, "renewal", "%s; %s", lasts(k.grant.ExpiresAt, k.now()), what)
+	k.reportf(right, "renewal", "%s; %s", lasts(k.grant.ExpiresAt, k.now()), what)
 }
 
 func (k *check) renew(ctx context.Context) error {
-	return k.patiently(ctx, func() error {
+	return k.retry(ctx, func() error {
 		fresh, err := k.connector.Refresh(ctx, k.grant.Secret)
 		if err == nil {
 			k.grant.Secret, k.grant.ExpiresAt = fresh.Secret, fresh.ExpiresAt
@@ -160,14 +160,14 @@ func (k *check) renew(ctx context.Context) error {
 func (k *check) revocation(ctx context.Context) {
 	revoker := k.connector.Flows().Revoker
 	if revoker == nil {
-		k.say(notice, "revocation", "the provider has no way")
+		k.reportf(notice, "revocation", "the provider has no way")
 		return
 	}
-	if err := k.patiently(ctx, func() error { return revoker.Revoke(ctx, k.grant.Secret) }); err != nil {
-		k.say(failure, "revocation", "%v", err)
+	if err := k.retry(ctx, func() error { return revoker.Revoke(ctx, k.grant.Secret) }); err != nil {
+		k.reportf(failure, "revocation", "%v", err)
 		return
 	}
-	k.say(right, "revocation", "the grant has ended")
+	k.reportf(right, "revocation", "the grant has ended")
 }
 
 const (
@@ -177,10 +177,10 @@ const (
 	pause = 2 * time.Second
 )
 
-// patiently calls do up to [tries] times. It waits and repeats the call if the error has a RetryAfter method, which
+// retry calls do up to [tries] times. It waits and repeats the call if the error has a RetryAfter method, which
 // means that the provider is unavailable or its rate limit is exceeded. It gives up if the provider requires a longer
 // wait than -wait.
-func (k *check) patiently(ctx context.Context, do func() error) (err error) {
+func (k *check) retry(ctx context.Context, do func() error) (err error) {
 	for range tries {
 		err = do()
 		var said interface{ RetryAfter() time.Duration }
@@ -201,9 +201,9 @@ func (k *check) patiently(ctx context.Context, do func() error) (err error) {
 	return err
 }
 
-// kind requests one page of the kind of data with this name, stores it in keep to check it, and prints the result. A
-// failed check is printed and is no error; the error is for failures after which the program must stop.
-func (k *check) kind(ctx context.Context, name string, keep *storage) error {
+// checkKind requests one page of the kind of data with this name, stores it in keep to check it, and prints the result.
+// A failed check is printed and is no error; the error is for failures after which the program must stop.
+func (k *check) checkKind(ctx context.Context, name string, keep *storage) error {
 	now := k.now()
 	request := linking.PullRequest{From: now.AddDate(0, 0, -k.config.days), To: now.Add(24 * time.Hour), Zone: time.UTC}
 	if id := k.grant.ExternalUserID; id != "" {
@@ -218,7 +218,7 @@ func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 		requests += probe.Requests
 		return err
 	}
-	err := k.patiently(ctx, func() error {
+	err := k.retry(ctx, func() error {
 		err := try()
 		if errors.Is(err, healthlab.Unauthenticated) && !renewed && k.config.clients != "" {
 			if renewed = true; k.renew(ctx) == nil {
@@ -235,16 +235,16 @@ func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	})
 	switch {
 	case err != nil && len(missing) > 0:
-		k.say(notice, name, "not granted: %s", strings.Join(missing, ", "))
+		k.reportf(notice, name, "not granted: %s", strings.Join(missing, ", "))
 		return nil
 	case err != nil:
-		k.say(failure, name, "%v", err)
+		k.reportf(failure, name, "%v", err)
 		return nil
 	case len(probe.Data) == 0:
-		k.say(notice, name, "no data in %d days (requests: %d)", k.config.days, requests)
+		k.reportf(notice, name, "no data in %d days (requests: %d)", k.config.days, requests)
 		return nil
 	}
-	problems, err := keep.take(ctx, probe.Data)
+	problems, err := keep.storeData(ctx, probe.Data)
 	if err != nil {
 		return err
 	}
@@ -252,15 +252,15 @@ func (k *check) kind(ctx context.Context, name string, keep *storage) error {
 	if len(problems) > 0 {
 		word = failure
 	}
-	k.say(word, name, "%s (requests: %d)", gave(&probe), requests)
+	k.reportf(word, name, "%s (requests: %d)", pageSummary(&probe), requests)
 	for _, text := range slices.Sorted(maps.Keys(problems)) {
 		fmt.Fprintf(k.out, "%29s%d times: %s\n", "", problems[text], text)
 	}
 	return nil
 }
 
-// gave returns a text for people: the number of items on a page by resource, and the resources without items.
-func gave(p *rest.Probe) string {
+// pageSummary returns a text for people: the number of items on a page by resource, and the resources without items.
+func pageSummary(p *rest.Probe) string {
 	var parts, none []string
 	for _, resource := range p.Resources {
 		n := 0

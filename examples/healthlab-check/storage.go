@@ -48,9 +48,9 @@ func newStorage(ctx context.Context, record healthdata.Provider, account string,
 	return &storage{health, record.Slug, account, u.ID}, nil
 }
 
-// take stores data, and returns the number of items that could not be read or stored, by a text that has the field and
-// the rule.
-func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, error) {
+// storeData stores data, and returns the number of items that could not be read or stored, by a text that has the field
+// and the rule.
+func (s *storage) storeData(ctx context.Context, data rest.Data) (map[string]int, error) {
 	problems := map[string]int{}
 	note := func(what string, list []healthlab.Problem) {
 		for _, p := range list {
@@ -103,16 +103,16 @@ func (s *storage) take(ctx context.Context, data rest.Data) (map[string]int, err
 				note(resource+" not stored", r.Problems)
 			}
 		}
-		if err := s.takeStreams(ctx, items, note); err != nil {
+		if err := s.storeStreams(ctx, items, note); err != nil {
 			return nil, err
 		}
 	}
 	return problems, nil
 }
 
-// takeStreams stores the recordings (streams) of workouts that are already stored. It calls note with the problems of
+// storeStreams stores the recordings (streams) of workouts that are already stored. It calls note with the problems of
 // each refused stream.
-func (s *storage) takeStreams(ctx context.Context, items []linking.PullItem, note func(string, []healthlab.Problem)) error {
+func (s *storage) storeStreams(ctx context.Context, items []linking.PullItem, note func(string, []healthlab.Problem)) error {
 	for i := range items {
 		p := &items[i]
 		if p.Stream == nil || len(p.Summaries) != 1 {

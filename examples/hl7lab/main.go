@@ -119,12 +119,12 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	for _, r := range review.Results {
-		say(out, "for a person to look at: %s\n", r.Reason)
+		printf(out, "for a person to look at: %s\n", r.Reason)
 	}
 	return nil
 }
 
-func say(out io.Writer, format string, args ...any) {
+func printf(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format, args...)
 }
 
@@ -159,7 +159,7 @@ func (c *clinic) order(ctx context.Context) error {
 		return err
 	}
 	c.placed = o.ID
-	say(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
+	printf(c.out, "clinic: placed an order: %s\n", o.LastEvent.Status)
 	// A host runs exchange.Service.Run in the background. This program calls the single steps instead, to print
 	// each.
 	if _, err := c.labs.SubmitDue(ctx); err != nil {
@@ -178,7 +178,7 @@ func (c *clinic) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	say(c.out, "clinic: %d news; the order is %s\n", n, o.LastEvent.Status)
+	printf(c.out, "clinic: %d news; the order is %s\n", n, o.LastEvent.Status)
 	if o.Interpretation == nil || n == 0 {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (c *clinic) update(ctx context.Context) error {
 		return err
 	}
 	for _, r := range results.Results {
-		say(c.out, "        %s %s %s (%s, LOINC %s)\n", r.Name, r.Result, *r.Unit, r.Interpretation, *r.LOINC)
+		printf(c.out, "        %s %s %s (%s, LOINC %s)\n", r.Name, r.Result, *r.Unit, r.Interpretation, *r.LOINC)
 	}
 	return nil
 }
@@ -212,13 +212,13 @@ func (l *laboratory) Handle(_ context.Context, message []byte, frameErr error) [
 	defer l.mu.Unlock()
 	l.order = m
 	code, event := m.Type()
-	say(l.out, "lab:    got %s^%s for %s:", code, event, m.Segment("PID").Field(5).Name().Full())
+	printf(l.out, "lab:    got %s^%s for %s:", code, event, m.Segment("PID").Field(5).Name().Full())
 	for s := range m.Segments() {
 		if s.Name() == "OBR" {
-			say(l.out, " %s", s.Field(4).Component(2).Text())
+			printf(l.out, " %s", s.Field(4).Component(2).Text())
 		}
 	}
-	say(l.out, "\n")
+	printf(l.out, "\n")
 	b := er7.NewBuilder(er7.Standard(), "")
 	b.Header().Set(3, "LIS").Set(4, "NORTHLAB").Set(9, "ORL", "O22", "ORL_O22").Set(10, "A1").Set(11, "P").Set(12, "2.5.1")
 	b.Add("MSA").Set(1, "AA").Set(2, m.ControlID())
@@ -292,6 +292,6 @@ func (l *laboratory) send(ctx context.Context, r report) error {
 	if err != nil {
 		return err
 	}
-	say(l.out, "lab:    sent %s; the answer is %s\n", r.what, ack.Segment("MSA").Field(1).Text())
+	printf(l.out, "lab:    sent %s; the answer is %s\n", r.what, ack.Segment("MSA").Field(1).Text())
 	return nil
 }

@@ -52,13 +52,13 @@ func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 			_, err := client.Send(ctx, message, func(answer []byte) bool { return strings.Contains(string(answer), "MSA|AA") })
 			return err
 		}
-		say(out, "lab: takes orders at %s, sends results to %s\n", listener.Addr(), o.results)
+		printf(out, "lab: takes orders at %s, sends results to %s\n", listener.Addr(), o.results)
 		return mllp.NewServer(mllp.HandlerFunc(func(_ context.Context, message []byte, frameErr error) []byte {
 			m, err := er7.Parse(message, nil)
 			if frameErr != nil || err != nil {
 				return nil
 			}
-			return l.take(ctx, m)
+			return l.handleOrder(ctx, m)
 		}), nil).Serve(ctx, listener)
 	}
 	orders, results := filepath.Join(o.target, "orders"), filepath.Join(o.target, "results")
@@ -70,16 +70,16 @@ func serveLab(ctx context.Context, out io.Writer, o serveOptions) error {
 		_, err := folder.Send(ctx, message, nil)
 		return err
 	}
-	say(out, "lab: takes orders in %s, puts results into %s\n", orders, results)
+	printf(out, "lab: takes orders in %s, puts results into %s\n", orders, results)
 	return folder.Run(ctx, func(_ context.Context, m *er7.Message) error {
-		l.take(ctx, m)
+		l.handleOrder(ctx, m)
 		return nil
 	})
 }
 
-// take processes an order or a cancellation, and returns the HL7 acknowledgement. A repeated order is acknowledged
-// again but gets no second report. A goroutine sends the results after the delay, unless ctx ends before.
-func (l *labServer) take(ctx context.Context, order *er7.Message) []byte {
+// handleOrder processes an order or a cancellation, and returns the HL7 acknowledgement. A repeated order is
+// acknowledged again but gets no second report. A goroutine sends the results after the delay, unless ctx ends before.
+func (l *labServer) handleOrder(ctx context.Context, order *er7.Message) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	orc := order.Segment("ORC")
@@ -92,10 +92,10 @@ func (l *labServer) take(ctx context.Context, order *er7.Message) []byte {
 	switch orc.Field(1).Text() {
 	case "CA":
 		l.cancelled[number] = true
-		say(l.out, "lab: order %s is cancelled\n", accession)
+		printf(l.out, "lab: order %s is cancelled\n", accession)
 	default:
 		if !known {
-			say(l.out, "lab: took order %s\n", accession)
+			printf(l.out, "lab: took order %s\n", accession)
 			l.running.Go(func() { l.report(ctx, order, accession) })
 		}
 	}
@@ -103,7 +103,7 @@ func (l *labServer) take(ctx context.Context, order *er7.Message) []byte {
 	header(b, "ORL", "O22", "A"+accession)
 	b.Add("MSA").Set(1, "AA").Set(2, order.ControlID())
 	b.Add("ORC").Set(1, "OK").Set(2, number).Set(3, accession)
-	return built(b)
+	return messageBytes(b)
 }
 
 func header(b *er7.Builder, code, event, id string) {
@@ -111,8 +111,8 @@ func header(b *er7.Builder, code, event, id string) {
 		Set(10, id).Set(11, "T").Set(12, "2.5.1")
 }
 
-// built returns the HL7 message that b has built; nil after an error.
-func built(b *er7.Builder) []byte {
+// messageBytes returns the HL7 message that b has built; nil after an error.
+func messageBytes(b *er7.Builder) []byte {
 	m, err := b.Build()
 	if err != nil {
 		return nil
@@ -161,9 +161,9 @@ func (l *labServer) result(ctx context.Context, order *er7.Message, number, acce
 			Set(17, "DEMO", "Made up", "L")
 	}
 	b.Add("SPM").SetNumber(1, 1).Set(2, "", accession).Set(4, "SER", "Serum", "HL70487").Set(17, now).Set(18, now)
-	if err := l.send(ctx, built(b)); err != nil {
-		say(l.out, "lab: results of %s could not be sent: %v\n", accession, err)
+	if err := l.send(ctx, messageBytes(b)); err != nil {
+		printf(l.out, "lab: results of %s could not be sent: %v\n", accession, err)
 		return
 	}
-	say(l.out, "lab: sent results of %s\n", accession)
+	printf(l.out, "lab: sent results of %s\n", accession)
 }

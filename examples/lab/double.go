@@ -78,7 +78,7 @@ func (d *double) Fail() {
 // ServeHTTP serves the laboratory's API.
 func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("PUT /orders/{id}", d.take)
+	mux.HandleFunc("PUT /orders/{id}", d.acceptOrder)
 	mux.HandleFunc("DELETE /orders/{id}", d.cancel)
 	mux.HandleFunc("GET /reports", d.list)
 	d.mu.Lock()
@@ -99,8 +99,8 @@ func (d *double) find(r *http.Request) *job {
 	return d.taken[i]
 }
 
-// take accepts an order. An order with a known id is not added again.
-func (d *double) take(w http.ResponseWriter, r *http.Request) {
+// acceptOrder accepts an order. An order with a known id is not added again.
+func (d *double) acceptOrder(w http.ResponseWriter, r *http.Request) {
 	j := d.find(r)
 	if j == nil {
 		j = &job{number: fmt.Sprintf("TL-%04d", len(d.taken)+1)}

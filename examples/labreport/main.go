@@ -120,7 +120,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	refused := 0
 	for _, files := range reports {
-		err := one(ctx, s, reader, extractors, files, out)
+		err := readReport(ctx, s, reader, extractors, files, out)
 		var e errRefused
 		switch {
 		case errors.As(err, &e):
@@ -140,8 +140,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 // with the next report.
 type errRefused struct{ error }
 
-// one reads one report from the files names, and prints it to out. The files are the pages of the report in order.
-func one(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
+// readReport reads one report from the files names, and prints it to out. The files are the pages of the report in
+// order.
+func readReport(ctx context.Context, s settings, reader *labreport.Reader, x labreport.TextExtractor, names []string, out io.Writer) error {
 	var files []labreport.File
 	for _, name := range names {
 		data, err := os.ReadFile(name)

@@ -68,7 +68,7 @@ func newBare(ctx context.Context, m *mix, address string) (*bare, error) {
 	}
 	b := &bare{pool: pool, docs: map[string][]byte{}, answers: make([][]byte, len(operations))}
 	if err = b.copyRows(ctx); err == nil {
-		err = b.learnAnswers(ctx, m)
+		err = b.recordAnswers(ctx, m)
 	}
 	var listener net.Listener
 	if err == nil {
@@ -115,8 +115,8 @@ func (b *bare) copyRows(ctx context.Context) error {
 	return b.pool.QueryRow(ctx, `select team from bare."user" limit 1`).Scan(&b.team)
 }
 
-// learnAnswers sends one request of each operation to the server, and records the answers.
-func (b *bare) learnAnswers(ctx context.Context, m *mix) error {
+// recordAnswers sends one request of each operation to the server, and records the answers.
+func (b *bare) recordAnswers(ctx context.Context, m *mix) error {
 	for i, op := range operations {
 		var err error
 		if b.answers[i], err = m.answer(ctx, op.make(m, m.people[0], i)); err != nil {
@@ -246,7 +246,7 @@ func compareBare(ctx context.Context, c config, s *server, address string, out i
 		}
 		for i := range do {
 			at := time.Now()
-			got := m.slice(ctx, do[i], c.turn)
+			got := m.sendFor(ctx, do[i], c.turn)
 			if !warm {
 				samples[i], took[i] = append(samples[i], got...), took[i]+time.Since(at)
 			}
@@ -256,9 +256,9 @@ func compareBare(ctx context.Context, c config, s *server, address string, out i
 	return ctx.Err()
 }
 
-// slice sends random requests of the mix with do for a duration (long), and returns a sample of each. m.workers
+// sendFor sends random requests of the mix with do for a duration (long), and returns a sample of each. m.workers
 // goroutines send concurrently; each sends its next request after the answer to the last one.
-func (m *mix) slice(ctx context.Context, do func(context.Context, due) error, long time.Duration) (all []sample) {
+func (m *mix) sendFor(ctx context.Context, do func(context.Context, due) error, long time.Duration) (all []sample) {
 	queue, found := make(chan due), make([][]sample, m.workers)
 	var group sync.WaitGroup
 	for w := range m.workers {

@@ -111,13 +111,13 @@ func (s *soak) run(ctx context.Context, out io.Writer) (found *soakResult, err e
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	m := newMix(s.config, s.any)
+	m := newMix(s.config, s.anyServer)
 	m.do = func(ctx context.Context, d due) error { return s.do(ctx, m, d) }
 	fmt.Fprintf(out, "%d users with a day of data …\n", s.users)
 	if err := m.seed(ctx); err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
 	}
-	s.truth.seeded(m.people, s.days)
+	s.truth.recordSeed(m.people, s.days)
 	fmt.Fprintf(out, "%.0f requests a second for %v, a kill every %v …\n", s.rate, s.duration, s.killEvery)
 	began := time.Now()
 	s.began.Store(&began)
@@ -201,7 +201,7 @@ func (s *soak) close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-func (s *soak) any() *server {
+func (s *soak) anyServer() *server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Or(s.servers[rand.N(len(s.servers))], s.servers[0])
@@ -245,12 +245,12 @@ func (s *soak) do(ctx context.Context, m *mix, d due) error {
 		d.key = uuid.NewString()
 	}
 	until := time.Now().Add(patience)
-	err := s.try(ctx, m, d, until)
+	err := s.sendWithRetry(ctx, m, d, until)
 	if errors.Is(err, errHeld) {
 		s.aside.Go(func() {
 			for errors.Is(err, errHeld) {
 				time.Sleep(pause)
-				err = s.try(ctx, m, d, until)
+				err = s.sendWithRetry(ctx, m, d, until)
 			}
 		})
 		return nil
@@ -261,9 +261,9 @@ func (s *soak) do(ctx context.Context, m *mix, d due) error {
 // errHeld says that a server, perhaps a killed one, has locked the idempotency key of a request.
 var errHeld = errors.New("the server still holds the idempotency key")
 
-// try sends a request until it succeeds, a server has locked its idempotency key, or the instant until has passed. It
-// records a successful write in s.truth.
-func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
+// sendWithRetry sends a request until it succeeds, a server has locked its idempotency key, or the instant until has
+// passed. It records a successful write in s.truth.
+func (s *soak) sendWithRetry(ctx context.Context, m *mix, d due, until time.Time) error {
 	var placed struct {
 		Order struct {
 			ID string `json:"id"`
@@ -308,7 +308,7 @@ func (s *soak) try(ctx context.Context, m *mix, d due, until time.Time) error {
 }
 
 func (s *soak) receive(id string, body []byte) {
-	s.inbox.take(id, body)
+	s.inbox.record(id, body)
 	if began := s.began.Load(); began != nil && time.Since(*began)%slowEvery > slowEvery-slowFor {
 		time.Sleep(slowBy)
 	}

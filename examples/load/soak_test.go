@@ -120,7 +120,7 @@ func TestInbox_reportsMissingRepeatedAndUnorderedEvents(t *testing.T) {
 				if tt.ids != nil {
 					i = tt.ids[i]
 				}
-				b.take(fmt.Sprint(i), []byte(body))
+				b.record(fmt.Sprint(i), []byte(body))
 			}
 			require.Equal(t, tt.missing, b.missing(map[string]map[int64]float64{"u": {60: 1, 120: 1, 180: 1}}, map[string]int{"o": 2}))
 			require.Equal(t, tt.repeated, b.repeated)

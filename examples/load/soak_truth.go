@@ -24,13 +24,13 @@ type truth struct {
 	writes  int
 }
 
-// seeded records the data that the users have before the load: days days of heart rates, and one order each.
-func (t *truth) seeded(people []*person, days int) {
+// recordSeed records the data that the users have before the load: days days of heart rates, and one order each.
+func (t *truth) recordSeed(people []*person, days int) {
 	t.samples, t.nights, t.orders = map[string]map[int64]float64{}, map[string]map[string]bool{}, map[string]map[string]bool{}
 	for i, u := range people {
 		t.samples[u.id], t.nights[u.id], t.orders[u.id] = map[int64]float64{}, map[string]bool{}, map[string]bool{u.order: true}
 		again := person{id: u.id, at: u.at.Add(-time.Duration(days) * 24 * time.Hour)}
-		t.note(u.id, again.heartRate(days*24*60, i))
+		t.recordUpload(u.id, again.heartRate(days*24*60, i))
 	}
 }
 
@@ -47,11 +47,11 @@ func (t *truth) acknowledged(d due, order string) {
 		t.orders[d.user.id][order] = true
 		return
 	}
-	t.note(d.user.id, d.request)
+	t.recordUpload(d.user.id, d.request)
 }
 
-// note records the samples or the night of an upload r of a user.
-func (t *truth) note(user string, r request) {
+// recordUpload records the samples or the night of an upload r of a user.
+func (t *truth) recordUpload(user string, r request) {
 	switch data := r.body.(map[string]any)["data"].(type) {
 	case []map[string]any:
 		for _, one := range data {
@@ -81,8 +81,8 @@ type inbox struct {
 	wrong    []string
 }
 
-// take records one message of the servers by its id. It ignores a repeated id, and notes an unexpected body as wrong.
-func (b *inbox) take(id string, body []byte) {
+// record records one message of the servers by its id. It ignores a repeated id, and notes an unexpected body as wrong.
+func (b *inbox) record(id string, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ids == nil {
@@ -102,16 +102,16 @@ func (b *inbox) take(id string, body []byte) {
 	switch {
 	case err != nil:
 	case strings.HasPrefix(m.Type, "daily.data.heartrate."):
-		err = b.takeSamples(id, m.User, m.Data)
+		err = b.recordSamples(id, m.User, m.Data)
 	case strings.HasPrefix(m.Type, "labtest.order."):
-		err = b.takeOrder(id, m.Data)
+		err = b.recordOrder(id, m.Data)
 	}
 	if err != nil {
 		b.wrong = append(b.wrong, fmt.Sprintf("message %s: %v", id, err))
 	}
 }
 
-func (b *inbox) takeSamples(id, user string, data []byte) error {
+func (b *inbox) recordSamples(id, user string, data []byte) error {
 	var batch struct {
 		Data []struct {
 			At time.Time `json:"timestamp"`
@@ -137,7 +137,7 @@ func (b *inbox) takeSamples(id, user string, data []byte) error {
 	return nil
 }
 
-func (b *inbox) takeOrder(id string, data []byte) error {
+func (b *inbox) recordOrder(id string, data []byte) error {
 	var o struct {
 		ID     string            `json:"id"`
 		Events []json.RawMessage `json:"events"`

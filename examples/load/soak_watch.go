@@ -40,7 +40,7 @@ func (s *soak) watch(ctx context.Context) (all []reading) {
 		s.mu.Lock()
 		for i, one := range s.servers {
 			if one != nil {
-				r.memory[i], r.handles[i] = resident(one.process.Process.Pid), handles(one.process.Process.Pid)
+				r.memory[i], r.handles[i] = residentBytes(one.process.Process.Pid), openFiles(one.process.Process.Pid)
 			}
 		}
 		s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *soak) sizes(ctx context.Context) (tables map[string]int64, log int64, e
 	return tables, log, rows.Err()
 }
 
-func resident(pid int) int64 {
+func residentBytes(pid int) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := bytes.Cut(text, []byte("VmRSS:"))
 	n, _ := strconv.ParseInt(string(bytes.TrimSpace(before(rest, "kB"))), 10, 64)
@@ -100,7 +100,7 @@ func before(text []byte, end string) []byte {
 	return head
 }
 
-func handles(pid int) int {
+func openFiles(pid int) int {
 	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(files)
 }

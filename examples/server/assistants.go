@@ -87,17 +87,17 @@ func passAssistant(ctx context.Context, args []string, stdin io.ReadCloser, stdo
 	}
 	defer local.Close()
 	ended := make(chan error, 2)
-	go func() { ended <- pass(ctx, local, remote) }()
-	go func() { ended <- pass(ctx, remote, local) }()
+	go func() { ended <- copyMessages(ctx, local, remote) }()
+	go func() { ended <- copyMessages(ctx, remote, local) }()
 	if err := <-ended; err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// pass copies protocol messages from one connection to the other until one of them ends, and returns the error of that
-// connection.
-func pass(ctx context.Context, from, to sdk.Connection) error {
+// copyMessages copies protocol messages from one connection to the other until one of them ends, and returns the error
+// of that connection.
+func copyMessages(ctx context.Context, from, to sdk.Connection) error {
 	for {
 		m, err := from.Read(ctx)
 		if err != nil {

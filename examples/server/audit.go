@@ -23,21 +23,21 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	command, args := args[0], args[1:]
 	switch command {
 	case "anchor":
-		return onHost(ctx, args, stderr, func(s *host) error { return s.printAnchors(ctx, stdout) })
+		return withHost(ctx, args, stderr, func(s *host) error { return s.printAnchors(ctx, stdout) })
 	case "verify":
-		kept, args, err := keptAnchors(args)
+		kept, args, err := parseAnchorFlag(args)
 		if err != nil {
 			return err
 		}
-		return onHost(ctx, args, stderr, func(s *host) error { return s.verifyAccess(ctx, kept, stdout) })
+		return withHost(ctx, args, stderr, func(s *host) error { return s.verifyAccess(ctx, kept, stdout) })
 	default:
 		return errors.New(auditUsage)
 	}
 }
 
-// onHost assembles the service that the flags in args describe, calls do with it, and closes it. The service serves no
-// requests meanwhile.
-func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host) error) (err error) {
+// withHost assembles the service that the flags in args describe, calls do with it, and closes it. The service serves
+// no requests meanwhile.
+func withHost(ctx context.Context, args []string, stderr io.Writer, do func(*host) error) (err error) {
 	c, _, err := flags(args, stderr)
 	if err != nil {
 		return err
@@ -64,9 +64,9 @@ func onHost(ctx context.Context, args []string, stderr io.Writer, do func(*host)
 	return do(s)
 }
 
-// keptAnchors removes -anchor FILE from the start of the arguments. It returns the anchors in FILE, nil without the
+// parseAnchorFlag removes -anchor FILE from the start of the arguments. It returns the anchors in FILE, nil without the
 // flag, and the remaining arguments.
-func keptAnchors(args []string) ([]accesslog.Anchor, []string, error) {
+func parseAnchorFlag(args []string) ([]accesslog.Anchor, []string, error) {
 	if len(args) == 0 || args[0] != "-anchor" {
 		return nil, args, nil
 	}

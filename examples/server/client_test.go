@@ -72,7 +72,7 @@ func TestGoClient_goesFromAUserToAResult(t *testing.T) {
 	counts, err = c.UploadSummaries(ctx, user.UserID, "sleep", client.SleepUpload{Provider: "manual", Source: source, Data: []client.SleepIn{night}})
 	require.NoError(t, err)
 	require.Equal(t, 1, counts.New)
-	_, err = seen.take(ctx, func(all []received) bool {
+	_, err = seen.waitFor(ctx, func(all []received) bool {
 		return slices.Contains(all, received{"daily.data.heartrate.created"}) && slices.Contains(all, received{"daily.data.sleep.created"})
 	})
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestGoClient_goesFromAUserToAResult(t *testing.T) {
 	require.Equal(t, placed.ID, again.ID)
 	require.NoError(t, c.Do(ctx, client.Request{Method: "POST", Path: "/v3/order/" + placed.ID + "/test", Body: struct{}{}}))
 	for !strings.HasPrefix(placed.LastEvent.Status, "completed.") {
-		_, err = seen.take(ctx, func(all []received) bool { return len(all) > 0 })
+		_, err = seen.waitFor(ctx, func(all []received) bool { return len(all) > 0 })
 		require.NoError(t, err)
 		placed, err = c.Order(ctx, placed.ID)
 		require.NoError(t, err)

@@ -50,7 +50,7 @@ func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	}
 	s := &sources{providers: list, connectors: map[string]linking.ProviderConnector{}}
 	if c.connectors != "" {
-		if err := s.read(c.connectors, c.guard()); err != nil {
+		if err := s.addFolder(c.connectors, c.guard()); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +58,7 @@ func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 		return nil, err
 	}
 	if c.clientsFile != "" {
-		if err := s.connect(c.clientsFile, c.guard()); err != nil {
+		if err := s.addClients(c.clientsFile, c.guard()); err != nil {
 			return nil, fmt.Errorf("-providers-config: %w", err)
 		}
 	}
@@ -76,9 +76,9 @@ func existing(list *healthdata.Providers) (*healthdata.Providers, error) {
 	}))
 }
 
-// read adds Nightscout and the providers of a folder: NAME.json describes a provider's API, NAME.client has its
+// addFolder adds Nightscout and the providers of a folder: NAME.json describes a provider's API, NAME.client has its
 // OAuth client.
-func (s *sources) read(dir string, guard *webhook.Guard) error {
+func (s *sources) addFolder(dir string, guard *webhook.Guard) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
 		return err
@@ -100,8 +100,8 @@ func (s *sources) read(dir string, guard *webhook.Guard) error {
 	return s.add(found)
 }
 
-// connect adds a connector for each provider for which the file has an OAuth client.
-func (s *sources) connect(file string, guard *webhook.Guard) error {
+// addClients adds a connector for each provider for which the file has an OAuth client.
+func (s *sources) addClients(file string, guard *webhook.Guard) error {
 	clients, err := registry.ReadFile(file, os.LookupEnv)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func TestConnectors_invalidFileIsNamedWithoutItsSecret(t *testing.T) {
 	require.Contains(t, try(dir), "slug: must be unique; another connector has the slug ")
 	broken := strings.Replace(string(doc), `"bpm"}`, `"furlong"}`, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "again.json"), []byte(broken), 0o600))
-	require.Contains(t, try(dir), "again.json: read provider: invalid: resources[0].sample.unit: not a unit")
+	require.Contains(t, try(dir), "again.json: read provider: invalid: resources[0].sample.unit: must be a unit that can be converted to bpm")
 }
 
 // The providers of a file with clients can be connected, in production, too.
@@ -104,7 +104,7 @@ func TestProvidersConfig_clientsOfAFileCanBeConnected(t *testing.T) {
 		require.NotNil(t, real.providers.Get(slug))
 	}
 	_, err = (&config{environment: healthlab.Production, clientsFile: write("wrong.json", `{"whoop": {"client_id": "our id"}}`)}).sources(&sandbox.ConnectorOptions{})
-	require.EqualError(t, err, "-providers-config: providers config: invalid: whoop.client_secret: is required")
+	require.EqualError(t, err, "-providers-config: providers config: invalid: whoop.client_secret: must be set and not empty")
 }
 
 // A person who links such a provider is sent to the provider's own page, as our client.

@@ -22,7 +22,7 @@ func runImport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		args = append([]string{"-import", args[0]}, args[1:]...)
 	}
-	return onHost(ctx, args, stderr, func(s *host) error {
+	return withHost(ctx, args, stderr, func(s *host) error {
 		if s.importPath == "" {
 			return errors.New("import: the command is: server import FILE|FOLDER [-import-user ID] [flags of the server]")
 		}

@@ -23,7 +23,7 @@ func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
 		return errors.New("keys: the command is: server keys rotate|erase [flags of the server]")
 	}
-	return onHost(ctx, args[1:], stderr, func(s *host) error {
+	return withHost(ctx, args[1:], stderr, func(s *host) error {
 		if args[0] == "rotate" {
 			return s.rotate(ctx, stdout)
 		}

@@ -98,9 +98,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // patience is how long take waits for the next event.
 const patience = 30 * time.Second
 
-// take waits until enough returns true for the events that have arrived since the last call, and returns these events.
-// It fails if none arrives for the duration patience, or if an event had a wrong signature.
-func (r *receiver) take(ctx context.Context, enough func([]received) bool) ([]received, error) {
+// waitFor waits until enough returns true for the events that have arrived since the last call, and returns these
+// events. It fails if none arrives for the duration patience, or if an event had a wrong signature.
+func (r *receiver) waitFor(ctx context.Context, enough func([]received) bool) ([]received, error) {
 	for {
 		r.mu.Lock()
 		events, forged := r.events, r.forged

@@ -85,7 +85,7 @@ func newMaster(file string) (master, error) {
 	if file == "" {
 		return drawn, nil
 	}
-	if err := keepNew(file, base64.StdEncoding.EncodeToString(drawn)+"\n"); err != nil {
+	if err := writeIfAbsent(file, base64.StdEncoding.EncodeToString(drawn)+"\n"); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(file)
@@ -99,9 +99,9 @@ func newMaster(file string) (master, error) {
 	return kept, nil
 }
 
-// keepNew creates a file with text, which only its owner can read, unless the file exists. The creation is atomic, also
-// if several processes do it at once.
-func keepNew(file, text string) error {
+// writeIfAbsent creates a file with text, which only its owner can read, unless the file exists. The creation is
+// atomic, also if several processes do it at once.
+func writeIfAbsent(file, text string) error {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -343,7 +343,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 		err = errors.Join(fmt.Errorf("webhook endpoint: %w", err), listener.Close())
 	} else {
 		go func() { failed <- s.answer(server, listener) }()
-		_, _ = io.WriteString(stdout, s.firstLines(listener.Addr()))
+		_, _ = io.WriteString(stdout, s.startupText(listener.Addr()))
 		if secret != "" {
 			fmt.Fprintf(stdout, "webhook secret: %s\n", secret)
 		}
@@ -369,7 +369,7 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	if closed := server.Shutdown(answered); closed != nil {
 		err = errors.Join(err, fmt.Errorf("the server stopped before all requests ended: %w", closed))
 	}
-	s.handOver(grace, stdout)
+	s.drainEvents(grace, stdout)
 	stopBackground()
 	err = errors.Join(err, <-worked)
 	receiving.Wait()
@@ -380,9 +380,9 @@ func (s *host) serve(ctx context.Context, listener net.Listener, stdout io.Write
 	return err
 }
 
-// firstLines returns the text that the program prints at its start, a name and a value on each line. The first line has
-// the address at which it listens, even if the public address is another one; the last line says how to stop it.
-func (s *host) firstLines(at net.Addr) string {
+// startupText returns the text that the program prints at its start, a name and a value on each line. The first line
+// has the address at which it listens, even if the public address is another one; the last line says how to stop it.
+func (s *host) startupText(at net.Addr) string {
 	lines := []string{"listening on " + s.listenURL(at)}
 	if s.apiKeyMade {
 		lines = append(lines, "api key: "+s.apiKey)
@@ -537,9 +537,9 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	}
 }
 
-// handOver waits until the store has delivered every event or grace ends, and prints how many events are lost. It waits
-// only for a store in memory: a durable store has undelivered events after a restart too.
-func (s *host) handOver(grace context.Context, stdout io.Writer) {
+// drainEvents waits until the store has delivered every event or grace ends, and prints how many events are lost. It
+// waits only for a store in memory: a durable store has undelivered events after a restart too.
+func (s *host) drainEvents(grace context.Context, stdout io.Writer) {
 	if !s.store.volatile {
 		if s.freshDir {
 			fmt.Fprintln(stdout, "stopped: the folder of the tour is removed")

@@ -75,13 +75,13 @@ func (s *host) playTour(ctx context.Context, stdout io.Writer) error {
 	seen.forget()
 	t.step("Where to look next")
 	s.printConsoleLink(stdout, "/users/"+user.String()+"/sleep")
-	t.say("Steps of both devices, and which one counted: %s%s/users/%s?resource=steps", s.url, consolePath, user)
-	t.say("Every event that was sent: %s%s/events", s.url, consolePath)
-	t.say("Every operation: %s/docs/", s.url)
-	t.say("A service with data of your own, step by step: docs/first-day.md")
-	t.say("The secrets are %s.", s.secretPlace())
+	t.printf("Steps of both devices, and which one counted: %s%s/users/%s?resource=steps", s.url, consolePath, user)
+	t.printf("Every event that was sent: %s%s/events", s.url, consolePath)
+	t.printf("Every operation: %s/docs/", s.url)
+	t.printf("A service with data of your own, step by step: docs/first-day.md")
+	t.printf("The secrets are %s.", s.secretPlace())
 	if s.logPath != "" {
-		t.say("The log is in %s.", s.logPath)
+		t.printf("The log is in %s.", s.logPath)
 	}
 	fmt.Fprintln(stdout, "\ntour: ok")
 	return nil
@@ -157,7 +157,7 @@ func (t *tour) play(ctx context.Context) (healthlab.UserID, error) {
 	if err != nil {
 		return user, err
 	}
-	for _, part := range []func(context.Context, healthlab.UserID) error{t.bringData, t.readBack, t.merge, t.connect, t.order} {
+	for _, part := range []func(context.Context, healthlab.UserID) error{t.uploadData, t.readBack, t.printMergedSteps, t.connect, t.order} {
 		if err := part(ctx, user); err != nil {
 			return user, err
 		}
@@ -169,7 +169,7 @@ func (t *tour) step(format string, args ...any) {
 	fmt.Fprintf(t.out, "\n— "+format+"\n", args...)
 }
 
-func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+func (t *tour) printf(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
 
 // table prints rows with their cells in columns. Each cell must end with a tab.
 func (t *tour) table(rows []string) error {
@@ -195,8 +195,8 @@ func (t *tour) createUser(ctx context.Context) (healthlab.UserID, error) {
 	if err != nil {
 		return healthlab.UserID{}, err
 	}
-	t.say("The person lives in %s and is user %s.", tourZone, user.ID)
-	t.say("The team connects the provider manual, which is for data that it sends itself.")
+	t.printf("The person lives in %s and is user %s.", tourZone, user.ID)
+	t.printf("The team connects the provider manual, which is for data that it sends itself.")
 	return user.ID, t.printEvents(ctx, map[string]int{"provider.connection.created": 1})
 }
 
@@ -210,8 +210,8 @@ type tourUpload struct {
 	source         healthdata.SourceType
 }
 
-// bringData uploads a week of the person's data from both devices, and prints the events that this causes.
-func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
+// uploadData uploads a week of the person's data from both devices, and prints the events that this causes.
+func (t *tour) uploadData(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team sends a week of the person's watch, and of the phone")
 	uploads := []tourUpload{
 		{"timeseries", "heartrate", tourWatch, healthdata.SourceWatch}, {"timeseries", "steps", tourWatch, healthdata.SourceWatch},
@@ -248,7 +248,7 @@ func (t *tour) bringData(ctx context.Context, user healthlab.UserID) error {
 	if err := t.table(rows); err != nil {
 		return err
 	}
-	t.say("The team sends all of it once more, which changes nothing and has no event.")
+	t.printf("The team sends all of it once more, which changes nothing and has no event.")
 	return t.printEvents(ctx, events)
 }
 
@@ -265,7 +265,7 @@ func (t *tour) dataOf(up tourUpload) (data []any, err error) {
 		}
 		_, items := day.Summaries(up.resource)
 		for _, item := range items {
-			plain, err := withoutHead(item)
+			plain, err := uploadFields(item)
 			if err != nil {
 				return nil, err
 			}
@@ -275,8 +275,8 @@ func (t *tour) dataOf(up tourUpload) (data []any, err error) {
 	return data, nil
 }
 
-// withoutHead returns a summary as a JSON object for an upload. It leaves out the fields that the service sets.
-func withoutHead(item any) (map[string]any, error) {
+// uploadFields returns a summary as a JSON object for an upload. It leaves out the fields that the service sets.
+func uploadFields(item any) (map[string]any, error) {
 	b, err := json.Marshal(item)
 	if err != nil {
 		return nil, err
@@ -295,7 +295,7 @@ func withoutHead(item any) (map[string]any, error) {
 // printEvents waits until at least the given numbers of events have arrived, and prints the number of arrived events by
 // type. The keys of least are prefixes of event types.
 func (t *tour) printEvents(ctx context.Context, least map[string]int) error {
-	events, err := t.seen.take(ctx, func(all []received) bool {
+	events, err := t.seen.waitFor(ctx, func(all []received) bool {
 		for kind, missing := range least {
 			for _, e := range all {
 				if strings.HasPrefix(e.eventType, kind) {
@@ -319,9 +319,9 @@ func (t *tour) printEvents(ctx context.Context, least map[string]int) error {
 		}
 		counts[e.eventType]++
 	}
-	t.say("The team's endpoint received these events, each with its signature verified:")
+	t.printf("The team's endpoint received these events, each with its signature verified:")
 	for _, name := range order {
-		t.say("  %3d × %s", counts[name], name)
+		t.printf("  %3d × %s", counts[name], name)
 	}
 	return nil
 }
@@ -415,8 +415,9 @@ func (t *tour) stepsByDay(ctx context.Context, user healthlab.UserID, source hea
 	return a, nil
 }
 
-// merge prints the steps that each of the two devices counted, and the steps that the service computes from both.
-func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
+// printMergedSteps prints the steps that each of the two devices counted, and the steps that the service computes from
+// both.
+func (t *tour) printMergedSteps(ctx context.Context, user healthlab.UserID) error {
 	t.step("The team asks for the steps of each day")
 	var of [3]stepsAnswer
 	for i, source := range []healthdata.SourceType{healthdata.SourceWatch, healthdata.SourcePhone, ""} {
@@ -432,10 +433,10 @@ func (t *tour) merge(ctx context.Context, user healthlab.UserID) error {
 	if err := t.table(rows); err != nil {
 		return err
 	}
-	t.say("Each device has gaps, a clock and counts of its own. The service prefers the watch, and takes the phone's")
-	t.say("steps where the watch has a gap. The explanation of the query lists each stretch. In all:")
+	t.printf("Each device has gaps, a clock and counts of its own. The service prefers the watch, and takes the phone's")
+	t.printf("steps where the watch has a gap. The explanation of the query lists each stretch. In all:")
 	for _, total := range of[2].Explain[0].Merged.Totals {
-		t.say("  of the %s %d intervals count in full, %d in part, %d not", total.Type, total.Used, total.Part, total.Lost)
+		t.printf("  of the %s %d intervals count in full, %d in part, %d not", total.Type, total.Used, total.Part, total.Lost)
 	}
 	return nil
 }
@@ -475,11 +476,11 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("sign-in: %s", answer.Status)
 	}
-	t.say("The person signs in at %s.", source.Name)
+	t.printf("The person signs in at %s.", source.Name)
 	if err := t.printEvents(ctx, map[string]int{"historical.data.": tourKinds}); err != nil {
 		return err
 	}
-	t.say("The team asks for a refresh. The service asks the source for news of:")
+	t.printf("The team asks for a refresh. The service asks the source for news of:")
 	var news struct {
 		Refreshed  []string `json:"refreshed_sources"`
 		InProgress []string `json:"in_progress_sources"`
@@ -489,7 +490,7 @@ func (t *tour) connect(ctx context.Context, user healthlab.UserID) error {
 		return err
 	}
 	for _, name := range slices.Sorted(slices.Values(append(news.Refreshed, news.InProgress...))) {
-		t.say("  %s", name)
+		t.printf("  %s", name)
 	}
 	if len(news.Refreshed)+len(news.InProgress) != tourKinds {
 		return errors.New("every resource of the user must be refreshed")
@@ -519,7 +520,7 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 	}, &placed); err != nil {
 		return err
 	}
-	t.say("The order is %s. It goes through:", placed.Order.ID)
+	t.printf("The order is %s. It goes through:", placed.Order.ID)
 	path := "/v3/order/" + placed.Order.ID
 	if err := t.call(ctx, "POST", path+"/test", map[string]any{}, nil); err != nil {
 		return err
@@ -553,9 +554,9 @@ func (t *tour) order(ctx context.Context, user healthlab.UserID) error {
 		}
 	}
 	for _, e := range order.Events {
-		t.say("  %3d  %s", e.ID, e.Status)
+		t.printf("  %3d  %s", e.ID, e.Status)
 	}
-	t.say("Its transaction is %s. The service prints its documents:", order.Transaction.Status)
+	t.printf("Its transaction is %s. The service prints its documents:", order.Transaction.Status)
 	if err := t.documents(ctx, path); err != nil {
 		return err
 	}
@@ -582,7 +583,7 @@ func (t *tour) documents(ctx context.Context, path string) error {
 			return fmt.Errorf("%s: %s", name, answer.Status)
 		}
 		name, _, _ = strings.Cut(name, "?")
-		t.say("  %s of %d kB", name, (len(file)+999)/1000)
+		t.printf("  %s of %d kB", name, (len(file)+999)/1000)
 	}
 	return nil
 }

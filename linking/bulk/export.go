@@ -34,7 +34,7 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider str
 	if _, err := s.provider(provider); err != nil {
 		return out, fmt.Errorf("pause connections: %w", err)
 	}
-	for _, u := range once(users) {
+	for _, u := range uniqueUsers(users) {
 		switch err := s.users.Connections().Pause(ctx, team, u, provider); {
 		case err == nil:
 			out.Users = append(out.Users, u)
@@ -47,8 +47,8 @@ func (s *Service) Pause(ctx context.Context, team healthlab.TeamID, provider str
 	return out, nil
 }
 
-// once returns the users without duplicates, in their order.
-func once(users []healthlab.UserID) []healthlab.UserID {
+// uniqueUsers returns the users without duplicates, in their order.
+func uniqueUsers(users []healthlab.UserID) []healthlab.UserID {
 	seen := map[healthlab.UserID]bool{}
 	return slices.DeleteFunc(slices.Clone(users), func(u healthlab.UserID) bool {
 		was := seen[u]

@@ -44,13 +44,13 @@ type FailedImport struct {
 // Errors: Invalid (the provider is not configured; tokens that the connector does not accept; two entries for one
 // user), Forbidden ([RuleNotEnabled]), Precondition ([RuleOtherCredentials]).
 func (s *Service) Import(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens, wait bool) (ImportResult, error) {
-	op, err := s.importing(ctx, team, provider, tokens)
+	op, err := s.startImport(ctx, team, provider, tokens)
 	if err == nil && wait {
 		op, err = s.await(ctx, op)
 	}
 	out := ImportResult{Op: op}
 	if err == nil && op.Status != InProgress {
-		out, err = s.imported(ctx, op)
+		out, err = s.importResult(ctx, op)
 	}
 	if err != nil {
 		return ImportResult{}, fmt.Errorf("import connections: %w", err)
@@ -63,7 +63,7 @@ func (s *Service) ImportResult(ctx context.Context, team healthlab.TeamID, id uu
 	op, err := s.store.Op(ctx, team, id)
 	out := ImportResult{Op: op}
 	if err == nil && op.Status != InProgress {
-		out, err = s.imported(ctx, op)
+		out, err = s.importResult(ctx, op)
 	}
 	if err != nil {
 		return ImportResult{}, fmt.Errorf("read import: %w", err)
@@ -71,7 +71,7 @@ func (s *Service) ImportResult(ctx context.Context, team healthlab.TeamID, id uu
 	return out, nil
 }
 
-func (s *Service) imported(ctx context.Context, op Op) (ImportResult, error) {
+func (s *Service) importResult(ctx context.Context, op Op) (ImportResult, error) {
 	const page = 1000
 	out := ImportResult{Op: op}
 	for next := 0; ; {
@@ -107,7 +107,7 @@ func loadPlace(op *Op, user healthlab.UserID) []byte {
 	return fmt.Appendf(nil, "bulk import %s %s %s %s", op.Team, op.ID, user, op.Provider)
 }
 
-func (s *Service) importing(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens) (Op, error) {
+func (s *Service) startImport(ctx context.Context, team healthlab.TeamID, provider string, tokens []ConnectionTokens) (Op, error) {
 	m, err := s.movable(ctx, team, provider)
 	if err != nil {
 		return Op{}, err
@@ -242,7 +242,7 @@ func (s *Service) importItem(ctx context.Context, op *Op, it *Item) (Outcome, er
 		return "", nil
 	}
 	out, err := s.makeConnection(ctx, op, it)
-	if why := reason(err); why != "" {
+	if why := outcomeOf(err); why != "" {
 		return s.store.Reject(ctx, op.Team, op.ID, it.N, why)
 	}
 	return out, err
@@ -266,8 +266,8 @@ func (s *Service) makeConnection(ctx context.Context, op *Op, it *Item) (Outcome
 	return s.store.Import(ctx, Import{Team: op.Team, Op: op.ID, N: it.N, Credential: n.Credential, Sole: n.Sole, Change: n.Change})
 }
 
-// reason returns the Outcome for an error; empty for nil and for a temporary error.
-func reason(err error) Outcome {
+// outcomeOf returns the Outcome for an error; empty for nil and for a temporary error.
+func outcomeOf(err error) Outcome {
 	var taken *linking.AccountTakenError
 	var link *linking.Error
 	switch {

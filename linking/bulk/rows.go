@@ -37,9 +37,9 @@ func (k *keptOp) op() Op {
 // second those in progress at a provider, both by their start. The row of an operation in progress is due at Op.Due.
 var opTable = store.Table[keptOp]{Name: "bulk_op", Clear: true, Row: func(k *keptOp) store.Row {
 	op := &k.Op
-	r := store.Row{Key: opKey(op.Team, op.ID), Index: [2]string{began(op.StartedAt, op.ID)}}
+	r := store.Row{Key: opKey(op.Team, op.ID), Index: [2]string{startIndex(op.StartedAt, op.ID)}}
 	if op.Status == InProgress {
-		r.Index[1] = store.Text(op.Provider) + began(op.StartedAt, op.ID)
+		r.Index[1] = store.Text(op.Provider) + startIndex(op.StartedAt, op.ID)
 		if r.Due = op.Due; r.Due.IsZero() {
 			r.Due = time.Unix(0, 0) // due at once
 		}
@@ -51,7 +51,7 @@ func opKey(team healthlab.TeamID, id uuid.UUID) store.Key {
 	return store.Key{Table: "bulk_op", Team: team, ID: store.UUID(id)}
 }
 
-func began(at time.Time, id uuid.UUID) string {
+func startIndex(at time.Time, id uuid.UUID) string {
 	// The result has beganLen bytes.
 	return store.Time(at) + store.UUID(id)
 }
@@ -136,8 +136,8 @@ func normalOp(op Op) (Op, error) {
 	return op, healthlab.CheckText(string(op.Type), op.Provider, string(op.Status))
 }
 
-// keep returns an operation in its stored form, without Running users who are not in the operation.
-func keep(tx store.Tx, op Op) (keptOp, error) {
+// storedOp returns an operation in its stored form, without Running users who are not in the operation.
+func storedOp(tx store.Tx, op Op) (keptOp, error) {
 	out := keptOp{Op: op}
 	out.Op.Running = nil
 	queries := make([]store.Query, len(op.Running))

@@ -37,7 +37,7 @@ func (r rowStore) Import(ctx context.Context, c Import) (Outcome, error) {
 	if err := healthlab.CheckText(text...); err != nil {
 		return "", err
 	}
-	return r.decide(ctx, c.Team, c.Op, c.N, func(ctx context.Context, tx store.Tx, user healthlab.UserID) (Outcome, error) {
+	return r.setOutcome(ctx, c.Team, c.Op, c.N, func(ctx context.Context, tx store.Tx, user healthlab.UserID) (Outcome, error) {
 		grant := c.Credential
 		grant.Team, grant.User = c.Team, user
 		return Connected, r.links.WriteConnection(ctx, tx, grant, c.Sole, c.Change)
@@ -48,12 +48,12 @@ func (r rowStore) Reject(ctx context.Context, team healthlab.TeamID, id uuid.UUI
 	if err := healthlab.CheckText(string(why)); err != nil {
 		return "", err
 	}
-	return r.decide(ctx, team, id, n, func(context.Context, store.Tx, healthlab.UserID) (Outcome, error) { return why, nil })
+	return r.setOutcome(ctx, team, id, n, func(context.Context, store.Tx, healthlab.UserID) (Outcome, error) { return why, nil })
 }
 
-// decide sets the Outcome of item n to the result of outcome, and removes the item's Grant. It does not change an item
-// without a Grant. It returns the item's Outcome.
-func (r rowStore) decide(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int,
+// setOutcome sets the Outcome of item n to the result of outcome, and removes the item's Grant. It does not change an
+// item without a Grant. It returns the item's Outcome.
+func (r rowStore) setOutcome(ctx context.Context, team healthlab.TeamID, id uuid.UUID, n int,
 	outcome func(context.Context, store.Tx, healthlab.UserID) (Outcome, error),
 ) (Outcome, error) {
 	var out Outcome

@@ -38,7 +38,7 @@ func (r rowStore) Submit(ctx context.Context, op Op, items []Item) error {
 				return err
 			}
 		}
-		kept, err := keep(tx, op)
+		kept, err := storedOp(tx, op)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (r rowStore) UpdateOp(ctx context.Context, team healthlab.TeamID, id uuid.U
 		if next, err = normalOp(next); err != nil {
 			return err
 		}
-		if e.Value, err = keep(tx, next); err != nil {
+		if e.Value, err = storedOp(tx, next); err != nil {
 			return err
 		}
 		out = e.Value.op()
@@ -130,7 +130,7 @@ func removeGrants(tx store.Tx, team healthlab.TeamID, id uuid.UUID) error {
 func (r rowStore) Ops(ctx context.Context, team healthlab.TeamID, before ListPosition, n int) ([]Op, error) {
 	q := store.Query{Key: store.Key{Team: team}, By: store.ByFirst, Desc: true, Limit: max(n, 1)}
 	if !before.StartedAt.IsZero() {
-		q.To = began(before.StartedAt, before.ID)
+		q.To = startIndex(before.StartedAt, before.ID)
 	}
 	found, err := opTable.Look(ctx, r.s, q)
 	var out []Op

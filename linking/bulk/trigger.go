@@ -62,7 +62,7 @@ func (s *Service) trigger(ctx context.Context, team healthlab.TeamID, provider s
 	if _, err := s.provider(provider); err != nil {
 		return Op{}, err
 	}
-	users = once(users)
+	users = uniqueUsers(users)
 	op := s.op(team, HistoricalTrigger, provider, len(users))
 	items := make([]Item, len(users))
 	for i, u := range users {

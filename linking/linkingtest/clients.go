@@ -29,8 +29,8 @@ func RunClients(t *testing.T, h ClientsHarness) {
 	}
 }
 
-// ownClient returns an OAuth client in which every field is set, except those that the store sets.
-func ownClient(team, provider, id string) linking.TeamClient {
+// fullClient returns an OAuth client in which every field is set, except those that the store sets.
+func fullClient(team, provider, id string) linking.TeamClient {
 	return linking.TeamClient{
 		Team: conformance.Team(team), Provider: provider, ClientID: id, Box: healthlab.Sealed{KeyID: "k1", Box: []byte("box of " + id)}, Tail: "…räv",
 		Details: map[string]string{"push_key": "…1234"}, RedirectURL: "https://clinic.example/back",
@@ -87,7 +87,7 @@ func clientIDs(list []linking.TeamClient) []string {
 
 var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 	"RoundTrip": func(t *testing.T, h ClientsHarness, x string) {
-		want := ownClient(x, "acme_scale", "id 1")
+		want := fullClient(x, "acme_scale", "id 1")
 		given := want
 		given.CreatedAt = want.CreatedAt.In(time.FixedZone("x", 3600)).Add(123 * time.Nanosecond)
 		given.RetiredAt, given.ProvenAt, given.ProvenURL, given.Connections = noon, noon, "https://x.example", 7 // ignored by the store
@@ -102,7 +102,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Equal(t, []linking.TeamClient{bare, want}, h.list(t, x))
 	},
 	"Again": func(t *testing.T, h ClientsHarness, x string) {
-		first := h.put(t, ownClient(x, "acme_scale", "id"))
+		first := h.put(t, fullClient(x, "acme_scale", "id"))
 		require.NoError(t, h.Clients.ProveClient(t.Context(), first.Team, first.Provider, "id", "https://a.example", noon.Add(time.Second)))
 		next := first
 		next.Box, next.Tail, next.Details, next.RedirectURL = healthlab.Sealed{KeyID: "k2", Box: []byte("new")}, "…2", nil, ""
@@ -114,13 +114,13 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 	},
 	"OneIsCurrent": func(t *testing.T, h ClientsHarness, x string) {
 		at := func(id string, minutes int) linking.TeamClient {
-			c := ownClient(x, "acme_scale", id)
+			c := fullClient(x, "acme_scale", id)
 			c.UpdatedAt = noon.Add(time.Duration(minutes) * time.Minute)
 			return c
 		}
 		h.put(t, at("b", 1))
 		h.put(t, at("a", 2))
-		other := h.put(t, ownClient(x, "acme_band", "c"))
+		other := h.put(t, fullClient(x, "acme_band", "c"))
 		h.put(t, at("d", 3))
 		list := h.list(t, x)
 		require.Equal(t, []string{"c", "d", "a", "b"}, clientIDs(list))
@@ -150,7 +150,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Equal(t, 1, current)
 	},
 	"Proven": func(t *testing.T, h ClientsHarness, x string) {
-		c := h.put(t, ownClient(x, "acme_scale", "id"))
+		c := h.put(t, fullClient(x, "acme_scale", "id"))
 		prove := func(id, url string, minutes int) {
 			require.NoError(t, h.Clients.ProveClient(t.Context(), c.Team, "acme_scale", id, url, noon.Add(time.Duration(minutes)*time.Minute)))
 		}
@@ -164,7 +164,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Equal(t, []linking.TeamClient{c}, h.list(t, x))
 	},
 	"OtherTeam": func(t *testing.T, h ClientsHarness, x string) {
-		mine := h.put(t, ownClient(x, "acme_scale", "id"))
+		mine := h.put(t, fullClient(x, "acme_scale", "id"))
 		other := conformance.Team(x + "b")
 		_, err := h.Clients.Client(t.Context(), other, "acme_scale", "id")
 		require.ErrorIs(t, err, healthlab.NotFound)
@@ -172,17 +172,17 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.ErrorIs(t, h.Clients.RetireClient(t.Context(), other, "acme_scale", noon), healthlab.NotFound)
 		require.NoError(t, h.Clients.ProveClient(t.Context(), other, "acme_scale", "id", "https://b.example", noon))
 		require.Zero(t, h.forget(t, x+"b", "acme_scale", noon))
-		theirs := ownClient(x+"b", "acme_scale", "id")
+		theirs := fullClient(x+"b", "acme_scale", "id")
 		theirs.Tail = "…b"
 		require.Equal(t, theirs, h.put(t, theirs), "the same id is another client")
 		require.Equal(t, []linking.TeamClient{mine}, h.list(t, x))
 	},
 	"Bound": func(t *testing.T, h ClientsHarness, x string) {
-		h.put(t, ownClient(x, "acme_scale", "old"))
+		h.put(t, fullClient(x, "acme_scale", "old"))
 		ann, bob := h.bind(t, x, x+"ann", "old"), h.bind(t, x, x+"bob", "old")
 		h.bind(t, x, x+"eve", "")
 		h.bind(t, x+"b", x+"foreign", "old")
-		h.put(t, ownClient(x, "acme_scale", "new"))
+		h.put(t, fullClient(x, "acme_scale", "new"))
 		counts := func() []int {
 			list := h.list(t, x)
 			require.Equal(t, []string{"new", "old"}, clientIDs(list))
@@ -229,10 +229,10 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Equal(t, []string{"new"}, clientIDs(h.list(t, x)))
 	},
 	"Erased": func(t *testing.T, h ClientsHarness, x string) {
-		h.put(t, ownClient(x, "acme_scale", "old"))
+		h.put(t, fullClient(x, "acme_scale", "old"))
 		h.bind(t, x, x+"ann", "old")
-		h.put(t, ownClient(x, "acme_scale", "new"))
-		h.put(t, ownClient(x, "acme_band", "stays"))
+		h.put(t, fullClient(x, "acme_scale", "new"))
+		h.put(t, fullClient(x, "acme_band", "stays"))
 		require.Equal(t, 2, h.forget(t, x, "acme_scale", time.Time{}))
 		require.Equal(t, []string{"stays"}, clientIDs(h.list(t, x)))
 		require.Zero(t, h.forget(t, x, "acme_scale", time.Time{}))
@@ -247,7 +247,7 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 			func(c *linking.TeamClient) { c.RedirectURL = "a\xff" },
 			func(c *linking.TeamClient) { c.Details = map[string]string{"a": "\x00"} },
 		} {
-			bad := ownClient(x, "acme_scale", "id")
+			bad := fullClient(x, "acme_scale", "id")
 			spoil(&bad)
 			_, err := h.Clients.PutClient(t.Context(), bad)
 			require.ErrorIs(t, err, healthlab.Invalid)
@@ -255,8 +255,8 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 		require.Empty(t, h.list(t, x))
 	},
 	"Aliasing": func(t *testing.T, h ClientsHarness, x string) {
-		want := ownClient(x, "acme_scale", "id")
-		given := ownClient(x, "acme_scale", "id")
+		want := fullClient(x, "acme_scale", "id")
+		given := fullClient(x, "acme_scale", "id")
 		spoil := func(c linking.TeamClient) { c.Box.Box[0], c.Details["push_key"] = 'X', "x" }
 		spoil(h.put(t, given))
 		spoil(given)
@@ -270,9 +270,9 @@ var clientCases = map[string]func(t *testing.T, h ClientsHarness, x string){
 	"Ended": func(t *testing.T, h ClientsHarness, x string) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		c := h.put(t, ownClient(x, "acme_scale", "id"))
+		c := h.put(t, fullClient(x, "acme_scale", "id"))
 		for _, err := range []error{
-			func() error { _, err := h.Clients.PutClient(ctx, ownClient(x, "acme_scale", "other")); return err }(),
+			func() error { _, err := h.Clients.PutClient(ctx, fullClient(x, "acme_scale", "other")); return err }(),
 			func() error { _, err := h.Clients.Clients(ctx, linking.ClientQuery{Team: c.Team}); return err }(),
 			func() error { _, err := h.Clients.Client(ctx, c.Team, c.Provider, "id"); return err }(),
 			h.Clients.RetireClient(ctx, c.Team, c.Provider, noon),

@@ -112,7 +112,7 @@ func (h *ConnectorHarness) signIn(t testing.TB) linking.Grant {
 		g, err = c.Email.SignInByEmail(t.Context(), h.Email)
 	}
 	require.NoError(t, err)
-	h.secrets = append(h.secrets, h.hidden(g.Secret)...)
+	h.secrets = append(h.secrets, h.secretTexts(g.Secret)...)
 	return g
 }
 
@@ -127,11 +127,11 @@ func (h *ConnectorHarness) request(g linking.Grant, resource string) linking.Pul
 
 func (h *ConnectorHarness) pages(t testing.TB, r linking.PullRequest) []linking.PullItem {
 	t.Helper()
-	return h.together(t, r)[r.Resource]
+	return h.pullAll(t, r)[r.Resource]
 }
 
-// together pulls all pages of a request, and returns the items by resource.
-func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[string][]linking.PullItem {
+// pullAll pulls all pages of a request, and returns the items by resource.
+func (h *ConnectorHarness) pullAll(t testing.TB, r linking.PullRequest) map[string][]linking.PullItem {
 	t.Helper()
 	out := map[string][]linking.PullItem{}
 	seen := map[string]bool{"": true}
@@ -152,9 +152,9 @@ func (h *ConnectorHarness) together(t testing.TB, r linking.PullRequest) map[str
 	}
 }
 
-// hidden returns the texts of a secret that no error may contain: the secret, its tokens, and the texts of a
+// secretTexts returns the texts of a secret that no error may contain: the secret, its tokens, and the texts of a
 // secret that is a JSON object.
-func (h *ConnectorHarness) hidden(secret []byte) []string {
+func (h *ConnectorHarness) secretTexts(secret []byte) []string {
 	out := []string{string(secret)}
 	var fields map[string]any
 	if json.Unmarshal(secret, &fields) == nil {
@@ -176,28 +176,29 @@ func (h *ConnectorHarness) hidden(secret []byte) []string {
 // token type, may occur in an error by chance.
 const leastSecret = 8
 
-// refusedAs fails unless err is a [*linking.Error] of type want and contains none of the texts in hidden and no secret.
-func (h *ConnectorHarness) refusedAs(t *testing.T, err error, want linking.ErrorType, hidden ...string) {
+// requireRefused fails unless err is a [*linking.Error] of type want and contains none of the texts in hidden and no
+// secret.
+func (h *ConnectorHarness) requireRefused(t *testing.T, err error, want linking.ErrorType, hidden ...string) {
 	t.Helper()
 	var e *linking.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, want, e.Type)
-	h.shows(t, err, hidden...)
+	h.requireNoSecret(t, err, hidden...)
 }
 
-// notTheirs fails if err is a [*linking.Error] for a mistake of the person, that is of another type than
+// requireProviderFailure fails if err is a [*linking.Error] for a mistake of the person, that is of another type than
 // ProviderAPIError, or if it contains a text in hidden or a secret.
-func (h *ConnectorHarness) notTheirs(t *testing.T, err error, hidden ...string) {
+func (h *ConnectorHarness) requireProviderFailure(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)
 	var e *linking.Error
 	require.False(t, errors.As(err, &e) && e.Type != linking.ProviderAPIError, "a failure of the provider is no mistake of the person")
-	h.shows(t, err, hidden...)
+	h.requireNoSecret(t, err, hidden...)
 }
 
-// shows fails if err, or the Cause of a link error, contains one of the texts in hidden or a secret of the person, in
-// clear, URL-encoded, in base64 or in hexadecimal.
-func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
+// requireNoSecret fails if err, or the Cause of a link error, contains one of the texts in hidden or a secret of the
+// person, in clear, URL-encoded, in base64 or in hexadecimal.
+func (h *ConnectorHarness) requireNoSecret(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	said := fmt.Sprintf("%v %+v", err, err)
 	var e *linking.Error
@@ -214,25 +215,26 @@ func (h *ConnectorHarness) shows(t *testing.T, err error, hidden ...string) {
 	}
 }
 
-func ended(err error) bool {
+func isGrantError(err error) bool {
 	var g *linking.GrantError
 	return errors.As(err, &g) || errors.Is(err, healthlab.Unauthenticated)
 }
 
-// later fails unless err means that a later retry helps: it ends no grant and is not Invalid or Unimplemented.
-func (h *ConnectorHarness) later(t *testing.T, err error) {
+// requireRetryable fails unless err means that a later retry helps: it ends no grant and is not Invalid or
+// Unimplemented.
+func (h *ConnectorHarness) requireRetryable(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
-	require.False(t, ended(err), "a failure of the provider does not end a grant")
+	require.False(t, isGrantError(err), "a failure of the provider does not end a grant")
 	require.NotErrorIs(t, err, healthlab.Invalid, "trying later helps")
 	require.NotErrorIs(t, err, healthlab.Unimplemented, "trying later helps")
-	h.shows(t, err)
+	h.requireNoSecret(t, err)
 }
 
-// limited fails unless err is a [*linking.RateLimitError] with this wait.
-func (h *ConnectorHarness) limited(t *testing.T, err error, wait time.Duration) {
+// requireRateLimit fails unless err is a [*linking.RateLimitError] with this wait.
+func (h *ConnectorHarness) requireRateLimit(t *testing.T, err error, wait time.Duration) {
 	t.Helper()
-	h.later(t, err)
+	h.requireRetryable(t, err)
 	var limit *linking.RateLimitError
 	require.ErrorAs(t, err, &limit, "status 429 is a RateLimitError")
 	require.Equal(t, wait, limit.Wait.Round(time.Second), "the wait is what Retry-After says, in seconds")
@@ -293,8 +295,8 @@ func RunConnector(t *testing.T, newConnector func(t testing.TB) ConnectorHarness
 	}
 }
 
-// all returns a needs function that returns the first non-empty result of the given ones.
-func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string {
+// allNeeds returns a needs function that returns the first non-empty result of the given ones.
+func allNeeds(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		for _, n := range needs {
 			if missing := n(h); missing != "" {
@@ -305,8 +307,8 @@ func all(needs ...func(*ConnectorHarness) string) func(*ConnectorHarness) string
 	}
 }
 
-// has returns a needs function that returns what unless is returns true.
-func has(what string, is func(h *ConnectorHarness) bool) func(*ConnectorHarness) string {
+// requirement returns a needs function that returns what unless is returns true.
+func requirement(what string, is func(h *ConnectorHarness) bool) func(*ConnectorHarness) string {
 	return func(h *ConnectorHarness) string {
 		if is(h) {
 			return ""
@@ -316,15 +318,15 @@ func has(what string, is func(h *ConnectorHarness) bool) func(*ConnectorHarness)
 }
 
 var (
-	always     = all()
-	oauth      = has("the connector has no OAuthFlow", func(h *ConnectorHarness) bool { return h.Connector.OAuth != nil })
-	password   = has("the connector has no PasswordFlow", func(h *ConnectorHarness) bool { return h.Connector.Password != nil })
-	email      = has("the connector has no EmailFlow", func(h *ConnectorHarness) bool { return h.Connector.Email != nil })
-	refresher  = has("the connector has no Refresher", func(h *ConnectorHarness) bool { return h.Connector.Refresher != nil })
-	revoker    = has("the connector has no Revoker", func(h *ConnectorHarness) bool { return h.Connector.Revoker != nil })
-	tokenCodec = has("the connector has no TokenCodec", func(h *ConnectorHarness) bool { return h.Connector.TokenCodec != nil })
-	puller     = has("the connector has no Puller", func(h *ConnectorHarness) bool { return h.Connector.Puller != nil })
-	listener   = has("the connector has no Listener", func(h *ConnectorHarness) bool { return h.Connector.Listener != nil })
-	outage     = has("ConnectorHarness.Outage and Answer are nil", func(h *ConnectorHarness) bool { return h.Outage != nil })
-	answer     = has("ConnectorHarness.Answer is nil", func(h *ConnectorHarness) bool { return h.Answer != nil })
+	always     = allNeeds()
+	oauth      = requirement("the connector has no OAuthFlow", func(h *ConnectorHarness) bool { return h.Connector.OAuth != nil })
+	password   = requirement("the connector has no PasswordFlow", func(h *ConnectorHarness) bool { return h.Connector.Password != nil })
+	email      = requirement("the connector has no EmailFlow", func(h *ConnectorHarness) bool { return h.Connector.Email != nil })
+	refresher  = requirement("the connector has no Refresher", func(h *ConnectorHarness) bool { return h.Connector.Refresher != nil })
+	revoker    = requirement("the connector has no Revoker", func(h *ConnectorHarness) bool { return h.Connector.Revoker != nil })
+	tokenCodec = requirement("the connector has no TokenCodec", func(h *ConnectorHarness) bool { return h.Connector.TokenCodec != nil })
+	puller     = requirement("the connector has no Puller", func(h *ConnectorHarness) bool { return h.Connector.Puller != nil })
+	listener   = requirement("the connector has no Listener", func(h *ConnectorHarness) bool { return h.Connector.Listener != nil })
+	outage     = requirement("ConnectorHarness.Outage and Answer are nil", func(h *ConnectorHarness) bool { return h.Outage != nil })
+	answer     = requirement("ConnectorHarness.Answer is nil", func(h *ConnectorHarness) bool { return h.Answer != nil })
 )

@@ -77,7 +77,7 @@ var flowCases = []connectorCase{
 		require.Equal(t, a.challenge, q.Get("code_challenge"), "the challenge is passed on (RFC 7636)")
 		require.Equal(t, "S256", q.Get("code_challenge_method"), "the method of the challenge is S256; without it, it is plain")
 	}},
-	{"OAuth/Scopes", all(oauth, has("ConnectorHarness.Scopes is empty", func(h *ConnectorHarness) bool { return len(h.Scopes) > 0 })),
+	{"OAuth/Scopes", allNeeds(oauth, requirement("ConnectorHarness.Scopes is empty", func(h *ConnectorHarness) bool { return len(h.Scopes) > 0 })),
 		func(t *testing.T, h *ConnectorHarness) {
 			require.Subset(t, scopes(query(t, h.begin(t).page)), h.Scopes, "the page asks for the scopes of the request")
 			asked := h.Scopes
@@ -87,7 +87,7 @@ var flowCases = []connectorCase{
 				require.False(t, slices.Contains(less, s) && !slices.Contains(h.Connector.Minimum, s), "the page asks for no scope that the request does not have")
 			}
 		}},
-	{"OAuth/Granted", all(oauth, has("ConnectorHarness.ApproveOnly is nil, or there are fewer than two Scopes", func(h *ConnectorHarness) bool { return h.ApproveOnly != nil && len(h.Scopes) > 1 })),
+	{"OAuth/Granted", allNeeds(oauth, requirement("ConnectorHarness.ApproveOnly is nil, or there are fewer than two Scopes", func(h *ConnectorHarness) bool { return h.ApproveOnly != nil && len(h.Scopes) > 1 })),
 		func(t *testing.T, h *ConnectorHarness) {
 			a := h.begin(t)
 			g, err := h.exchange(t, h.ApproveOnly(t, a.page, h.Scopes[:1]), a.verifier)
@@ -97,7 +97,7 @@ var flowCases = []connectorCase{
 	{"OAuth/UnknownCode", oauth, func(t *testing.T, h *ConnectorHarness) {
 		a := h.begin(t)
 		_, err := h.exchange(t, nonsense, a.verifier)
-		h.refusedAs(t, err, linking.ProviderCredentialError, nonsense, a.verifier)
+		h.requireRefused(t, err, linking.ProviderCredentialError, nonsense, a.verifier)
 	}},
 	{"OAuth/CodeWorksOnce", oauth, func(t *testing.T, h *ConnectorHarness) {
 		a := h.begin(t)
@@ -105,64 +105,64 @@ var flowCases = []connectorCase{
 		_, err := h.exchange(t, code, a.verifier)
 		require.NoError(t, err)
 		_, err = h.exchange(t, code, a.verifier)
-		h.refusedAs(t, err, linking.ProviderCredentialError, code, a.verifier)
+		h.requireRefused(t, err, linking.ProviderCredentialError, code, a.verifier)
 	}},
-	{"OAuth/Verifier", all(oauth, has("ConnectorHarness.NoPKCE is set", func(h *ConnectorHarness) bool { return !h.NoPKCE })), func(t *testing.T, h *ConnectorHarness) {
+	{"OAuth/Verifier", allNeeds(oauth, requirement("ConnectorHarness.NoPKCE is set", func(h *ConnectorHarness) bool { return !h.NoPKCE })), func(t *testing.T, h *ConnectorHarness) {
 		const other = "another-verifier-that-has-at-least-forty-three-characters"
 		a := h.begin(t)
 		_, err := h.exchange(t, h.Approve(t, a.page), other)
-		h.refusedAs(t, err, linking.ProviderCredentialError, other)
+		h.requireRefused(t, err, linking.ProviderCredentialError, other)
 	}},
-	{"OAuth/Outage", all(oauth, outage), func(t *testing.T, h *ConnectorHarness) {
+	{"OAuth/Outage", allNeeds(oauth, outage), func(t *testing.T, h *ConnectorHarness) {
 		a := h.begin(t)
 		code := h.Approve(t, a.page)
 		h.Outage()
 		_, err := h.exchange(t, code, a.verifier)
-		h.notTheirs(t, err, code, a.verifier)
+		h.requireProviderFailure(t, err, code, a.verifier)
 	}},
-	{"OAuth/Answers", all(oauth, answer), func(t *testing.T, h *ConnectorHarness) {
+	{"OAuth/Answers", allNeeds(oauth, answer), func(t *testing.T, h *ConnectorHarness) {
 		a := h.begin(t)
 		code := h.Approve(t, a.page)
 		h.eachFailure(t, func(t *testing.T) {
 			_, err := h.exchange(t, code, a.verifier)
-			h.notTheirs(t, err, code, a.verifier, nonsense)
+			h.requireProviderFailure(t, err, code, a.verifier, nonsense)
 		})
 	}},
 	{"OAuth/ContextEnded", oauth, func(t *testing.T, h *ConnectorHarness) {
 		a := h.begin(t)
 		code := h.Approve(t, a.page)
-		_, err := h.Connector.OAuth.Exchange(gone(t), linking.ExchangeRequest{Code: code, RedirectURL: redirectURL, Verifier: a.verifier, Scopes: h.Scopes})
-		h.notTheirs(t, err, code, a.verifier)
+		_, err := h.Connector.OAuth.Exchange(cancelledContext(t), linking.ExchangeRequest{Code: code, RedirectURL: redirectURL, Verifier: a.verifier, Scopes: h.Scopes})
+		h.requireProviderFailure(t, err, code, a.verifier)
 	}},
-	{"Password/Refused", all(password, has("ConnectorHarness.RefusedPassword is zero", func(h *ConnectorHarness) bool { return h.RefusedPassword != linking.PasswordRequest{} })),
+	{"Password/Refused", allNeeds(password, requirement("ConnectorHarness.RefusedPassword is zero", func(h *ConnectorHarness) bool { return h.RefusedPassword != linking.PasswordRequest{} })),
 		func(t *testing.T, h *ConnectorHarness) {
 			_, err := h.Connector.Password.SignIn(t.Context(), h.RefusedPassword)
-			h.refusedAs(t, err, linking.ProviderCredentialError, h.RefusedPassword.Username, h.RefusedPassword.Password)
+			h.requireRefused(t, err, linking.ProviderCredentialError, h.RefusedPassword.Username, h.RefusedPassword.Password)
 		}},
-	{"Password/Outage", all(password, outage), func(t *testing.T, h *ConnectorHarness) {
+	{"Password/Outage", allNeeds(password, outage), func(t *testing.T, h *ConnectorHarness) {
 		h.Outage()
 		_, err := h.Connector.Password.SignIn(t.Context(), h.Password)
-		h.notTheirs(t, err, h.Password.Password)
+		h.requireProviderFailure(t, err, h.Password.Password)
 	}},
-	{"Password/Answers", all(password, answer), func(t *testing.T, h *ConnectorHarness) {
+	{"Password/Answers", allNeeds(password, answer), func(t *testing.T, h *ConnectorHarness) {
 		h.eachFailure(t, func(t *testing.T) {
 			_, err := h.Connector.Password.SignIn(t.Context(), h.Password)
-			h.notTheirs(t, err, h.Password.Password, nonsense)
+			h.requireProviderFailure(t, err, h.Password.Password, nonsense)
 		})
 	}},
 	{"Password/ContextEnded", password, func(t *testing.T, h *ConnectorHarness) {
-		_, err := h.Connector.Password.SignIn(gone(t), h.Password)
-		h.notTheirs(t, err, h.Password.Password)
+		_, err := h.Connector.Password.SignIn(cancelledContext(t), h.Password)
+		h.requireProviderFailure(t, err, h.Password.Password)
 	}},
-	{"Email/Refused", all(email, has("ConnectorHarness.RefusedEmail is zero", func(h *ConnectorHarness) bool { return h.RefusedEmail != linking.EmailRequest{} })),
+	{"Email/Refused", allNeeds(email, requirement("ConnectorHarness.RefusedEmail is zero", func(h *ConnectorHarness) bool { return h.RefusedEmail != linking.EmailRequest{} })),
 		func(t *testing.T, h *ConnectorHarness) {
 			_, err := h.Connector.Email.SignInByEmail(t.Context(), h.RefusedEmail)
-			h.refusedAs(t, err, linking.ProviderCredentialError, h.RefusedEmail.Email)
+			h.requireRefused(t, err, linking.ProviderCredentialError, h.RefusedEmail.Email)
 		}},
-	{"Email/Outage", all(email, outage), func(t *testing.T, h *ConnectorHarness) {
+	{"Email/Outage", allNeeds(email, outage), func(t *testing.T, h *ConnectorHarness) {
 		h.Outage()
 		_, err := h.Connector.Email.SignInByEmail(t.Context(), h.Email)
-		h.notTheirs(t, err, h.Email.Email)
+		h.requireProviderFailure(t, err, h.Email.Email)
 	}},
 	{"Grant", always, func(t *testing.T, h *ConnectorHarness) {
 		first, second := h.signIn(t), h.signIn(t)
@@ -191,39 +191,39 @@ var flowCases = []connectorCase{
 	{"Refresh/Nonsense", refresher, func(t *testing.T, h *ConnectorHarness) {
 		_, err := h.Connector.Refresher.Refresh(t.Context(), []byte(nonsense))
 		require.Error(t, err)
-		h.shows(t, err, nonsense)
+		h.requireNoSecret(t, err, nonsense)
 	}},
-	{"Refresh/Outage", all(refresher, outage), func(t *testing.T, h *ConnectorHarness) {
+	{"Refresh/Outage", allNeeds(refresher, outage), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.Outage()
 		_, err := h.Connector.Refresher.Refresh(t.Context(), g.Secret)
-		h.goesOn(t, err)
+		h.requireTransient(t, err)
 	}},
-	{"Refresh/Answers", all(refresher, answer), func(t *testing.T, h *ConnectorHarness) {
+	{"Refresh/Answers", allNeeds(refresher, answer), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.eachFailure(t, func(t *testing.T) {
 			_, err := h.Connector.Refresher.Refresh(t.Context(), g.Secret)
-			h.goesOn(t, err, nonsense)
+			h.requireTransient(t, err, nonsense)
 		})
 	}},
-	{"Refresh/Limited", all(refresher, answer), func(t *testing.T, h *ConnectorHarness) {
+	{"Refresh/Limited", allNeeds(refresher, answer), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.Answer(429, map[string][]string{"Retry-After": {"90"}}, "")
 		_, err := h.Connector.Refresher.Refresh(t.Context(), g.Secret)
-		h.limited(t, err, limitedFor)
+		h.requireRateLimit(t, err, limitedFor)
 	}},
 	{"Refresh/ContextEnded", refresher, func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
-		_, err := h.Connector.Refresher.Refresh(gone(t), g.Secret)
-		h.goesOn(t, err)
+		_, err := h.Connector.Refresher.Refresh(cancelledContext(t), g.Secret)
+		h.requireTransient(t, err)
 	}},
-	{"Refresh/Revoked", all(refresher, revoker), func(t *testing.T, h *ConnectorHarness) {
+	{"Refresh/Revoked", allNeeds(refresher, revoker), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		require.NoError(t, h.Connector.Revoker.Revoke(t.Context(), g.Secret))
 		_, err := h.Connector.Refresher.Refresh(t.Context(), g.Secret)
 		var over *linking.GrantError
 		require.ErrorAs(t, err, &over, "a grant that the provider ended is over")
-		h.shows(t, err)
+		h.requireNoSecret(t, err)
 	}},
 	{"Revoke/Repeat", revoker, func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
@@ -231,12 +231,12 @@ var flowCases = []connectorCase{
 			require.NoError(t, h.Connector.Revoker.Revoke(t.Context(), g.Secret), "a grant that has ended is a success")
 		}
 	}},
-	{"Revoke/Outage", all(revoker, outage), func(t *testing.T, h *ConnectorHarness) {
+	{"Revoke/Outage", allNeeds(revoker, outage), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.Outage()
 		err := h.Connector.Revoker.Revoke(t.Context(), g.Secret)
 		require.Error(t, err, "a grant that the provider did not end goes on")
-		h.shows(t, err)
+		h.requireNoSecret(t, err)
 	}},
 	{"Tokens/RoundTrip", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
 		tokens, err := h.Connector.TokenCodec.Decode(h.signIn(t).Secret)
@@ -255,24 +255,24 @@ var flowCases = []connectorCase{
 	{"Tokens/Nonsense", tokenCodec, func(t *testing.T, h *ConnectorHarness) {
 		_, err := h.Connector.TokenCodec.Decode([]byte(nonsense))
 		require.Error(t, err)
-		h.shows(t, err, nonsense)
+		h.requireNoSecret(t, err, nonsense)
 	}},
-	{"ForClient/Empty", has("the connector has no ForClient", func(h *ConnectorHarness) bool { return h.Connector.ForClient != nil }), func(t *testing.T, h *ConnectorHarness) {
+	{"ForClient/Empty", requirement("the connector has no ForClient", func(h *ConnectorHarness) bool { return h.Connector.ForClient != nil }), func(t *testing.T, h *ConnectorHarness) {
 		_, err := h.Connector.ForClient(linking.OAuthClient{})
 		require.ErrorIs(t, err, healthlab.Invalid)
 	}},
 }
 
-// goesOn fails if err is a [*linking.GrantError], which ends the grant, or contains a secret.
-func (h *ConnectorHarness) goesOn(t *testing.T, err error, hidden ...string) {
+// requireTransient fails if err is a [*linking.GrantError], which ends the grant, or contains a secret.
+func (h *ConnectorHarness) requireTransient(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)
 	var over *linking.GrantError
 	require.False(t, errors.As(err, &over), "only the provider's own words end a grant")
-	h.shows(t, err, hidden...)
+	h.requireNoSecret(t, err, hidden...)
 }
 
-func gone(t testing.TB) context.Context {
+func cancelledContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx

@@ -77,12 +77,12 @@ var pullCases = []connectorCase{
 			h.newJudge(t).receive(t, slug, items)
 		})
 	}},
-	{"Pull/Known", all(puller, has("ConnectorHarness.Known is nil", func(h *ConnectorHarness) bool { return h.Known != nil })), func(t *testing.T, h *ConnectorHarness) {
+	{"Pull/Known", allNeeds(puller, requirement("ConnectorHarness.Known is nil", func(h *ConnectorHarness) bool { return h.Known != nil })), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		for slug, want := range h.Known {
 			items := h.pages(t, h.request(g, slug))
 			h.newJudge(t).receive(t, slug, items)
-			require.True(t, holds(t, healthdata.ResourceBySlug(slug), items, &want), "%s: the known sample is not there at its time with its value", slug)
+			require.True(t, containsSample(t, healthdata.ResourceBySlug(slug), items, &want), "%s: the known sample is not there at its time with its value", slug)
 		}
 	}},
 	{"Pull/Scale", puller, func(t *testing.T, h *ConnectorHarness) {
@@ -123,17 +123,17 @@ var pullCases = []connectorCase{
 	{"Pull/Repeat", puller, func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		for _, slug := range h.Resources {
-			require.Equal(t, records(h.pages(t, h.request(g, slug))), records(h.pages(t, h.request(g, slug))), slug)
+			require.Equal(t, valuesByKey(h.pages(t, h.request(g, slug))), valuesByKey(h.pages(t, h.request(g, slug))), slug)
 		}
 	}},
 	{"Pull/Halves", puller, func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		middle := h.From.Add(h.To.Sub(h.From) / 2).Truncate(24 * time.Hour)
 		for _, slug := range h.Resources {
-			want := records(h.pages(t, h.request(g, slug)))
+			want := valuesByKey(h.pages(t, h.request(g, slug)))
 			first, second := h.request(g, slug), h.request(g, slug)
 			first.To, second.From = middle, middle
-			got := records(append(h.pages(t, first), h.pages(t, second)...))
+			got := valuesByKey(append(h.pages(t, first), h.pages(t, second)...))
 			for key := range want {
 				_, ok := got[key]
 				require.True(t, ok, "%s: a range in two parts loses what the whole has", slug)
@@ -153,67 +153,67 @@ var pullCases = []connectorCase{
 			}
 			r := h.request(g, set[0])
 			r.With = set[1:]
-			got := h.together(t, r)
+			got := h.pullAll(t, r)
 			for _, slug := range set {
-				require.Equal(t, records(h.pages(t, h.request(g, slug))), records(got[slug]), "%s comes with %s as it does alone", slug, set[0])
+				require.Equal(t, valuesByKey(h.pages(t, h.request(g, slug))), valuesByKey(got[slug]), "%s comes with %s as it does alone", slug, set[0])
 			}
 		}
 	}},
 	{"Pull/UnknownResource", puller, func(t *testing.T, h *ConnectorHarness) {
 		_, err := h.Connector.Puller.Pull(t.Context(), h.request(h.signIn(t), nonsense))
 		require.True(t, errors.Is(err, healthlab.Invalid) || errors.Is(err, healthlab.Unimplemented), "asking again does not help")
-		h.shows(t, err)
+		h.requireNoSecret(t, err)
 	}},
 	{"Pull/ForeignSecret", puller, func(t *testing.T, h *ConnectorHarness) {
 		r := h.request(h.signIn(t), h.Resources[0])
 		r.Secret = []byte(nonsense)
 		_, err := h.Connector.Puller.Pull(t.Context(), r)
-		require.True(t, ended(err) || errors.Is(err, healthlab.Invalid), "trying later does not help")
-		h.shows(t, err, nonsense)
+		require.True(t, isGrantError(err) || errors.Is(err, healthlab.Invalid), "trying later does not help")
+		h.requireNoSecret(t, err, nonsense)
 	}},
-	{"Pull/Revoked", all(puller, revoker), func(t *testing.T, h *ConnectorHarness) {
+	{"Pull/Revoked", allNeeds(puller, revoker), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		require.NoError(t, h.Connector.Revoker.Revoke(t.Context(), g.Secret))
 		_, err := h.Connector.Puller.Pull(t.Context(), h.request(g, h.Resources[0]))
-		require.True(t, ended(err), "a revoked grant gives no data")
-		h.shows(t, err)
+		require.True(t, isGrantError(err), "a revoked grant gives no data")
+		h.requireNoSecret(t, err)
 	}},
-	{"Pull/Outage", all(puller, outage), func(t *testing.T, h *ConnectorHarness) {
+	{"Pull/Outage", allNeeds(puller, outage), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.Outage()
 		_, err := h.Connector.Puller.Pull(t.Context(), h.request(g, h.Resources[0]))
-		h.later(t, err)
+		h.requireRetryable(t, err)
 	}},
-	{"Pull/Answers", all(puller, answer), func(t *testing.T, h *ConnectorHarness) {
+	{"Pull/Answers", allNeeds(puller, answer), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.eachFailure(t, func(t *testing.T) {
 			for _, slug := range h.Resources {
 				_, err := h.Connector.Puller.Pull(t.Context(), h.request(g, slug))
-				h.later(t, err)
-				h.shows(t, err, nonsense)
+				h.requireRetryable(t, err)
+				h.requireNoSecret(t, err, nonsense)
 			}
 		})
 	}},
-	{"Pull/Limited", all(puller, answer), func(t *testing.T, h *ConnectorHarness) {
+	{"Pull/Limited", allNeeds(puller, answer), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.Answer(429, map[string][]string{"Retry-After": {"90"}}, nonsense)
 		for _, slug := range h.Resources {
 			_, err := h.Connector.Puller.Pull(t.Context(), h.request(g, slug))
-			h.limited(t, err, limitedFor)
-			h.shows(t, err, nonsense)
+			h.requireRateLimit(t, err, limitedFor)
+			h.requireNoSecret(t, err, nonsense)
 		}
 	}},
-	{"Pull/Unauthorized", all(puller, answer), func(t *testing.T, h *ConnectorHarness) {
+	{"Pull/Unauthorized", allNeeds(puller, answer), func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
 		h.Answer(401, nil, nonsense)
 		_, err := h.Connector.Puller.Pull(t.Context(), h.request(g, h.Resources[0]))
-		require.True(t, ended(err), "status 401 is Unauthenticated, or a GrantError where secrets cannot be renewed")
-		h.shows(t, err, nonsense)
+		require.True(t, isGrantError(err), "status 401 is Unauthenticated, or a GrantError where secrets cannot be renewed")
+		h.requireNoSecret(t, err, nonsense)
 	}},
 	{"Pull/ContextEnded", puller, func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
-		_, err := h.Connector.Puller.Pull(gone(t), h.request(g, h.Resources[0]))
-		h.later(t, err)
+		_, err := h.Connector.Puller.Pull(cancelledContext(t), h.request(g, h.Resources[0]))
+		h.requireRetryable(t, err)
 	}},
 	{"Pull/Concurrent", puller, func(t *testing.T, h *ConnectorHarness) {
 		g := h.signIn(t)
@@ -228,7 +228,7 @@ var pullCases = []connectorCase{
 		wg.Wait()
 		for i := range got {
 			require.NoError(t, errs[i])
-			require.Equal(t, records(want.Items), records(got[i].Items))
+			require.Equal(t, valuesByKey(want.Items), valuesByKey(got[i].Items))
 		}
 	}},
 }
@@ -271,14 +271,14 @@ var listenCases = []connectorCase{
 		got, err := h.Connector.Listener.Listen(t.Context(), m)
 		require.ErrorIs(t, err, healthlab.Unauthenticated)
 		require.Empty(t, got.Notifications)
-		h.shows(t, err, string(m.Body))
+		h.requireNoSecret(t, err, string(m.Body))
 	}},
 	{"Listen/Nonsense", listener, func(t *testing.T, h *ConnectorHarness) {
 		for i, m := range []linking.Message{{}, {Method: "POST"}, {Method: "POST", Body: []byte(nonsense)}, {Method: "GET"}} {
 			m.At = h.To
 			_, err := h.Connector.Listener.Listen(t.Context(), m)
 			require.True(t, errors.Is(err, healthlab.Unauthenticated) || errors.Is(err, healthlab.Invalid), "message "+strconv.Itoa(i))
-			h.shows(t, err, nonsense)
+			h.requireNoSecret(t, err, nonsense)
 		}
 	}},
 }

@@ -23,9 +23,9 @@ import (
 // RunCredentialRefresh tests that two [linking.CredentialRefresher] on one store keep every connection, with concurrent
 // callers, outages, and crashes between the exchange and the write.
 func RunCredentialRefresh(t *testing.T, newStore func(t testing.TB) StoreHarness) {
-	t.Run("OneExchange", func(t *testing.T) { keepOnce(t, newStore(t)) })
-	t.Run("CallersClocks", func(t *testing.T) { keepOnStoresClock(t, newStore(t)) })
-	t.Run("Rounds", func(t *testing.T) { keepRounds(t, newStore(t)) })
+	t.Run("OneExchange", func(t *testing.T) { refreshOnce(t, newStore(t)) })
+	t.Run("CallersClocks", func(t *testing.T) { refreshOnStoreClock(t, newStore(t)) })
+	t.Run("Rounds", func(t *testing.T) { refreshRounds(t, newStore(t)) })
 }
 
 // rotator is a provider that accepts the last secret and, with grace, the previous one.
@@ -59,13 +59,13 @@ func (r *rotator) link(person string, grace bool) []byte {
 	return rotated(person, p.last)
 }
 
-func (r *rotator) honours(secret []byte) bool {
+func (r *rotator) accepts(secret []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.honoured(secret) != nil
+	return r.acceptedRotation(secret) != nil
 }
 
-func (r *rotator) honoured(secret []byte) *rotation {
+func (r *rotator) acceptedRotation(secret []byte) *rotation {
 	person, n, _ := strings.Cut(string(secret), ":")
 	p := r.people[person]
 	if p != nil && (n == fmt.Sprint(p.last) || p.grace && n == fmt.Sprint(p.last-1)) {
@@ -83,7 +83,7 @@ func (r *rotator) Refresh(_ context.Context, secret []byte) (linking.Renewal, er
 			return linking.Renewal{}, err
 		}
 	}
-	p := r.honoured(secret)
+	p := r.acceptedRotation(secret)
 	if p == nil {
 		return linking.Renewal{}, &linking.GrantError{}
 	}
@@ -229,7 +229,7 @@ func (k *refresherPair) expire(user string) {
 	require.NoError(k.t, err)
 }
 
-func (k *refresherPair) ask(i int, user string) (linking.GrantSecret, error) {
+func (k *refresherPair) secret(i int, user string) (linking.GrantSecret, error) {
 	return k.refreshers[i].Secret(k.t.Context(), conformance.Team("a"), conformance.User(user), "acme_scale")
 }
 
@@ -245,7 +245,7 @@ func (k *refresherPair) connection(user string) (healthdata.Connection, bool) {
 		}
 		secret, err := k.seal.Open(k.t.Context(), box, fmt.Appendf(nil, "grant %s %s %s", c.Team, c.User, c.Provider))
 		require.NoError(k.t, err)
-		honoured = honoured || k.rotator.honours(secret)
+		honoured = honoured || k.rotator.accepts(secret)
 	}
 	return *u.Connection("acme_scale"), honoured
 }
@@ -262,7 +262,7 @@ func (k *refresherPair) failures(user string) (n int) {
 	return n
 }
 
-func keepOnce(t *testing.T, h StoreHarness) {
+func refreshOnce(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	h.AddUser(t, "a", "ann")
 	k.link("ann", false)
@@ -282,7 +282,7 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	const callers = 1000
 	got := make([]linking.GrantSecret, callers)
 	for i, err := range conformance.Together(callers, func(i int) (err error) {
-		got[i], err = k.ask(i%2, "ann")
+		got[i], err = k.secret(i%2, "ann")
 		return err
 	}) {
 		require.NoError(t, err)
@@ -294,9 +294,9 @@ func keepOnce(t *testing.T, h StoreHarness) {
 	require.Equal(t, healthdata.Connected, c.Status)
 }
 
-// keepOnStoresClock tests that another process waits until a lease ends by the store's clock, whether the clock of the
-// process that took the lease is fast or slow.
-func keepOnStoresClock(t *testing.T, h StoreHarness) {
+// refreshOnStoreClock tests that another process waits until a lease ends by the store's clock, whether the clock of
+// the process that took the lease is fast or slow.
+func refreshOnStoreClock(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	k.ahead = [2]time.Duration{time.Hour, -time.Hour}
 	for first, user := range []string{"ann", "bob"} {
@@ -304,7 +304,7 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 		k.link(user, true)
 		dies, waits := k.stores[first], k.stores[1-first]
 		dies.died, dies.doomed = func() {}, true
-		_, err := k.ask(first, user)
+		_, err := k.secret(first, user)
 		require.ErrorIs(t, err, errDied)
 		k.wait(refreshLease - time.Microsecond)
 		refused := 0
@@ -318,7 +318,7 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 				k.wait(24 * time.Hour) // a bound, so that the test ends
 			}
 		}
-		_, err = k.ask(1-first, user)
+		_, err = k.secret(1-first, user)
 		require.NoError(t, err)
 		waits.after = nil
 		require.Equal(t, 1, refused, "while the lease holds, and no longer")
@@ -326,8 +326,8 @@ func keepOnStoresClock(t *testing.T, h StoreHarness) {
 	}
 }
 
-// keepRounds tests that connections survive repeated expiry while the provider has outages.
-func keepRounds(t *testing.T, h StoreHarness) {
+// refreshRounds tests that connections survive repeated expiry while the provider has outages.
+func refreshRounds(t *testing.T, h StoreHarness) {
 	k := newRefresherPair(t, h)
 	r := rand.New(rand.NewPCG(6, 2026))
 	people := []string{"ann", "bob", "cleo", "dan", "eve"}
@@ -344,7 +344,7 @@ func keepRounds(t *testing.T, h StoreHarness) {
 		switch r.IntN(6) {
 		case 0: // no fault
 		case 1:
-			k.rotator.fault = func(answered bool) error { return unless(answered, errors.New("502")) }
+			k.rotator.fault = func(answered bool) error { return errorUnless(answered, errors.New("502")) }
 		case 2:
 			lost := 0
 			k.rotator.fault = func(answered bool) error {
@@ -362,7 +362,7 @@ func keepRounds(t *testing.T, h StoreHarness) {
 			k.rotator.mu.Unlock()
 		}
 		_ = conformance.Together(1+r.IntN(4), func(i int) error {
-			_, err := k.ask((round+i)%2, p)
+			_, err := k.secret((round+i)%2, p)
 			return err
 		})
 		for i := range k.stores {
@@ -375,7 +375,7 @@ func keepRounds(t *testing.T, h StoreHarness) {
 			k.wait(time.Hour) // leases and pauses end
 			k.expire(p)
 			_, honoured := k.connection(p)
-			_, err := k.ask(r.IntN(2), p)
+			_, err := k.secret(r.IntN(2), p)
 			if honoured {
 				require.NoError(t, err, "round %d: the grant is honoured", round)
 				saw["kept"]++
@@ -394,12 +394,12 @@ func keepRounds(t *testing.T, h StoreHarness) {
 			failed[p]++
 			saw["failed"]++
 			for i := range 2 {
-				_, err := k.ask(i, p)
+				_, err := k.secret(i, p)
 				require.Error(t, err)
 			}
 			k.link(p, r.IntN(2) == 0)
 			k.expire(p)
-			_, err := k.ask(0, p)
+			_, err := k.secret(0, p)
 			require.NoError(t, err)
 			again, _ := k.connection(p)
 			require.Equal(t, healthdata.Connected, again.Status)
@@ -412,7 +412,7 @@ func keepRounds(t *testing.T, h StoreHarness) {
 	require.Greater(t, saw["failed"], 50)
 }
 
-func unless(done bool, err error) error {
+func errorUnless(done bool, err error) error {
 	if done {
 		return nil
 	}

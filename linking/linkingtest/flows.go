@@ -46,7 +46,7 @@ func linkAtRandom(t *testing.T, rt *rapid.T, h StoreHarness) {
 		"code":      w.code,
 		"email":     w.email,
 		"accept":    w.accept,
-		"phone":     w.phone,
+		"phone":     w.connectByCode,
 		"forge":     w.forge,
 		"race":      w.race,
 		"remove":    w.remove,
@@ -206,8 +206,9 @@ func (w *linkWorld) works(k *knownToken) bool {
 	return !k.used && !k.removed && w.now.Before(k.ExpiresAt)
 }
 
-// judge fails if a result or an error of a try with the token k contradicts the expected state, and updates that state.
-func (w *linkWorld) judge(t *rapid.T, k *knownToken, r linking.Result, err error) {
+// checkResult fails if a result or an error of a try with the token k contradicts the expected state, and updates that
+// state.
+func (w *linkWorld) checkResult(t *rapid.T, k *knownToken, r linking.Result, err error) {
 	if err != nil {
 		require.Contains(t, []healthlab.ErrorKind{healthlab.Exhausted, healthlab.Precondition}, healthlab.KindOf(err), "%v", err)
 		return
@@ -245,7 +246,7 @@ func (w *linkWorld) close(t *rapid.T) {
 		require.Equal(t, w.works(k), err == nil, "%v", err)
 		if err == nil {
 			require.Equal(t, linking.UserCancelled, r.Error)
-			w.judge(t, k, r, nil)
+			w.checkResult(t, k, r, nil)
 		}
 	}
 }
@@ -281,7 +282,7 @@ func (w *linkWorld) callback(t *rapid.T) {
 		if r.State == linking.ResultSuccess {
 			require.True(t, k.left == "" || k.left == browser, "another browser finished what one began")
 		}
-		w.judge(t, k, r, err)
+		w.checkResult(t, k, r, err)
 	}
 }
 
@@ -290,21 +291,21 @@ func (w *linkWorld) password(t *rapid.T) {
 		r, err := w.service.SignIn(w.t.Context(), k.Token, linking.PasswordSignIn{
 			Provider: "acme_scale", Username: "x", Password: rapid.OneOf(linkWords, rapid.Just("mfa")).Draw(t, "password"),
 		})
-		w.judge(t, k, r, err)
+		w.checkResult(t, k, r, err)
 	}
 }
 
 func (w *linkWorld) code(t *rapid.T) {
 	if k := w.pick(t); k != nil {
 		r, err := w.service.CompleteMFA(w.t.Context(), k.Token, "acme_scale", rapid.OneOf(linkWords, rapid.Just("wrong")).Draw(t, "code"))
-		w.judge(t, k, r, err)
+		w.checkResult(t, k, r, err)
 	}
 }
 
 func (w *linkWorld) email(t *rapid.T) {
 	if k := w.pick(t); k != nil {
 		r, err := w.service.SignInByEmail(w.t.Context(), k.Token, linking.EmailSignIn{Provider: "acme_cgm", Email: linkWords.Draw(t, "email")})
-		w.judge(t, k, r, err)
+		w.checkResult(t, k, r, err)
 	}
 }
 
@@ -313,13 +314,13 @@ func (w *linkWorld) accept(t *rapid.T) {
 		r, err := w.service.Accept(w.t.Context(), k.Token, linking.Acceptance{
 			Provider: rapid.SampledFrom([]string{"manual", "manual", "acme_band", "health_connect"}).Draw(t, "provider"),
 		})
-		w.judge(t, k, r, err)
+		w.checkResult(t, k, r, err)
 	}
 }
 
-// phone requests a link code with a token. Sometimes the app redeems the code and connects. Then phone calls
-// CompleteDeviceCode as the link page does.
-func (w *linkWorld) phone(t *rapid.T) {
+// connectByCode requests a link code with a token. Sometimes the app redeems the code and connects. Then connectByCode
+// calls CompleteDeviceCode as the link page does.
+func (w *linkWorld) connectByCode(t *rapid.T) {
 	k := w.pick(t)
 	if k == nil {
 		return
@@ -340,7 +341,7 @@ func (w *linkWorld) phone(t *rapid.T) {
 	if err == nil && (r.State == linking.ResultWaiting || k.used && k.by == store && r.State == linking.ResultSuccess) {
 		return // the app has not connected yet, or the connection was already counted
 	}
-	w.judge(t, k, r, err)
+	w.checkResult(t, k, r, err)
 }
 
 // forge makes a token from two others, or damages one, and checks that the service refuses it.
@@ -394,7 +395,7 @@ func (w *linkWorld) race(t *rapid.T) {
 		return err
 	})
 	for i, r := range results {
-		w.judge(t, k, r, errs[i]) // which lets the token work once
+		w.checkResult(t, k, r, errs[i]) // which lets the token work once
 	}
 }
 

@@ -263,9 +263,9 @@ func checkTotals(t testing.TB, r *healthdata.Resource, items []linking.PullItem)
 	require.Less(t, days, totalDays, "%s: the values of a day only grow; the value of an interval is its own amount, and no running total", r.Slug)
 }
 
-// holds reports whether items contain the sample want, with its value in any unit, or a summary with its time.
+// containsSample reports whether items contain the sample want, with its value in any unit, or a summary with its time.
 // The items must have passed receive, so that summaries are complete.
-func holds(t testing.TB, r *healthdata.Resource, items []linking.PullItem, want *healthdata.Sample) bool {
+func containsSample(t testing.TB, r *healthdata.Resource, items []linking.PullItem, want *healthdata.Sample) bool {
 	t.Helper()
 	instant, err := json.Marshal(want.Timestamp)
 	require.NoError(t, err)
@@ -378,27 +378,27 @@ func values(t testing.TB, slug string, items []linking.PullItem) map[string][]fl
 			require.NoError(t, err, "%s: a summary has finite numbers", slug)
 			var fields map[string]any
 			require.NoError(t, json.Unmarshal(doc, &fields))
-			numbers(slug, fields, note)
+			eachNumber(slug, fields, note)
 		}
 	}
 	return out
 }
 
-// numbers calls note with the path and the value of each number in a JSON object. path is that of the object.
-func numbers(path string, fields map[string]any, note func(string, float64)) {
+// eachNumber calls note with the path and the value of each number in a JSON object. path is that of the object.
+func eachNumber(path string, fields map[string]any, note func(string, float64)) {
 	for name, v := range fields {
 		switch v := v.(type) {
 		case float64:
 			note(path+"."+name, v)
 		case map[string]any:
-			numbers(path+"."+name, v, note)
+			eachNumber(path+"."+name, v, note)
 		}
 	}
 }
 
-// records returns the values of items by key, to compare two pulls. The key of a sample is its instant and type, that
-// of a summary its ExternalID; the value of a summary is empty.
-func records(items []linking.PullItem) map[string]string {
+// valuesByKey returns the values of items by key, to compare two pulls. The key of a sample is its instant and type,
+// that of a summary its ExternalID; the value of a summary is empty.
+func valuesByKey(items []linking.PullItem) map[string]string {
 	out := map[string]string{}
 	for i := range items {
 		for k := range items[i].Samples {

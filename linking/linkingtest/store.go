@@ -88,9 +88,9 @@ func linkSession(team, user, name string) linking.Session {
 	}
 }
 
-// tries makes a try at a link code at an instant with Store.TryCode and [linking.CodeAttempt.Redeem], and returns the
-// result of Redeem.
-func tries(t *testing.T, s linking.Store, team, client, text string, at time.Time) (linking.Code, error) {
+// redeemCode makes a try at a link code at an instant with Store.TryCode and [linking.CodeAttempt.Redeem], and returns
+// the result of Redeem.
+func redeemCode(t *testing.T, s linking.Store, team, client, text string, at time.Time) (linking.Code, error) {
 	t.Helper()
 	var got linking.Code
 	var verdict error
@@ -108,12 +108,12 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 	"WorksOnce": func(t *testing.T, h StoreHarness) {
 		user := h.AddUser(t, "a", "ann")
 		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000001")))
-		got, err := tries(t, h.Linking, "a", "phone", "skus00000001", noon.Add(time.Minute))
+		got, err := redeemCode(t, h.Linking, "a", "phone", "skus00000001", noon.Add(time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, user, got.User)
 		require.WithinDuration(t, noon, got.CreatedAt, 0)
 		require.WithinDuration(t, noon.Add(time.Hour), got.ExpiresAt, 0)
-		_, err = tries(t, h.Linking, "a", "phone", "skus00000001", noon.Add(time.Minute))
+		_, err = redeemCode(t, h.Linking, "a", "phone", "skus00000001", noon.Add(time.Minute))
 		requireRule(t, linking.RuleCodeConsumed, err)
 	},
 	"RacingTriesGetItOnce": func(t *testing.T, h StoreHarness) {
@@ -135,15 +135,15 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		require.ErrorIs(t, h.Linking.InsertCode(t.Context(), other), healthlab.Conflict, "another team, too")
 		other.CreatedAt, other.ExpiresAt = c.ExpiresAt, c.ExpiresAt.Add(time.Hour)
 		require.NoError(t, h.Linking.InsertCode(t.Context(), other), "it has expired")
-		_, err := tries(t, h.Linking, "a", "phone", "skus00000001", noon)
+		_, err := redeemCode(t, h.Linking, "a", "phone", "skus00000001", noon)
 		requireRule(t, linking.RuleCodeInvalid, err)
 	},
 	"OtherTeam": func(t *testing.T, h StoreHarness) {
 		h.AddUser(t, "a", "ann")
 		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000001")))
-		_, err := tries(t, h.Linking, "b", "phone", "skus00000001", noon)
+		_, err := redeemCode(t, h.Linking, "b", "phone", "skus00000001", noon)
 		requireRule(t, linking.RuleCodeInvalid, err)
-		_, err = tries(t, h.Linking, "a", "phone", "skus00000001", noon)
+		_, err = redeemCode(t, h.Linking, "a", "phone", "skus00000001", noon)
 		require.NoError(t, err)
 	},
 	"WithoutATeam": func(t *testing.T, h StoreHarness) {
@@ -159,7 +159,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 			_, _, err := open("phone", "skus00000000")
 			requireRule(t, linking.RuleCodeInvalid, err)
 		}
-		_, err := tries(t, h.Linking, "a", "phone", "skus00000000", noon)
+		_, err := redeemCode(t, h.Linking, "a", "phone", "skus00000000", noon)
 		requireRule(t, linking.RuleCodeInvalid, err)
 		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000001")))
 		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000002")))
@@ -177,9 +177,9 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, 1, got.FirstBefore)
 		_, _, err = open("tablet", "skus00000001")
 		requireRule(t, linking.RuleCodeConsumed, err)
-		_, err = tries(t, h.Linking, "a", "tablet", "skus00000001", noon)
+		_, err = redeemCode(t, h.Linking, "a", "tablet", "skus00000001", noon)
 		requireRule(t, linking.RuleCodeConsumed, err)
-		made, err := tries(t, h.Linking, "a", "tablet", "skus00000002", noon)
+		made, err := redeemCode(t, h.Linking, "a", "tablet", "skus00000002", noon)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, made.WrongBefore, "the team's own count")
 	},
@@ -204,7 +204,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 			return got
 		}
 		for i := range 3 {
-			_, err := tries(t, h.Linking, "a", "phone", "skus00000001", noon.Add(time.Duration(i)*time.Minute))
+			_, err := redeemCode(t, h.Linking, "a", "phone", "skus00000001", noon.Add(time.Duration(i)*time.Minute))
 			requireRule(t, linking.RuleCodeInvalid, err)
 		}
 		got := look("a", "phone")
@@ -220,7 +220,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		c := linkCode("a", "ann", "skus00000001")
 		c.WrongBefore, c.FirstBefore = 99, 98
 		require.NoError(t, h.Linking.InsertCode(t.Context(), c))
-		made, err := tries(t, h.Linking, "a", "tablet", "skus00000001", noon)
+		made, err := redeemCode(t, h.Linking, "a", "tablet", "skus00000001", noon)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, made.WrongBefore)
 		require.EqualValues(t, 1, made.FirstBefore)
@@ -238,24 +238,24 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		}
 		const half = linking.MaxWrongPerCode / 2
 		attack(5, 10)
-		_, err := tries(t, h.Linking, "a", "clumsy", "skus00000000", noon)
+		_, err := redeemCode(t, h.Linking, "a", "clumsy", "skus00000000", noon)
 		requireRule(t, linking.RuleCodeInvalid, err)
 		for _, text := range []string{"skus00000001", "skus00000002", "skus00000003", "skus00000004"} {
 			open(text)
 		}
 		attack(half-1, half-1)
-		_, err = tries(t, h.Linking, "a", "clumsy", "skus00000001", noon)
+		_, err = redeemCode(t, h.Linking, "a", "clumsy", "skus00000001", noon)
 		require.NoError(t, err)
 		attack(0, 1)
-		_, err = tries(t, h.Linking, "a", "clumsy", "skus00000002", noon)
+		_, err = redeemCode(t, h.Linking, "a", "clumsy", "skus00000002", noon)
 		requireRule(t, linking.RuleCodeInvalid, err)
-		_, err = tries(t, h.Linking, "a", "phone", "skus00000003", noon)
+		_, err = redeemCode(t, h.Linking, "a", "phone", "skus00000003", noon)
 		require.NoError(t, err)
 		attack(1, 0)
-		_, err = tries(t, h.Linking, "a", "phone", "skus00000004", noon)
+		_, err = redeemCode(t, h.Linking, "a", "phone", "skus00000004", noon)
 		requireRule(t, linking.RuleCodeExpired, err)
 		open("skus00000005")
-		_, err = tries(t, h.Linking, "a", "clumsy", "skus00000005", noon)
+		_, err = redeemCode(t, h.Linking, "a", "clumsy", "skus00000005", noon)
 		require.NoError(t, err)
 	},
 	"Refused": func(t *testing.T, h StoreHarness) {
@@ -268,7 +268,7 @@ var linkCodeCases = map[string]func(*testing.T, StoreHarness){
 		require.NoError(t, h.Linking.InsertCode(t.Context(), linkCode("a", "ann", "skus00000001")))
 		require.NoError(t, h.Linking.InsertSession(t.Context(), linkSession("a", "ann", "1")))
 		h.EraseUser(t, "a", user)
-		_, err := tries(t, h.Linking, "a", "phone", "skus00000001", noon)
+		_, err := redeemCode(t, h.Linking, "a", "phone", "skus00000001", noon)
 		requireRule(t, linking.RuleCodeInvalid, err)
 		_, err = h.Linking.Session(t.Context(), conformance.Team("a"), linkSession("a", "ann", "1").ID)
 		require.ErrorIs(t, err, healthlab.NotFound)

@@ -53,7 +53,7 @@ func (s *Service) FinishHistory(ctx context.Context, team healthlab.TeamID, user
 	err := p.Err()
 	if err == nil {
 		err = s.store.Plan(ctx, Ref{team, user, f.Provider}, func(c healthdata.Connection, _ healthdata.User, old []Task) (ConnectionPlan, error) {
-			return s.planner.finish(&c, old, Key{Ref{team, user, f.Provider}, f.Resource, History}, f, at)
+			return s.planner.planFinishedHistory(&c, old, Key{Ref{team, user, f.Provider}, f.Resource, History}, f, at)
 		})
 	}
 	if errors.Is(err, healthlab.NotFound) {
@@ -76,9 +76,10 @@ func noConnection(provider string) error {
 	return &healthlab.RuleError{Type: healthdata.RuleNoConnection, Msg: "the user has not connected " + provider + "; connect it first"}
 }
 
-// finish returns the plan of a connection whose app has uploaded the history f: the tasks in old, of which the one with
-// this key has succeeded at the instant at, and the event. If that task has already succeeded, nothing changes.
-func (l *planner) finish(c *healthdata.Connection, old []Task, key Key, f FinishedHistory, at time.Time) (ConnectionPlan, error) {
+// planFinishedHistory returns the plan of a connection whose app has uploaded the history f: the tasks in old, of which
+// the one with this key has succeeded at the instant at, and the event. If that task has already succeeded, nothing
+// changes.
+func (l *planner) planFinishedHistory(c *healthdata.Connection, old []Task, key Key, f FinishedHistory, at time.Time) (ConnectionPlan, error) {
 	if c.Status != healthdata.Connected {
 		return ConnectionPlan{}, noConnection(key.Provider)
 	}

@@ -12,10 +12,10 @@ import (
 // Histories of resources that one request returns are fetched together. The first of a set is the lead; the
 // tasks of the others leave the queue and follow it.
 
-// follow makes tasks of histories follow another one of the same set (resources that one request returns): the requests
-// of the first task, the lead, then also fetch their data. Only tasks that have not begun, and that have the range of
-// the lead, follow it.
-func follow(sets [][]string, tasks []Task) {
+// setLeads makes tasks of histories follow another one of the same set (resources that one request returns): the
+// requests of the first task, the lead, then also fetch their data. Only tasks that have not begun, and that have the
+// range of the lead, follow it.
+func setLeads(sets [][]string, tasks []Task) {
 	for _, set := range sets {
 		var lead *Task
 		for i := range tasks {
@@ -35,9 +35,9 @@ func follow(sets [][]string, tasks []Task) {
 	}
 }
 
-// unfollow makes tasks that follow a lead (see follow) due at an instant, if the lead is no longer due or has another
+// clearLeads makes tasks that follow a lead (see follow) due at an instant, if the lead is no longer due or has another
 // range.
-func unfollow(tasks []Task, at time.Time) {
+func clearLeads(tasks []Task, at time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
 		led := func(l Task) bool {

@@ -29,7 +29,7 @@ func (j *job) admit(ctx context.Context, l *workerLimiter) (bool, error) {
 	if l == nil {
 		return j.prepare(ctx)
 	}
-	if full := l.take(&j.Task); full != hasRoom {
+	if full := l.acquire(&j.Task); full != hasRoom {
 		again := j.service.now().Add(j.service.opts.Idle)
 		return false, j.update(ctx, withoutEvents(func(t *Task) {
 			if t.Lease = (time.Time{}); full == teamFull {
@@ -62,7 +62,7 @@ func (j *job) prepare(ctx context.Context) (bool, error) {
 		if j.historyOver, err = j.historyEnded(ctx); err != nil {
 			return false, err
 		}
-		if at := s.now(); !j.historyOver && j.Turn >= 0 && !j.hasUnseenNews() { // without a refresh, history is fetched first
+		if at := s.now(); !j.historyOver && j.Turn >= 0 && !j.hasNewNotice() { // without a refresh, history is fetched first
 			return false, j.update(ctx, withoutEvents(func(t *Task) { t.Due, t.Lease = at.Add(s.opts.Every), time.Time{} }))
 		}
 	}
@@ -104,7 +104,7 @@ func (j *job) pull(ctx context.Context) error {
 	for i := range followers {
 		with = append(with, followers[i].Resource)
 	}
-	page, err := j.ask(ctx, linking.PullRequest{
+	page, err := j.callPuller(ctx, linking.PullRequest{
 		Secret: access.Secret, User: j.User, ExternalUserID: c.ExternalUserID, Resource: j.Resource, With: with,
 		From: from, To: to, Zone: j.user.Location(), Cursor: j.Cursor, Trace: j.trace(),
 	})
@@ -127,8 +127,8 @@ func (j *job) historyEnded(ctx context.Context) (bool, error) {
 	return i < 0 || tasks[i].Status == Success || tasks[i].Status == Failure, nil
 }
 
-// ask calls the Puller of the connection's provider. An answer with the request's own cursor is an error.
-func (j *job) ask(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
+// callPuller calls the Puller of the connection's provider. An answer with the request's own cursor is an error.
+func (j *job) callPuller(ctx context.Context, r linking.PullRequest) (linking.PullPage, error) {
 	ctx, stop := context.WithTimeout(ctx, j.service.opts.Timeout)
 	defer stop()
 	page, err := j.service.puller(j.connection).Pull(ctx, r)

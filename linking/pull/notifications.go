@@ -122,7 +122,7 @@ func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Me
 			return err
 		}
 	}
-	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.noteNews(n.Since.UTC(), at) })
+	_, err := s.store.Notify(ctx, to, at.Add(-keepNotices), func(t *Task) { t.announceNews(n.Since.UTC(), at) })
 	if errors.Is(err, healthlab.Invalid) { // a name that cannot be stored has no account
 		return nil
 	}
@@ -165,7 +165,7 @@ func (s *Service) storeConnectionData(ctx context.Context, ref Ref, n *linking.N
 		r := receiver{users: s.users, task: &t, connection: c, now: s.now}
 		err := r.receive(ctx, d.Items)
 		if err == nil && len(r.refused) > 0 {
-			err = s.store.Quarantine(ctx, ref, merged(r.refused))
+			err = s.store.Quarantine(ctx, ref, mergeRefused(r.refused))
 		}
 		if err != nil && !errors.Is(err, healthlab.NotFound) {
 			return err

@@ -53,9 +53,9 @@ func (s *Service) maintainConnection(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-// nextLook returns when a connection with pulls is next due: at the end of the user's ingestion window or at the expiry
-// of the demo user, whichever is first. It is zero if neither happens.
-func nextLook(u *healthdata.User) time.Time {
+// nextMaintenance returns when a connection with pulls is next due: at the end of the user's ingestion window or at the
+// expiry of the demo user, whichever is first. It is zero if neither happens.
+func nextMaintenance(u *healthdata.User) time.Time {
 	closes, expires := u.ClosesAt(), u.ExpiresAt()
 	if closes.IsZero() || !expires.IsZero() && expires.Before(closes) {
 		return expires

@@ -40,7 +40,7 @@ type planInput struct {
 // stopped.
 func (l *planner) plan(in planInput, old []Task) (ConnectionPlan, error) {
 	c, at := in.connection, in.at
-	out := ConnectionPlan{Due: nextLook(in.user)}
+	out := ConnectionPlan{Due: nextMaintenance(in.user)}
 	p := l.users.Providers().Get(in.ref.Provider)
 	resources := l.pullable(p, c)
 	for i, r := range resources {
@@ -76,9 +76,9 @@ func (l *planner) plan(in planInput, old []Task) (ConnectionPlan, error) {
 		}
 	}
 	if !c.Demo {
-		follow(l.together[in.ref.Provider], out.Tasks)
+		setLeads(l.together[in.ref.Provider], out.Tasks)
 	}
-	unfollow(out.Tasks, at)
+	clearLeads(out.Tasks, at)
 	for _, t := range old { // of resources that are no longer offered: kept for reports
 		if !slices.ContainsFunc(out.Tasks, func(n Task) bool { return n.Key == t.Key }) {
 			t.stop()
@@ -156,7 +156,7 @@ func (l *planner) planResource(in planInput, p *healthdata.Provider, resource st
 		news.Due = at
 		return h, news, nil
 	}
-	h.clip(in.user)
+	h.limitToWindow(in.user)
 	if p.Backfill.Mode == modePushIncremental || !h.From.Before(h.To) {
 		h.Status, h.StartedAt, h.EndedAt, h.Due = Success, at, at, time.Time{}
 		if p.Backfill.Mode == modeNone {
@@ -171,9 +171,9 @@ func (l *planner) planResource(in planInput, p *healthdata.Provider, resource st
 	return h, news, nil
 }
 
-// clip limits the task's range to the user's ingestion window. If the range is outside of the window, it becomes empty:
-// From is set to To.
-func (t *Task) clip(u *healthdata.User) {
+// limitToWindow limits the task's range to the user's ingestion window. If the range is outside of the window, it
+// becomes empty: From is set to To.
+func (t *Task) limitToWindow(u *healthdata.User) {
 	if u.IngestionStart != nil {
 		t.From = later(t.From, u.IngestionStart.At(u.Location()))
 	}

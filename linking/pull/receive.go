@@ -55,14 +55,14 @@ func (r *receiver) receive(ctx context.Context, items []linking.PullItem) error 
 		if t.Resource == deviceSlug {
 			got, err := r.users.ReceiveDevice(ctx, t.Team, t.User, up)
 			if err != nil {
-				return gone(err)
+				return asNotFound(err)
 			}
 			r.add(&got, func(int) any { return p.Device })
 			continue
 		}
 		if len(p.Deleted) > 0 {
 			if err := r.remove(ctx, up, p.Deleted); err != nil {
-				return gone(err)
+				return asNotFound(err)
 			}
 		}
 		if t.Resource == streamSlug && (len(p.Summaries) != 1 || p.Stream == nil) {
@@ -80,7 +80,7 @@ func (r *receiver) receive(ctx context.Context, items []linking.PullItem) error 
 		}
 		got, err := r.users.ReceiveSamples(ctx, t.Team, t.User, t.Resource, up, p.Samples)
 		if err != nil {
-			return gone(err)
+			return asNotFound(err)
 		}
 		r.add(&got, func(i int) any { return &p.Samples[i] })
 	}
@@ -132,7 +132,7 @@ func (r *receiver) receiveParts(ctx context.Context, parts []healthdata.SummaryP
 	}
 	all, err := r.users.ReceiveSummaries(ctx, t.Team, t.User, resource, parts)
 	if err != nil {
-		return gone(err)
+		return asNotFound(err)
 	}
 	for n := range all {
 		r.add(&all[n], func(i int) any { return parts[n].Items[i] })
@@ -141,7 +141,7 @@ func (r *receiver) receiveParts(ctx context.Context, parts []healthdata.SummaryP
 		}
 		got, err := r.users.ReceiveWorkoutStream(ctx, t.Team, t.User, healthdata.HeadOf(parts[n].Items[0]).ID, parts[n].Upload, streams[n])
 		if err != nil {
-			return gone(err)
+			return asNotFound(err)
 		}
 		r.add(&got, func(int) any { return streams[n] })
 	}
@@ -162,8 +162,9 @@ func (r *receiver) refuseForeign(p *linking.PullItem) {
 	}
 }
 
-// gone converts the error of a missing connection (RuleNoConnection) to NotFound, and returns other errors unchanged.
-func gone(err error) error {
+// asNotFound converts the error of a missing connection (RuleNoConnection) to NotFound, and returns other errors
+// unchanged.
+func asNotFound(err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) && rule.Type == healthdata.RuleNoConnection {
 		return healthlab.NotFound
@@ -202,8 +203,8 @@ func (r *receiver) refuse(item any, problems []healthlab.Problem) {
 	r.refused = append(r.refused, refused)
 }
 
-// merged joins refused items with the same id, and counts them.
-func merged(list []RefusedItem) []RefusedItem {
+// mergeRefused joins refused items with the same id, and counts them.
+func mergeRefused(list []RefusedItem) []RefusedItem {
 	var out []RefusedItem
 	for _, r := range list {
 		if i := slices.IndexFunc(out, func(o RefusedItem) bool { return o.ID == r.ID }); i >= 0 {

@@ -101,7 +101,7 @@ func (s *Service) refresh(ctx context.Context, team healthlab.TeamID, user healt
 			return RefreshResult{}, err
 		}
 	}
-	asked, stopped, err := s.hasten(ctx, team, user, refs)
+	asked, stopped, err := s.makeDueFirst(ctx, team, user, refs)
 	if err != nil {
 		return RefreshResult{}, err
 	}
@@ -132,9 +132,9 @@ func (s *Service) countRefresh(ctx context.Context, team healthlab.TeamID, user 
 	})
 }
 
-// hasten makes the fetches of new data of some connections due, before all other tasks. It returns the number of ended
-// tries of each of these tasks, and the tasks that are permanently stopped.
-func (s *Service) hasten(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, refs []Ref) (asked map[Key]int64, stopped []Key, err error) {
+// makeDueFirst makes the fetches of new data of some connections due, before all other tasks. It returns the number of
+// ended tries of each of these tasks, and the tasks that are permanently stopped.
+func (s *Service) makeDueFirst(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, refs []Ref) (asked map[Key]int64, stopped []Key, err error) {
 	tasks, err := s.store.Tasks(ctx, team, user)
 	if err != nil {
 		return nil, nil, err

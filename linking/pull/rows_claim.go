@@ -80,7 +80,7 @@ func claimReady(tx store.Tx, q *ClaimQuery) ([]Task, error) {
 			if err != nil {
 				return nil, err
 			}
-			if e == nil || e.Value.Due.IsZero() || !q.takes(tx.Now(), e.Value.App(), e.Value.Due, e.Value.Lease) {
+			if e == nil || e.Value.Due.IsZero() || !q.canClaim(tx.Now(), e.Value.App(), e.Value.Due, e.Value.Lease) {
 				continue // changed since the queue was read
 			}
 			e.Value.Lease = instant(tx.Now().Add(q.Lease))
@@ -94,7 +94,7 @@ func claimReady(tx store.Tx, q *ClaimQuery) ([]Task, error) {
 	return out, nil
 }
 
-func (q *ClaimQuery) takes(at time.Time, app string, due, lease time.Time) bool {
+func (q *ClaimQuery) canClaim(at time.Time, app string, due, lease time.Time) bool {
 	return !due.After(q.Now) && !lease.After(at) && !slices.Contains(q.Without, app)
 }
 
@@ -116,7 +116,7 @@ func firstReady(tx store.Tx, q *ClaimQuery, tried map[Key]bool, n int) ([]Key, e
 			if _, seen := left[t.App]; !seen {
 				left[t.App] = n
 			}
-			if left[t.App] > 0 && !tried[t.Key] && q.takes(tx.Now(), t.App, t.Due, t.Lease) {
+			if left[t.App] > 0 && !tried[t.Key] && q.canClaim(tx.Now(), t.App, t.Due, t.Lease) {
 				found = append(found, *t)
 				left[t.App]--
 			}

@@ -34,11 +34,11 @@ func (r rowStore) Notify(ctx context.Context, n Notice, forget time.Time, change
 		if err := noticeTable.Insert(tx, &notice); err != nil { // if two insert at once, one fails and runs again
 			return err
 		}
-		refs, err := r.noticed(tx, &n)
+		refs, err := r.connectionsOfNotice(tx, &n)
 		if err != nil {
 			return err
 		}
-		tasks, err := newsOf(tx, refs, n.Resources)
+		tasks, err := lockNewsTasks(tx, refs, n.Resources)
 		if err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func forgetNotices(tx store.Tx, before time.Time) error {
 	return nil
 }
 
-// noticed returns the connections of a notice's account, by user. It locks the rows of the users as Shared.
-func (r rowStore) noticed(tx store.Tx, n *Notice) ([]Ref, error) {
+// connectionsOfNotice returns the connections of a notice's account, by user. It locks the rows of the users as Shared.
+func (r rowStore) connectionsOfNotice(tx store.Tx, n *Notice) ([]Ref, error) {
 	users, err := r.users.UsersOfAccount(tx, n.Provider, n.ExternalUserID)
 	if err != nil {
 		return nil, err
@@ -109,9 +109,9 @@ func (r rowStore) noticed(tx store.Tx, n *Notice) ([]Ref, error) {
 	return out, nil
 }
 
-// newsOf returns the queued tasks for new data of some connections, by user and resource; no resources mean all.
+// lockNewsTasks returns the queued tasks for new data of some connections, by user and resource; no resources mean all.
 // It locks the tasks and their rows in the queue.
-func newsOf(tx store.Tx, refs []Ref, resources []string) ([]*store.Entry[Task], error) {
+func lockNewsTasks(tx store.Tx, refs []Ref, resources []string) ([]*store.Entry[Task], error) {
 	queries := make([]store.Query, len(refs))
 	for i, ref := range refs {
 		queries[i] = tasksOf(ref.Team, refID(ref), store.Held)

@@ -54,7 +54,7 @@ func (s *Service) claim(ctx context.Context, n int, l *workerLimiter) ([]*job, e
 		now := s.now()
 		without := s.limits.blocked.list(now)
 		if l != nil {
-			without = append(without, l.full()...)
+			without = append(without, l.fullApps()...)
 		}
 		tasks, err := s.store.Claim(ctx, ClaimQuery{N: n, Without: without, Now: now, Lease: s.opts.Lease})
 		if err != nil {

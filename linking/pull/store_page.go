@@ -20,7 +20,7 @@ func (j *job) storeItems(ctx context.Context, t *Task, items []linking.PullItem)
 	if err := r.receive(ctx, items); err != nil || len(r.refused) == 0 {
 		return r.sum, false, err
 	}
-	if err := s.store.Quarantine(ctx, t.Ref, merged(r.refused)); err != nil {
+	if err := s.store.Quarantine(ctx, t.Ref, mergeRefused(r.refused)); err != nil {
 		return r.sum, false, fmt.Errorf("quarantine: %w", err)
 	}
 	allRefused = len(r.refused) >= t.count(items)

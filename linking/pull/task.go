@@ -310,7 +310,7 @@ func (t *Task) end(now time.Time, o *Options) {
 	if t.Kind == News {
 		t.Seen, t.Turn = t.To, 0
 		t.Due = t.next(now, o)
-		if t.hasUnseenNews() { // a notice arrived during this run
+		if t.hasNewNotice() { // a notice arrived during this run
 			t.Due = now
 		} else if !t.Reach.Before(t.From) {
 			t.Reach = time.Time{}
@@ -364,9 +364,9 @@ func (t *Task) stop() { t.Due, t.Lease = time.Time{}, time.Time{} }
 // maxReach is the greatest age of data that a pull requests again because the provider has reported a change of it.
 const maxReach = 90 * 24 * time.Hour
 
-// noteNews records that the provider has reported new data from the instant since on, and makes the task due at once. A
-// zero since means recent data.
-func (t *Task) noteNews(since, now time.Time) {
+// announceNews records that the provider has reported new data from the instant since on, and makes the task due at
+// once. A zero since means recent data.
+func (t *Task) announceNews(since, now time.Time) {
 	t.Announced, t.Due = now, earlier(t.Due, now)
 	if since.IsZero() {
 		return
@@ -376,7 +376,7 @@ func (t *Task) noteNews(since, now time.Time) {
 	}
 }
 
-func (t *Task) hasUnseenNews() bool { return t.Announced.After(t.StartedAt) }
+func (t *Task) hasNewNotice() bool { return t.Announced.After(t.StartedAt) }
 
 // Resources that only some pullers support.
 const (

@@ -25,8 +25,8 @@ func (l *workerLimiter) perApp() int { return max(1, l.workers/2) }
 
 func (l *workerLimiter) perTeam() int { return max(1, l.workers*3/4) }
 
-// take gives a worker to a task and returns hasRoom. If a limit is reached, it gives none and returns the limit.
-func (l *workerLimiter) take(t *Task) (full limiterState) {
+// acquire gives a worker to a task and returns hasRoom. If a limit is reached, it gives none and returns the limit.
+func (l *workerLimiter) acquire(t *Task) (full limiterState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch app := t.App(); {
@@ -63,8 +63,8 @@ func (l *workerLimiter) release(t *Task) bool {
 	return full
 }
 
-// full returns the applications that have used up their workers.
-func (l *workerLimiter) full() (apps []string) {
+// fullApps returns the applications that have used up their workers.
+func (l *workerLimiter) fullApps() (apps []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for app, n := range l.apps {

@@ -42,7 +42,7 @@ func NewCenterIndex(centers []Center) (*CenterIndex, error) {
 			l.cells[cell] = append(l.cells[cell], int32(len(l.centers)))
 		}
 		x, y, z := c.Location.Vector()
-		l.centers, l.points = append(l.centers, c.own()), append(l.points, [3]float64{x, y, z})
+		l.centers, l.points = append(l.centers, c.clone()), append(l.points, [3]float64{x, y, z})
 	}
 	return a, nil
 }
@@ -95,15 +95,15 @@ func checkCenters(centers []Center) error {
 	return p.Err()
 }
 
-func (c Center) own() Center {
+func (c Center) clone() Center {
 	c.Capabilities = rules.NonNil(c.Capabilities)
 	c.Metadata.Website = rules.ClonePtr(c.Metadata.Website)
 	c.Metadata.Hours = slices.Clone(c.Metadata.Hours)
 	return c
 }
 
-// has reports whether the center has all of the capabilities.
-func (c *Center) has(all []PSCCapability) bool {
+// hasCapabilities reports whether the center has all of the capabilities.
+func (c *Center) hasCapabilities(all []PSCCapability) bool {
 	for _, want := range all {
 		if !slices.Contains(c.Capabilities, want) {
 			return false
@@ -130,7 +130,7 @@ func (a *CenterIndex) CentersNear(_ context.Context, q CenterQuery) (CentersNear
 	for _, cell := range cellsWithin(q.Near, q.Miles) {
 		for _, i := range l.cells[cell] {
 			p := &l.points[i]
-			if d := chord2(p[0]-x, p[1]-y, p[2]-z); d <= most && l.centers[i].has(q.Capabilities) {
+			if d := chord2(p[0]-x, p[1]-y, p[2]-z); d <= most && l.centers[i].hasCapabilities(q.Capabilities) {
 				hits = append(hits, hit{i, d})
 				for _, c := range l.centers[i].Capabilities {
 					offers[c] = true
@@ -141,7 +141,7 @@ func (a *CenterIndex) CentersNear(_ context.Context, q CenterQuery) (CentersNear
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.at, b.at)) })
 	out.Total = len(hits)
 	for _, h := range hits[:min(max(q.Most, 0), len(hits))] {
-		out.Centers = append(out.Centers, l.centers[h.at].own())
+		out.Centers = append(out.Centers, l.centers[h.at].clone())
 	}
 	for c := range offers {
 		out.Capabilities = append(out.Capabilities, c)
@@ -170,7 +170,7 @@ func (a *CenterIndex) CentersAt(_ context.Context, lab int, codes []string) ([]C
 	}
 	for _, code := range slices.Compact(slices.Sorted(slices.Values(codes))) {
 		if i, ok := l.find(code); ok {
-			out = append(out, l.centers[i].own())
+			out = append(out, l.centers[i].clone())
 		}
 	}
 	return out, nil
@@ -196,7 +196,7 @@ func (a *CenterIndex) NextCenters(_ context.Context, lab int, has PSCCapability,
 			break
 		}
 		if !c.Inactive && slices.Contains(c.Capabilities, has) {
-			out = append(out, c.own())
+			out = append(out, c.clone())
 		}
 	}
 	return out, nil

@@ -125,9 +125,9 @@ func NotOffered() error {
 	return &healthlab.RuleError{Kind: healthlab.Unimplemented, Type: AppointmentsNotOffered, Msg: "this installation makes no appointments"}
 }
 
-// offered returns the team's settings. RuleErrors as [Service.Offer] if appointments of the type cannot be offered to
-// the team.
-func (s *Service) offered(ctx context.Context, team healthlab.TeamID, t Type) (Settings, error) {
+// checkOffered returns the team's settings. RuleErrors as [Service.Offer] if appointments of the type cannot be offered
+// to the team.
+func (s *Service) checkOffered(ctx context.Context, team healthlab.TeamID, t Type) (Settings, error) {
 	settings, err := s.opts.Settings(ctx, team)
 	if err != nil {
 		return settings, fmt.Errorf("team settings: %w", err)

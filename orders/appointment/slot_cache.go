@@ -68,7 +68,7 @@ func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 		}
 		at := s.now()
 		var all []Slot
-		if all, err = s.ask(ctx, SlotQuery{Type: PatientServiceCenter, Lab: slug, Sites: sites, From: at, To: at.Add(cachedDays * 24 * time.Hour)}, at); err != nil {
+		if all, err = s.fetchSlots(ctx, SlotQuery{Type: PatientServiceCenter, Lab: slug, Sites: sites, From: at, To: at.Add(cachedDays * 24 * time.Hour)}, at); err != nil {
 			break
 		}
 		if err = s.opts.SlotCache.PutSlots(ctx, slug, at, bySite(sites, all)); err != nil {

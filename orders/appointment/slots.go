@@ -109,8 +109,8 @@ func spanAt(start *healthlab.Date, loc *time.Location, now time.Time) (span, boo
 	return d, ok
 }
 
-// bounds returns a time range that contains the span from start in every time zone; from is not before now.
-func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
+// timeRange returns a time range that contains the span from start in every time zone; from is not before now.
+func timeRange(start *healthlab.Date, now time.Time) (from, to time.Time) {
 	if start == nil {
 		return now, now.Add((AvailabilityDays + 1) * 24 * time.Hour)
 	}
@@ -123,9 +123,9 @@ func bounds(start *healthlab.Date, now time.Time) (from, to time.Time) {
 
 func inPast() error { return rules.Broken(StartDateInPast, "start_date must be today or later") }
 
-// ask queries the backend for free slots. It leaves out slots that have begun, end before they start, or do not match
-// the query.
-func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, error) {
+// fetchSlots queries the backend for free slots. It leaves out slots that have begun, end before they start, or do not
+// match the query.
+func (s *Service) fetchSlots(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, error) {
 	call, cancel := context.WithTimeout(ctx, s.opts.LabTimeout)
 	defer cancel()
 	all, err := s.slots.FreeSlots(call, q)
@@ -138,9 +138,9 @@ func (s *Service) ask(ctx context.Context, q SlotQuery, now time.Time) ([]Slot, 
 	}), nil
 }
 
-// offer returns a list of slots for each day of the span d. at is the center; nil for a visit at home. k is the booking
-// key without id and slot; offer completes and encrypts it for each free slot that can be booked.
-func (s *Service) offer(ctx context.Context, team healthlab.TeamID, d span, at *SlotLocation, k BookingKey, free []Slot, now time.Time) ([]DaySlots, error) {
+// daySlots returns a list of slots for each day of the span d. at is the center; nil for a visit at home. k is the
+// booking key without id and slot; daySlots completes and encrypts it for each free slot that can be booked.
+func (s *Service) daySlots(ctx context.Context, team healthlab.TeamID, d span, at *SlotLocation, k BookingKey, free []Slot, now time.Time) ([]DaySlots, error) {
 	days := make([]DaySlots, AvailabilityDays)
 	for i := range days {
 		days[i] = DaySlots{Location: at, Date: d.first.AddDays(i), Slots: []TimeSlot{}}
@@ -180,7 +180,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 	if err := req.Check(); err != nil {
 		return none, err
 	}
-	if _, err := s.offered(ctx, team, Phlebotomy); err != nil {
+	if _, err := s.checkOffered(ctx, team, Phlebotomy); err != nil {
 		return none, err
 	}
 	now := s.now()
@@ -200,8 +200,8 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 	if !slices.ContainsFunc(area.Providers, ready) {
 		return none, rules.Broken(AreaNotServed, "zip_code: must be in an area where a provider offers bookable visits")
 	}
-	from, to := bounds(start, now)
-	free, err := s.ask(ctx, SlotQuery{Type: Phlebotomy, Address: address, From: from, To: to}, now)
+	from, to := timeRange(start, now)
+	free, err := s.fetchSlots(ctx, SlotQuery{Type: Phlebotomy, Address: address, From: from, To: to}, now)
 	if err != nil {
 		return none, err
 	}
@@ -220,7 +220,7 @@ func (s *Service) HomeSlots(ctx context.Context, team healthlab.TeamID, start *h
 	if !ok && out.Timezone != nil {
 		return none, inPast()
 	}
-	if out.Slots, err = s.offer(ctx, team, d, nil, BookingKey{Type: Phlebotomy, Address: &address}, free, now); err != nil {
+	if out.Slots, err = s.daySlots(ctx, team, d, nil, BookingKey{Type: Phlebotomy, Address: &address}, free, now); err != nil {
 		return none, err
 	}
 	return out, nil
@@ -248,11 +248,11 @@ type CenterSlotsRequest struct {
 // (NotFound).
 func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req CenterSlotsRequest) (AvailabilitySlots, error) {
 	none := AvailabilitySlots{Slots: []DaySlots{}}
-	settings, err := s.offered(ctx, team, PatientServiceCenter)
+	settings, err := s.checkOffered(ctx, team, PatientServiceCenter)
 	if err != nil {
 		return none, err
 	}
-	if err := s.askable(settings, &req); err != nil {
+	if err := s.checkCenterRequest(settings, &req); err != nil {
 		return none, err
 	}
 	now := s.now()
@@ -260,7 +260,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 	if err != nil {
 		return none, err
 	}
-	sites, from, err := s.sites(ctx, lab, req)
+	sites, from, err := s.requestedCenters(ctx, lab, req)
 	if err != nil {
 		return none, err
 	}
@@ -269,7 +269,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 		return none, err
 	}
 	sites = slices.DeleteFunc(sites, func(c Center) bool { return !slices.Contains(c.Capabilities, PSCSchedulingViaService) })
-	free, err := s.freeAt(ctx, lab.Slug, sites, req, now)
+	free, err := s.freeSlotsOf(ctx, lab.Slug, sites, req, now)
 	if err != nil {
 		return none, err
 	}
@@ -282,7 +282,7 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 			miles := wholeMiles(*from, at.Location)
 			place.Distance = &miles
 		}
-		days, err := s.offer(ctx, team, spans[at.SiteCode], place, BookingKey{Type: PatientServiceCenter, Lab: lab.Slug}, here, now)
+		days, err := s.daySlots(ctx, team, spans[at.SiteCode], place, BookingKey{Type: PatientServiceCenter, Lab: lab.Slug}, here, now)
 		if err != nil {
 			return none, err
 		}
@@ -296,9 +296,9 @@ func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req Ce
 	return none, nil
 }
 
-// askable returns an error if a request for free slots at centers is invalid, or if its features are not enabled in the
-// settings. It sets the default radius in req.
-func (s *Service) askable(settings Settings, req *CenterSlotsRequest) error {
+// checkCenterRequest returns an error if a request for free slots at centers is invalid, or if its features are not
+// enabled in the settings. It sets the default radius in req.
+func (s *Service) checkCenterRequest(settings Settings, req *CenterSlotsRequest) error {
 	var p healthlab.Problems
 	c := rules.Check{Problems: &p}
 	if len(req.SiteCodes) == 0 && req.Zip != "" {
@@ -352,9 +352,9 @@ func spansAt(start *healthlab.Date, sites []Center, now time.Time) (map[string]s
 	return spans, nil
 }
 
-// sites returns the centers of a request, and the position from which their distances are measured; nil if the request
-// names its centers by code.
-func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsRequest) ([]Center, *LngLat, error) {
+// requestedCenters returns the centers of a request, and the position from which their distances are measured; nil if
+// the request names its centers by code.
+func (s *Service) requestedCenters(ctx context.Context, lab catalogue.Lab, req CenterSlotsRequest) ([]Center, *LngLat, error) {
 	if len(req.SiteCodes) > 0 {
 		codes := slices.Compact(slices.Sorted(slices.Values(req.SiteCodes)))
 		sites, err := s.opts.Centers.CentersAt(ctx, lab.ID, codes)
@@ -378,13 +378,13 @@ func (s *Service) sites(ctx context.Context, lab catalogue.Lab, req CenterSlotsR
 	return near.Centers, &zip.Location, nil
 }
 
-// freeAt returns the free slots of centers, by site code. If the request accepts cached slots and the cache has recent
-// slots of all centers, it returns these; else it queries the provider.
-func (s *Service) freeAt(ctx context.Context, lab string, sites []Center, req CenterSlotsRequest, now time.Time) (map[string][]Slot, error) {
+// freeSlotsOf returns the free slots of centers, by site code. If the request accepts cached slots and the cache has
+// recent slots of all centers, it returns these; else it queries the provider.
+func (s *Service) freeSlotsOf(ctx context.Context, lab string, sites []Center, req CenterSlotsRequest, now time.Time) (map[string][]Slot, error) {
 	if len(sites) == 0 {
 		return nil, nil
 	}
-	from, to := bounds(req.Start, now)
+	from, to := timeRange(req.Start, now)
 	if req.AllowStale && s.opts.SlotCache != nil && !to.After(now.Add(cachedDays*24*time.Hour)) {
 		out := map[string][]Slot{}
 		cached, err := s.opts.SlotCache.CachedSlots(ctx, lab, siteCodes(sites))
@@ -400,7 +400,7 @@ func (s *Service) freeAt(ctx context.Context, lab string, sites []Center, req Ce
 			return out, nil
 		}
 	}
-	all, err := s.ask(ctx, SlotQuery{Type: PatientServiceCenter, Lab: lab, Sites: sites, From: from, To: to}, now)
+	all, err := s.fetchSlots(ctx, SlotQuery{Type: PatientServiceCenter, Lab: lab, Sites: sites, From: from, To: to}, now)
 	if err != nil {
 		return nil, err
 	}

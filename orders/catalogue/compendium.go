@@ -226,7 +226,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 		return nil, fmt.Errorf("team settings: %w", err)
 	}
 	if !allowed {
-		return nil, rules.FeatureOff()
+		return nil, rules.NotEnabled("the compendium")
 	}
 	labs, err := s.CentralLabs(ctx)
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *Service) compendium(ctx context.Context, team healthlab.TeamID) (*compe
 			}
 			sum := sha256.Sum256([]byte(text))
 			e.hash = hex.EncodeToString(sum[:12])
-			e.call()
+			e.setNames()
 			c.byID[e.ID] = len(c.markers)
 			c.sets[e.hash] = append(c.sets[e.hash], len(c.markers))
 			c.markers = append(c.markers, e)
@@ -313,9 +313,9 @@ func (e *entry) components() []string {
 	return out
 }
 
-// call sets name and synonyms. The synonyms are the initials of the name and, if the marker has one expected result,
-// the names of that result and of its LOINC code.
-func (e *entry) call() {
+// setNames sets name and synonyms. The synonyms are the initials of the name and, if the marker has one expected
+// result, the names of that result and of its LOINC code.
+func (e *entry) setNames() {
 	words := func(text string) string {
 		return strings.Join(slices.Compact(slices.Sorted(slices.Values(textsearch.Words(text)))), " ")
 	}
@@ -405,9 +405,9 @@ func bestFirst(found []PerLabCandidate) {
 	})
 }
 
-// at returns at most limit markers of the lab with the slug lab, the best first. They share LOINC codes or a name with
-// the markers whose set of LOINC codes has the hash.
-func (c *compendium) at(lab, hash string, limit int) []PerLabCandidate {
+// markersAt returns at most limit markers of the lab with the slug lab, the best first. They share LOINC codes or a
+// name with the markers whose set of LOINC codes has the hash.
+func (c *compendium) markersAt(lab, hash string, limit int) []PerLabCandidate {
 	out := []PerLabCandidate{}
 	for i := range c.markers {
 		if e := &c.markers[i]; e.lab.Slug == lab {
@@ -445,7 +445,7 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 			out.CanonicalCandidates = append(out.CanonicalCandidates, c.canonical(*req.LOINCSetHash, 1))
 		}
 		out.CanonicalCandidates = slices.DeleteFunc(out.CanonicalCandidates, func(k CanonicalCandidate) bool { return !wanted(k) })
-	} else if out.CanonicalCandidates, err = s.ranked(ctx, c, *req.Query, wanted); err != nil {
+	} else if out.CanonicalCandidates, err = s.search(ctx, c, *req.Query, wanted); err != nil {
 		return out, err
 	}
 	if req.Mode == SearchCrosswalk {
@@ -460,7 +460,7 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 	out.SelectedCanonical = &best
 	if req.Mode == SearchCrosswalk {
 		for _, l := range c.labs {
-			if found := c.at(l.Slug, best.LOINCSetHash, limit); len(found) > 0 && (len(req.Labs) == 0 || slices.Contains(req.Labs, l.Slug)) {
+			if found := c.markersAt(l.Slug, best.LOINCSetHash, limit); len(found) > 0 && (len(req.Labs) == 0 || slices.Contains(req.Labs, l.Slug)) {
 				out.PerLab[l.Slug] = found
 			}
 		}
@@ -471,9 +471,9 @@ func (s *Service) SearchCompendium(ctx context.Context, team healthlab.TeamID, r
 	return out, nil
 }
 
-// ranked returns the measurements whose markers match the search text query and for which wanted returns true, the best
+// search returns the measurements whose markers match the search text query and for which wanted returns true, the best
 // first. The confidence is 80 % the rank in the search result and 20 % the popularity.
-func (s *Service) ranked(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
+func (s *Service) search(ctx context.Context, c *compendium, query string, wanted func(CanonicalCandidate) bool) ([]CanonicalCandidate, error) {
 	out, seen := []CanonicalCandidate{}, map[string]bool{}
 	for place, page := 0, 1; len(out) < MaxPageSize; page++ {
 		found, err := s.source.FindMarkers(ctx, MarkerQuery{Name: query, Page: page, Size: MaxPageSize})
@@ -582,7 +582,7 @@ func (s *Service) Convert(ctx context.Context, team healthlab.TeamID, req Conver
 func (c *compendium) candidatesFor(code string, from int, target string, limit int) []PerLabCandidate {
 	var all []PerLabCandidate
 	for _, e := range c.sources(code, from) {
-		all = append(all, c.at(target, e.hash, limit)...)
+		all = append(all, c.markersAt(target, e.hash, limit)...)
 	}
 	bestFirst(all)
 	out := []PerLabCandidate{}

@@ -27,8 +27,9 @@ type InstructionSource interface {
 	Instructions(ctx context.Context, t LabTest) ([]InstructionSheet, error)
 }
 
-// instructed sets HasCollectionInstructions of t to true if from has instruction sheets for it. from may be nil.
-func instructed(ctx context.Context, from InstructionSource, t *LabTest) error {
+// setHasInstructions sets HasCollectionInstructions of t to true if from has instruction sheets for it. from may be
+// nil.
+func setHasInstructions(ctx context.Context, from InstructionSource, t *LabTest) error {
 	sheets, err := sheetsFor(ctx, from, *t)
 	if err != nil {
 		return fmt.Errorf("find instructions: %w", err)

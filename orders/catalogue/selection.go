@@ -39,7 +39,7 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 	if err != nil {
 		return Chosen{}, err
 	}
-	added, lab, err := pick(w, found, g)
+	added, lab, err := selectMarkers(w, found, g)
 	if err != nil {
 		return Chosen{}, err
 	}
@@ -47,7 +47,7 @@ func resolve(w Selection, g Candidates, onSite bool, id uuid.UUID) (Chosen, erro
 	if err != nil {
 		return Chosen{}, err
 	}
-	if err := aLaCarte(added); err != nil {
+	if err := checkALaCarte(added); err != nil {
 		return Chosen{}, err
 	}
 	if len(found) == 1 && len(added) == 0 {
@@ -77,8 +77,8 @@ func orderable(w Selection, tests []LabTest) ([]LabTest, error) {
 	return found, nil
 }
 
-// aLaCarte returns MARKER_NOT_A_LA_CARTE unless each marker can be ordered outside of a lab test.
-func aLaCarte(markers []Marker) error {
+// checkALaCarte returns MARKER_NOT_A_LA_CARTE unless each marker can be ordered outside of a lab test.
+func checkALaCarte(markers []Marker) error {
 	for _, m := range markers {
 		if !m.ALaCarteEnabled || m.IsOrderable != nil && !*m.IsOrderable {
 			return rules.Broken(MarkerNotALaCarte, fmt.Sprintf("marker_ids or provider_ids: the marker %d must be one that can be ordered outside a lab test (a_la_carte_enabled and is_orderable)", m.ID))
@@ -87,9 +87,9 @@ func aLaCarte(markers []Marker) error {
 	return nil
 }
 
-// pick returns the markers that the selection adds to its lab tests, and the one lab of all tests and markers; nil if
-// none of them names a lab. tests are the selected lab tests.
-func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
+// selectMarkers returns the markers that the selection adds to its lab tests, and the one lab of all tests and markers;
+// nil if none of them names a lab. tests are the selected lab tests.
+func selectMarkers(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	lab := -1
 	several := false
 	add := func(id int) {
@@ -109,7 +109,7 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 		}
 		added = append(added, g.Markers[i])
 	}
-	coded, err := byCode(w, lab, g)
+	coded, err := markersByCode(w, lab, g)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,10 +129,10 @@ func pick(w Selection, tests []LabTest, g Candidates) ([]Marker, *Lab, error) {
 	return added, &g.Labs[i], nil
 }
 
-// byCode returns the markers for the lab's codes in a selection (ProviderIDs). If markers of several labs have a code,
-// it takes those of the lab with the id lab; if lab is negative, those of the lab of the selection's account, else of
-// the only lab that has all codes.
-func byCode(w Selection, lab int, g Candidates) ([]Marker, error) {
+// markersByCode returns the markers for the lab's codes in a selection (ProviderIDs). If markers of several labs have a
+// code, it takes those of the lab with the id lab; if lab is negative, those of the lab of the selection's account,
+// else of the only lab that has all codes.
+func markersByCode(w Selection, lab int, g Candidates) ([]Marker, error) {
 	all := make([][]Marker, len(w.ProviderIDs))
 	for i, code := range w.ProviderIDs {
 		all[i] = slices.DeleteFunc(slices.Clone(g.Markers), func(m Marker) bool { return m.ProviderID == nil || *m.ProviderID != code })
@@ -183,9 +183,9 @@ func labsOf(markers []Marker, labs []Lab) string {
 	return listed(slugs)
 }
 
-// hasMethod returns Invalid if none of the selected lab tests has the collection method; nil without tests. Do not call
-// it if the selection adds markers, because they may be collected in another way.
-func hasMethod(tests []LabTest, method CollectionMethod) error {
+// requireMethod returns Invalid if none of the selected lab tests has the collection method; nil without tests. Do not
+// call it if the selection adds markers, because they may be collected in another way.
+func requireMethod(tests []LabTest, method CollectionMethod) error {
 	var have []string
 	for _, t := range tests {
 		if t.Method == method {
@@ -240,7 +240,7 @@ func methodOf(w Selection, tests []LabTest, lab *Lab, onSite bool) (CollectionMe
 		return "", rules.NotEnabled("on-site collection")
 	}
 	if len(w.Markers) == 0 && len(w.ProviderIDs) == 0 {
-		if err := hasMethod(tests, method); err != nil {
+		if err := requireMethod(tests, method); err != nil {
 			return "", err
 		}
 	}
@@ -294,7 +294,7 @@ func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMe
 	for _, m := range added {
 		names = append(names, m.Name)
 	}
-	price, known := together(added)
+	price, known := totalPrice(added)
 	if t.Price = (Number{t.Price.Add(price.Decimal)}); t.PriceUnknown || !known {
 		t.Price, t.PriceUnknown = Number{}, true
 	}
@@ -311,8 +311,8 @@ func BuildLabTest(tests []LabTest, added []Marker, lab *Lab, method CollectionMe
 	return t
 }
 
-// together returns the sum of the markers' prices; false if the price of a marker is unknown.
-func together(markers []Marker) (Number, bool) {
+// totalPrice returns the sum of the markers' prices; false if the price of a marker is unknown.
+func totalPrice(markers []Marker) (Number, bool) {
 	var sum Number
 	for _, m := range markers {
 		if m.Price == nil {
@@ -433,7 +433,7 @@ func CheckAnswers(t LabTest, given []AOEAnswer, fasting []string) ([]AOEAnswer, 
 			}
 			continue
 		}
-		if err := q.takes(of); err != nil {
+		if err := q.checkAnswers(of); err != nil {
 			return nil, err
 		}
 	}
@@ -486,8 +486,8 @@ func (q Question) allowed() string {
 	return "must be one of " + listed(codes)
 }
 
-// takes returns an error unless of is a valid set of answers to the question.
-func (q Question) takes(of []AOEAnswer) error {
+// checkAnswers returns an error unless of is a valid set of answers to the question.
+func (q Question) checkAnswers(of []AOEAnswer) error {
 	if len(of) > 1 && q.Type != MultiChoiceQuestion {
 		return rules.Broken(AOEInvalid, fmt.Sprintf("aoe_answers: the question %d of the marker %d must have one answer, because its type is %s", q.ID, of[0].MarkerID, q.Type))
 	}

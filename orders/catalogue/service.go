@@ -317,11 +317,11 @@ func (s *Service) OrderSetMarkers(ctx context.Context, team healthlab.TeamID, se
 	if found.Accounts, err = s.source.Accounts(ctx, team); err != nil {
 		return MarkerPage{}, fmt.Errorf("find lab accounts: %w", err)
 	}
-	added, lab, err := pick(w, tests, found)
+	added, lab, err := selectMarkers(w, tests, found)
 	if err != nil {
 		return MarkerPage{}, err
 	}
-	if err := aLaCarte(added); err != nil {
+	if err := checkALaCarte(added); err != nil {
 		return MarkerPage{}, err
 	}
 	if w.Account != nil {

@@ -135,7 +135,7 @@ func NewStaticCatalog(c StaticCatalogContents) (*StaticCatalog, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	b.arrange()
+	b.buildIndex()
 	return b, nil
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/textsearch"
 )
 
-// arrange builds the search index of the markers, by name, slug, the lab's code and LOINC codes.
-func (b *StaticCatalog) arrange() {
+// buildIndex builds the search index of the markers, by name, slug, the lab's code and LOINC codes.
+func (b *StaticCatalog) buildIndex() {
 	slugs := map[int]string{}
 	for _, l := range b.labs {
 		slugs[l.ID] = l.Slug
@@ -61,7 +61,7 @@ func (b *StaticCatalog) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPag
 		only[id] = true
 	}
 	var found []*searchableMarker
-	for _, m := range b.called(q.Name) {
+	for _, m := range b.searchMarkers(q.Name) {
 		switch {
 		case q.IDs != nil && !only[m.ID],
 			!q.Reflex && m.IsOrderable != nil && !*m.IsOrderable,
@@ -79,9 +79,9 @@ func (b *StaticCatalog) FindMarkers(_ context.Context, q MarkerQuery) (MarkerPag
 	return page, nil
 }
 
-// called returns the markers that match a search text: first those that have its words, then those whose name contains
-// the text. If there are none, it returns similar ones. An empty text matches all markers.
-func (b *StaticCatalog) called(text string) []*searchableMarker {
+// searchMarkers returns the markers that match a search text: first those that have its words, then those whose name
+// contains the text. If there are none, it returns similar ones. An empty text matches all markers.
+func (b *StaticCatalog) searchMarkers(text string) []*searchableMarker {
 	var out []*searchableMarker
 	if text == "" {
 		for i := range b.searchable {

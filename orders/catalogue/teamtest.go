@@ -123,7 +123,7 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 	case len(req.MarkerIDs) > 0 && len(req.ProviderIDs) > 0:
 		return LabTest{}, rules.Broken(MarkerIDsConflict, "marker_ids or provider_ids is required, and not both")
 	}
-	markers, lab, err := s.ofOneLab(ctx, team, req)
+	markers, lab, err := s.markersOfOneLab(ctx, team, req)
 	if err != nil {
 		return LabTest{}, err
 	}
@@ -151,8 +151,8 @@ func (s *Service) CreateLabTest(ctx context.Context, team healthlab.TeamID, req 
 	return s.LabTest(ctx, team, nil, t.ID)
 }
 
-// ofOneLab returns the requested markers and the one lab to which they all belong.
-func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
+// markersOfOneLab returns the requested markers and the one lab to which they all belong.
+func (s *Service) markersOfOneLab(ctx context.Context, team healthlab.TeamID, req LabTestRequest) ([]Marker, *Lab, error) {
 	found, err := s.Find(ctx, team, Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs})
 	if err != nil {
 		return nil, nil, err
@@ -184,7 +184,7 @@ func (s *Service) ofOneLab(ctx context.Context, team healthlab.TeamID, req LabTe
 	if len(here) == 0 && len(found.Markers) > 0 {
 		return nil, nil, rules.Broken(MarkerNotInLab, "marker_ids: each must be a marker of the lab")
 	}
-	added, lab, err := pick(Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs}, nil, Candidates{Markers: here, Labs: found.Labs})
+	added, lab, err := selectMarkers(Selection{Markers: req.MarkerIDs, ProviderIDs: req.ProviderIDs}, nil, Candidates{Markers: here, Labs: found.Labs})
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -286,9 +286,9 @@ type teamCatalogue struct {
 	sheets InstructionSource // nil if the source has no instructions
 }
 
-// own returns the team's tests that match q, as lab tests with catalogue data and, in the same order, as they are
+// teamTests returns the team's tests that match q, as lab tests with catalogue data and, in the same order, as they are
 // stored. The lab tests share memory with the catalogue until finish copies them.
-func (s teamCatalogue) own(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]LabTest, []TeamTest, error) {
+func (s teamCatalogue) teamTests(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]LabTest, []TeamTest, error) {
 	made, err := s.made.TeamTests(ctx, team, q)
 	if err != nil || len(made) == 0 {
 		return nil, nil, err
@@ -312,14 +312,14 @@ func (s teamCatalogue) own(ctx context.Context, team healthlab.TeamID, q TeamTes
 	}
 	out := make([]LabTest, 0, len(made))
 	for _, t := range made {
-		out = append(out, t.known(markers, labs))
+		out = append(out, t.labTest(markers, labs))
 	}
 	return out, made, nil
 }
 
-// finish makes a lab test that own returned independent of the catalogue's memory, and sets HasCollectionInstructions.
+// detach makes a lab test that own returned independent of the catalogue's memory, and sets HasCollectionInstructions.
 // It is slow: call it only for tests that are returned to the caller.
-func (s teamCatalogue) finish(ctx context.Context, t *LabTest) error {
+func (s teamCatalogue) detach(ctx context.Context, t *LabTest) error {
 	for i, m := range t.Markers {
 		t.Markers[i] = MarkerComplete{Marker: m}.clone().Marker
 	}
@@ -328,12 +328,12 @@ func (s teamCatalogue) finish(ctx context.Context, t *LabTest) error {
 		lab := rules.DeepCopy(*t.Lab)
 		t.Lab = &lab
 	}
-	return instructed(ctx, s.sheets, t)
+	return setHasInstructions(ctx, s.sheets, t)
 }
 
-// known returns a team's test with the given markers, by id, and its lab. If one of its markers is missing, the test is
-// inactive.
-func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
+// labTest returns a team's test with the given markers, by id, and its lab. If one of its markers is missing, the test
+// is inactive.
+func (t TeamTest) labTest(markers map[int]Marker, labs []Lab) LabTest {
 	out := LabTest{
 		ID: t.ID, Slug: t.Slug, Name: t.Name, Description: &t.Description, SampleType: t.SampleType,
 		Method: t.Method, IsActive: t.Status == LabTestActive, Status: t.Status, Fasting: t.Fasting, Markers: make([]Marker, 0, len(t.MarkerIDs)),
@@ -358,7 +358,7 @@ func (t TeamTest) known(markers map[int]Marker, labs []Lab) LabTest {
 	if t.Price != nil {
 		out.Price = *t.Price
 	} else {
-		price, known := together(out.Markers)
+		price, known := totalPrice(out.Markers)
 		out.Price, out.PriceUnknown = price, !known || len(out.Markers) < len(t.MarkerIDs)
 	}
 	out.CommonTATDays = SlowestTurnaround(out.Markers, func(m Marker) *int { return m.CommonTATDays })
@@ -403,12 +403,12 @@ func (s teamCatalogue) LabTests(ctx context.Context, team healthlab.TeamID, ids 
 	if err != nil || len(found) == len(ids) {
 		return found, err
 	}
-	own, _, err := s.own(ctx, team, TeamTestQuery{IDs: ids})
+	own, _, err := s.teamTests(ctx, team, TeamTestQuery{IDs: ids})
 	if err != nil {
 		return nil, err
 	}
 	for i := range own {
-		if err := s.finish(ctx, &own[i]); err != nil {
+		if err := s.detach(ctx, &own[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -421,7 +421,7 @@ func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTes
 	if err != nil {
 		return LabTestPage{}, err
 	}
-	own, made, err := s.own(ctx, q.Team, TeamTestQuery{Generation: q.Generation})
+	own, made, err := s.teamTests(ctx, q.Team, TeamTestQuery{Generation: q.Generation})
 	if err != nil {
 		return LabTestPage{}, err
 	}
@@ -453,7 +453,7 @@ func (s teamCatalogue) FindLabTests(ctx context.Context, q LabTestQuery) (LabTes
 	}
 	for i := range page.Tests {
 		if t := &page.Tests[i]; mine[t.ID] {
-			if err := s.finish(ctx, t); err != nil {
+			if err := s.detach(ctx, t); err != nil {
 				return LabTestPage{}, err
 			}
 		}

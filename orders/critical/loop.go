@@ -315,13 +315,13 @@ type Report struct {
 	At healthlab.Time
 }
 
-// follow applies a report to the loops of its order, which are sorted by number. It returns the new loops and those
-// that it has changed, sorted by number.
+// applyReport applies a report to the loops of its order, which are sorted by number. It returns the new loops and
+// those that it has changed, sorted by number.
 //
 // A critical result opens a loop, unless a loop of the result waits, or the last one was acknowledged with the same
 // value, unit and range. If a loop waits and the critical result has changed, the loop gets a new snapshot. If a loop
 // waits and the result is normal or abnormal, the loop is withdrawn. An unknown or missing result leaves it waiting.
-func follow(loops []*Record, rep Report) (changed []*Record) {
+func applyReport(loops []*Record, rep Report) (changed []*Record) {
 	latest := map[string]*Record{}
 	for _, l := range loops {
 		latest[l.Finding] = l
@@ -346,11 +346,11 @@ func follow(loops []*Record, rep Report) (changed []*Record) {
 			case waits && l.Result.sameFinding(&now), l != nil && l.Status == Acknowledged && l.Result.sameFinding(&now):
 				continue
 			case waits:
-				l.take(now, rep, Corrected)
+				l.revise(now, rep, Corrected)
 			default:
 				count++
-				l = rep.open(finding, count)
-				l.take(now, rep, Announced)
+				l = rep.newLoop(finding, count)
+				l.revise(now, rep, Announced)
 			}
 		case labresult.Normal, labresult.Abnormal:
 			if !waits {
@@ -369,9 +369,9 @@ func follow(loops []*Record, rep Report) (changed []*Record) {
 	return changed
 }
 
-// open returns a new loop of the report's order for the result that finding identifies. It is due at once, so that
+// newLoop returns a new loop of the report's order for the result that finding identifies. It is due at once, so that
 // background work plans its steps.
-func (rep *Report) open(finding string, number int) *Record {
+func (rep *Report) newLoop(finding string, number int) *Record {
 	return &Record{
 		Team: rep.Team, Finding: finding, Number: number, Due: rep.At.Time,
 		Loop: Loop{
@@ -386,7 +386,7 @@ func loopID(order uuid.UUID, number int) LoopID {
 	return LoopID{uuid.NewSHA1(order, fmt.Appendf(nil, "critical result %d", number))}
 }
 
-func (r *Record) take(s Snapshot, rep Report, as EntryKind) {
+func (r *Record) revise(s Snapshot, rep Report, as EntryKind) {
 	r.Result = s
 	r.Revision++
 	r.ReportStatus, r.FirstReported, r.Reported = rep.Status, rep.FirstReported, rep.Reported

@@ -82,7 +82,7 @@ func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) e
 	for i, e := range entries {
 		loops, had[i] = append(loops, &e.Value), len(e.Value.History)
 	}
-	for _, l := range follow(loops, rep) {
+	for _, l := range applyReport(loops, rep) {
 		e, n := &store.Entry[Record]{Value: *l}, 0
 		if i := slices.Index(loops, l); i >= 0 {
 			e.Revision, n = entries[i].Revision, had[i]

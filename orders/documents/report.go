@@ -52,7 +52,7 @@ func reportHead(r *orders.Record, results *labresult.Report, zone *time.Location
 	m := &results.Metadata
 	var f sheet
 	f.add("Order", r.ID.String())
-	f.add("Ordered", stamp(r.CreatedAt.Time, zone))
+	f.add("Ordered", formatTime(r.CreatedAt.Time, zone))
 	f.add("Test", r.LabTest.Name)
 	if m.SpecimenNumber != documentNumber(r) {
 		f.add("Specimen", m.SpecimenNumber)
@@ -120,9 +120,9 @@ func sampleSection(id string, s labresult.SampleData) Section {
 	f.add("Description", s.Description)
 	f.add("Condition", codedText(s.Conditions))
 	f.add("Rejected", codedText(s.RejectReasons))
-	f.add("Collected", local(s.DateCollected))
-	f.add("Received", local(s.DateReceived))
-	f.add("Reported", local(s.DateReported))
+	f.add("Collected", reportedTime(s.DateCollected))
+	f.add("Received", reportedTime(s.DateReceived))
+	f.add("Reported", reportedTime(s.DateReported))
 	if c := s.ClinicalInformation; c != nil {
 		if c.Fasting {
 			f.add("Fasting", "Yes")
@@ -150,29 +150,30 @@ func codedText(list []labresult.Coded) string {
 	return joined(", ", out...)
 }
 
-// local formats a time with its original offset from UTC, as precise as the laboratory reported it; empty for nil.
-func local(t *labresult.TimestampWithOffset) string {
+// reportedTime formats a time with its original offset from UTC, as precise as the laboratory reported it; empty for
+// nil.
+func reportedTime(t *labresult.TimestampWithOffset) string {
 	switch {
 	case t == nil:
 		return ""
 	case t.Precision == labresult.HourPrecision:
 		return t.Local().Format("2006-01-02 15h")
 	case t.Precision == "", t.Precision == labresult.MinutePrecision:
-		return stamp(t.Timestamp.Time, time.FixedZone("", t.TimezoneOffset))
+		return formatTime(t.Timestamp.Time, time.FixedZone("", t.TimezoneOffset))
 	}
 	return t.Text()
 }
 
-// at returns the remark with the time of a result: in the given time zone, or, if only the day or the hour is known, as
-// the laboratory reported it. Empty without a time.
-func at(r *labresult.Result, zone *time.Location) string {
+// resultTime returns the remark with the time of a result: in the given time zone, or, if only the day or the hour is
+// known, as the laboratory reported it. Empty without a time.
+func resultTime(r *labresult.Result, zone *time.Location) string {
 	switch {
 	case r.Timestamp == nil:
 		return ""
 	case r.TimestampPrecision != "" && r.TimestampPrecision != labresult.MinutePrecision && r.TimestampOffset != nil:
-		return "At " + local(&labresult.TimestampWithOffset{Timestamp: *r.Timestamp, TimezoneOffset: *r.TimestampOffset, Precision: r.TimestampPrecision})
+		return "At " + reportedTime(&labresult.TimestampWithOffset{Timestamp: *r.Timestamp, TimezoneOffset: *r.TimestampOffset, Precision: r.TimestampPrecision})
 	}
-	return "At " + stamp(r.Timestamp.Time, zone)
+	return "At " + formatTime(r.Timestamp.Time, zone)
 }
 
 // resultTable returns the section with the table of results, grouped by ordered marker.
@@ -223,13 +224,13 @@ func resultRow(one labresult.Result, several bool, zone *time.Location) Row {
 	if one.PerformingLaboratory != nil {
 		lab = "Laboratory: " + *one.PerformingLaboratory
 	}
-	row.Remark = joined("\n", correction(one, zone), isolate(&one, several), long, rules.TextOf(one.Notes), joined(". ", at(&one, zone), lab, named("Method", one.Methods), named("Equipment", one.Equipment)))
+	row.Remark = joined("\n", correction(one, zone), parentRemark(&one, several), long, rules.TextOf(one.Notes), joined(". ", resultTime(&one, zone), lab, named("Method", one.Methods), named("Equipment", one.Equipment)))
 	return row
 }
 
-// isolate returns a remark with the value of the result's parent, such as the name of an isolated organism. If several
-// is true, the remark also names the result's group. Empty if there is neither.
-func isolate(r *labresult.Result, several bool) string {
+// parentRemark returns a remark with the value of the result's parent, such as the name of an isolated organism. If
+// several is true, the remark also names the result's group. Empty if there is neither.
+func parentRemark(r *labresult.Result, several bool) string {
 	var of, group string
 	if p := r.Parent; p != nil {
 		if of = p.Value; of == "" && p.Result != nil {
@@ -257,7 +258,7 @@ func correction(one labresult.Result, zone *time.Location) string {
 	if one.CorrectedAt == nil {
 		return ""
 	}
-	mark := "CORRECTED " + stamp(one.CorrectedAt.Time, zone)
+	mark := "CORRECTED " + formatTime(one.CorrectedAt.Time, zone)
 	if one.PreviousResult == nil {
 		return mark + ": not reported before"
 	}

@@ -92,7 +92,7 @@ func (s *Service) Requisition(ctx context.Context, team healthlab.TeamID, id ord
 	if !hasRequisition(&r) {
 		return nil, fmt.Errorf("print requisition: %w", noDocument("the order has no requisition"))
 	}
-	return s.kept(ctx, &r, RequisitionForm, func() (Document, error) {
+	return s.printOnce(ctx, &r, RequisitionForm, func() (Document, error) {
 		var coverage *people.Coverage
 		if r.HealthInsuranceID != nil {
 			c, err := s.orders.People().Insurance(ctx, team, *r.HealthInsuranceID)
@@ -144,7 +144,7 @@ func (s *Service) CoverageNotice(ctx context.Context, team healthlab.TeamID, id 
 	if !hasNotice(&r) {
 		return nil, fmt.Errorf("print notice: %w", noDocument("the order has no advance beneficiary notice"))
 	}
-	return s.kept(ctx, &r, BeneficiaryNotice, func() (Document, error) { return noticeDocument(&r), nil })
+	return s.printOnce(ctx, &r, BeneficiaryNotice, func() (Document, error) { return noticeDocument(&r), nil })
 }
 
 // OrderInstructions returns the collection instructions for an order as a PDF file. NotFound if there are none.
@@ -266,9 +266,9 @@ func noPrinter() error {
 
 func noDocument(msg string) error { return rules.Missing(orders.DocumentNotFound, msg) }
 
-// kept returns a stored document of an order. If none is stored, it prints the document that build returns, and stores
-// the file.
-func (s *Service) kept(ctx context.Context, r *orders.Record, kind DocumentKind, build func() (Document, error)) ([]byte, error) {
+// printOnce returns a stored document of an order. If none is stored, it prints the document that build returns, and
+// stores the file.
+func (s *Service) printOnce(ctx context.Context, r *orders.Record, kind DocumentKind, build func() (Document, error)) ([]byte, error) {
 	file, err := s.orders.Files().Document(ctx, r, string(kind))
 	if err == nil || healthlab.KindOf(err) != healthlab.NotFound {
 		return file, err

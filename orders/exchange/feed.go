@@ -66,7 +66,7 @@ func (s *Service) runUpdates(ctx context.Context) error {
 			return []claimedFeed{{s.opts.LabName, cursor, until}}, nil
 		},
 		Do: func(ctx context.Context, f claimedFeed) error {
-			_, err := s.pull(ctx, f.cursor, f.until)
+			_, err := s.readFeed(ctx, f.cursor, f.until)
 			pause.noteOutcome(s.now(), err)
 			return err
 		},
@@ -85,13 +85,13 @@ func (s *Service) PullUpdates(ctx context.Context) (int, error) {
 	if err != nil || until.IsZero() {
 		return 0, err
 	}
-	return s.pull(ctx, cursor, until)
+	return s.readFeed(ctx, cursor, until)
 }
 
-// pull processes the messages after cursor until the feed has no more, or until the lease is about to end. until is the
-// end of the lease. pull stores the cursor after the messages, so it may process a message twice; the order ignores the
-// second time by the message's id. It returns the number of processed messages.
-func (s *Service) pull(ctx context.Context, cursor string, until time.Time) (int, error) {
+// readFeed processes the messages after cursor until the feed has no more, or until the lease is about to end. until is
+// the end of the lease. readFeed stores the cursor after the messages, so it may process a message twice; the order
+// ignores the second time by the message's id. It returns the number of processed messages.
+func (s *Service) readFeed(ctx context.Context, cursor string, until time.Time) (int, error) {
 	const batch = 100
 	taken, stop := 0, s.now().Add(s.shared.Lease-s.shared.LabTimeout)
 	for {

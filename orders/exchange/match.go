@@ -26,9 +26,9 @@ type judgement struct {
 	reason string
 }
 
-// judge decides to which order a result belongs, or why a person has to decide. numbered are the orders that the
-// reported numbers name; sameName are the orders whose patient has the reported name and birth date. judge changes
-// nothing. It is the only implementation of this rule: backends must not match results to orders.
+// decideMatch decides to which order a result belongs, or why a person has to decide. numbered are the orders that the
+// reported numbers name; sameName are the orders whose patient has the reported name and birth date. decideMatch
+// changes nothing. It is the only implementation of this rule: backends must not match results to orders.
 //
 // A result is assigned to an order without a person's decision only if all of this is true:
 //   - A reported number names the order: its id, its number at the laboratory, or its sample id. The number decides
@@ -39,10 +39,10 @@ type judgement struct {
 //   - Laboratory and account are the order's.
 //   - The order can take a result in its present status.
 //
-// If [Message.Attached] is set, judge does not compare the patient and the numbers.
-func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgement {
+// If [Message.Attached] is set, decideMatch does not compare the patient and the numbers.
+func decideMatch(m Message, numbered []orders.Record, sameName []orders.Order) judgement {
 	if len(numbered) == 0 {
-		return unnumbered(m, sameName)
+		return judgeByPatient(m, sameName)
 	}
 	named := &numbered[0]
 	mismatch := func(reason string) judgement { return judgement{code: MatchSampleMismatch, reason: reason} }
@@ -79,9 +79,9 @@ func judge(m Message, numbered []orders.Record, sameName []orders.Order) judgeme
 	}
 }
 
-// unnumbered returns the judgement of a result whose numbers identify no order: why a person has to decide, by the
+// judgeByPatient returns the judgement of a result whose numbers identify no order: why a person has to decide, by the
 // orders of the reported patient. It never assigns the result.
-func unnumbered(m Message, patientMatches []orders.Order) judgement {
+func judgeByPatient(m Message, patientMatches []orders.Order) judgement {
 	people := map[healthlab.UserID]bool{}
 	for _, o := range patientMatches {
 		people[o.UserID] = true
@@ -343,7 +343,7 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	if err != nil {
 		return evaluation{}, err
 	}
-	w := evaluation{judgement: judge(m, numbered, nil)}
+	w := evaluation{judgement: decideMatch(m, numbered, nil)}
 	if len(numbered) > 0 {
 		w.named = &numbered[0]
 	}
@@ -353,7 +353,7 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	if w.patientMatches, err = s.patientMatches(ctx, m.Team, m.patient()); err != nil {
 		return evaluation{}, err
 	}
-	w.judgement = judge(m, numbered, w.patientMatches)
+	w.judgement = decideMatch(m, numbered, w.patientMatches)
 	return w, nil
 }
 
@@ -385,9 +385,9 @@ func (s *Service) orderOfSample(ctx context.Context, team healthlab.TeamID, samp
 	return r, err
 }
 
-// addressee returns the order that a message is about. NotFound if there is none, if the message has the sample id of
-// another order, or if the trigger is one of internalTriggers.
-func (s *Service) addressee(ctx context.Context, m Message) (orders.Record, error) {
+// orderOfMessage returns the order that a message is about. NotFound if there is none, if the message has the sample id
+// of another order, or if the trigger is one of internalTriggers.
+func (s *Service) orderOfMessage(ctx context.Context, m Message) (orders.Record, error) {
 	if slices.Contains(internalTriggers, m.On) {
 		return orders.Record{}, healthlab.NotFound
 	}

@@ -79,7 +79,7 @@ var (
 )
 
 func (s *Service) receive(ctx context.Context, m Message) error {
-	r, err := s.addressee(ctx, m)
+	r, err := s.orderOfMessage(ctx, m)
 	if errors.Is(err, healthlab.NotFound) && m.reportsResults() {
 		return errOrderChanged
 	}
@@ -97,7 +97,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		s.shared.Log.Warn("lab message is about another patient than the order's", "message", m.ID, "on", string(m.On))
 		return nil
 	}
-	if m, err = s.complete(ctx, m, r.LabTest); err != nil {
+	if m, err = s.completeReport(ctx, m, r.LabTest); err != nil {
 		return err
 	}
 	settings, err := s.orders.Settings(ctx, m.Team)
@@ -121,7 +121,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		if m.reportsResults() && m.contradicts(&r.Order) {
 			return nil, errOrderChanged
 		}
-		events, err := takeMessage(r, m, ids)
+		events, err := applyMessage(r, m, ids)
 		var transition *orders.TransitionError
 		var rule *healthlab.RuleError
 		if errors.As(err, &transition) && m.reportsResults() {
@@ -219,9 +219,9 @@ func markReceived(r *orders.Record, m Message) error {
 // errDuplicate means that the order has received the message before. It makes the update change nothing.
 var errDuplicate = errors.New("the laboratory's message was processed before")
 
-// takeMessage applies a message to an order and returns the events for the team. steps are the steps to use for the
+// applyMessage applies a message to an order and returns the events for the team. steps are the steps to use for the
 // message's trigger and the triggers that it implies. It changes only r.
-func takeMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {
+func applyMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {
 	if m.Visit != nil {
 		return r.ReceiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
 	}
@@ -355,7 +355,7 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 		name := one.Name
 		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name, Result: one.Result, Unit: rules.TextOf(one.Unit)})
 	}
-	whole, err := s.complete(ctx, m, w.orderedTest())
+	whole, err := s.completeReport(ctx, m, w.orderedTest())
 	if err != nil {
 		return err
 	}

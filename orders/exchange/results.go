@@ -13,9 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// complete returns the message with its report completed from the catalogue's data of the lab test t. It returns m
-// unchanged if m has no report.
-func (s *Service) complete(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
+// completeReport returns the message with its report completed from the catalogue's data of the lab test t. It returns
+// m unchanged if m has no report.
+func (s *Service) completeReport(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
 	if m.Results == nil {
 		return m, nil
 	}
@@ -37,8 +37,8 @@ func dayText(at time.Time) *string {
 	return &day
 }
 
-// fillHead sets the metadata that a report lacks, from its order and its message.
-func fillHead(r *orders.Record, h *labresult.Metadata, m Message) {
+// fillMetadata sets the metadata that a report lacks, from its order and its message.
+func fillMetadata(r *orders.Record, h *labresult.Metadata, m Message) {
 	at := m.At
 	if at.IsZero() {
 		at = r.LastEvent.CreatedAt.Time
@@ -77,7 +77,7 @@ func setResults(r *orders.Record, m Message, at time.Time) (corrected []labresul
 		results.Results, corrected = labresult.MarkChanged(r.Results.Results, results.Results, healthlab.At(at))
 	}
 	results.Metadata.SpecimenNumber = cmp.Or(results.Metadata.SpecimenNumber, m.SampleID)
-	fillHead(r, &results.Metadata, m)
+	fillMetadata(r, &results.Metadata, m)
 	worst := labresult.Worst(results.Results)
 	results.Metadata.Interpretation = &worst
 	missing := len(results.MissingResults) > 0

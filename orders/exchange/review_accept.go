@@ -116,7 +116,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		}
 		of = to.New.LabTest
 	}
-	if g.message, err = s.complete(ctx, item.Message, of); err != nil {
+	if g.message, err = s.completeReport(ctx, item.Message, of); err != nil {
 		return orders.Order{}, err
 	}
 	file, err := s.fetchReport(ctx, item.Message)
@@ -232,7 +232,7 @@ func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]health
 	if to.ReportedAt.IsZero() {
 		to.ReportedAt = item.CreatedAt.Time
 	}
-	if err := do(takeResult(to, g.message, next())); err != nil {
+	if err := do(applyResult(to, g.message, next())); err != nil {
 		return nil, err
 	}
 	to.LatestReportAt = item.CreatedAt.Time
@@ -270,9 +270,9 @@ func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step)
 	return orders.AddChild(was, made, st, on, first.EventID)
 }
 
-// takeResult stores a result in an order that a person chose, whatever the order's status, and changes the status
+// applyResult stores a result in an order that a person chose, whatever the order's status, and changes the status
 // accordingly. It returns the events for the team.
-func takeResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event, error) {
+func applyResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.NoteCollection(m.CollectedAt)
 	ending, _ := orders.EndingOf(r.LowLevel())

@@ -21,9 +21,9 @@ func (s *Service) reviews(ctx context.Context, team healthlab.TeamID) (ReviewSto
 	return s.reviewStore, nil
 }
 
-// publishReview returns a result under review with the fields that are computed at each read. status is that of the
+// reviewFor returns a result under review with the fields that are computed at each read. status is that of the
 // results that the reader decides: MatchPendingCustomer for the team, MatchPendingOps for operations.
-func (s *Service) publishReview(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
+func (s *Service) reviewFor(ctx context.Context, r RawResult, status MatchStatus) (UnmatchedResult, error) {
 	out := r.UnmatchedResult
 	out.AllowedActions, out.CandidateGroups = []ReviewAction{}, []CandidateGroup{}
 	if r.Status == MatchResolved {
@@ -82,7 +82,7 @@ func (s *Service) reviewPage(ctx context.Context, store ReviewStore, q ResultQue
 	}
 	out := UnmatchedPage{Results: []UnmatchedResult{}, Next: page.Next, Total: page.Total}
 	for _, r := range page.Results {
-		one, err := s.publishReview(ctx, r, status)
+		one, err := s.reviewFor(ctx, r, status)
 		if err != nil {
 			return UnmatchedPage{}, err
 		}
@@ -105,7 +105,7 @@ func (v Reviews) Get(ctx context.Context, team healthlab.TeamID, id RawResultID)
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("get unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return v.s.publishReview(ctx, r, MatchPendingCustomer)
+	return v.s.reviewFor(ctx, r, MatchPendingCustomer)
 }
 
 // ResolveRequest rejects a result, or passes it to operations.
@@ -170,7 +170,7 @@ func (s *Service) resolve(ctx context.Context, store ReviewStore, team healthlab
 	if r.Status == MatchResolved {
 		s.dropReport(ctx, r.Message)
 	}
-	return s.publishReview(ctx, r, status)
+	return s.reviewFor(ctx, r, status)
 }
 
 // Return gives a result that waits for operations back to the team, which then decides. A note replaces the team's
@@ -199,7 +199,7 @@ func (v Reviews) Return(ctx context.Context, team healthlab.TeamID, id RawResult
 	if err != nil {
 		return UnmatchedResult{}, fmt.Errorf("return unmatched result: %w", rules.NotFound(err, RawResultNotFound, "the team has no such result"))
 	}
-	return v.s.publishReview(ctx, r, MatchPendingCustomer)
+	return v.s.reviewFor(ctx, r, MatchPendingCustomer)
 }
 
 // Operations makes the decisions of the service's operators on results under review: on those that a team passes on,

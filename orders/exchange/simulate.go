@@ -130,7 +130,7 @@ func simulateSteps(r *orders.Record, lab Simulator, final orders.Status, flags o
 	for i := 0; len(path) > 0 && i < len(steps); i++ {
 		on, st := path[0], steps[i]
 		m := lab.Report(&r.Order, on, st.At, flags, expected)
-		more, err := takeMessage(r, m, []orders.Step{st})
+		more, err := applyMessage(r, m, []orders.Step{st})
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,7 @@ func (s *Service) submissionLoop() *work.Loop[orders.Record] {
 func (s *Service) submit(ctx context.Context, r orders.Record) error {
 	if r.UserDeleted && r.Cancellable() {
 		var err error
-		if r, err = s.cancelOfDeleted(ctx, r); err != nil {
+		if r, err = s.cancelOrderOfDeletedUser(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -165,9 +165,9 @@ func recordRefused(r *orders.Record, t orders.LabCall, st orders.Step, cause err
 	return nil, nil
 }
 
-// cancelOfDeleted cancels a claimed order of a deleted user, and returns the order as stored. It returns claimed
-// unchanged if the order can no longer be cancelled.
-func (s *Service) cancelOfDeleted(ctx context.Context, claimed orders.Record) (orders.Record, error) {
+// cancelOrderOfDeletedUser cancels a claimed order of a deleted user, and returns the order as stored. It returns
+// claimed unchanged if the order can no longer be cancelled.
+func (s *Service) cancelOrderOfDeletedUser(ctx context.Context, claimed orders.Record) (orders.Record, error) {
 	st := orders.Step{On: orders.CancelRequested, At: s.now(), EventID: s.shared.NewID()}
 	r, err := s.allOrders.Update(ctx, claimed.TeamID, claimed.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 		if !r.UserDeleted || !r.Cancellable() {

@@ -95,7 +95,7 @@ const finishTime = 3 * time.Second
 // Invalid if the key does not have 1 to 255 characters; the RuleErrors IDEMPOTENCY_IN_PROGRESS and
 // IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Once(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
-	state, err := s.start(ctx, req, s.opts.Lease)
+	state, err := s.claim(ctx, req, s.opts.Lease)
 	if err != nil || !state.Started {
 		return state.Answer, err
 	}
@@ -113,7 +113,7 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 	err = s.finish(after, req, state, out)
 	if errors.Is(err, healthlab.Precondition) {
 		// The lease ended and another request took over. The other request has the answer.
-		state, err = s.start(ctx, req, time.Microsecond)
+		state, err = s.claim(ctx, req, time.Microsecond)
 		if err == nil && state.Started {
 			err = inProgress()
 		}
@@ -129,7 +129,7 @@ func (s *Service) Once(ctx context.Context, req Request, do func(context.Context
 // with the writes of do. After an error the caller rolls back, which releases the key. If do returns an Outcome with
 // Failed set, it must have undone its writes.
 func (s *Service) OnceIn(ctx context.Context, req Request, do func(context.Context, orders.OrderID) (Outcome, error)) ([]byte, error) {
-	state, err := s.start(ctx, req, s.opts.Lease)
+	state, err := s.claim(ctx, req, s.opts.Lease)
 	if err != nil || !state.Started {
 		return state.Answer, err
 	}
@@ -161,9 +161,9 @@ func (s *Service) finish(ctx context.Context, req Request, state State, out Outc
 	return nil
 }
 
-// start claims the key of a request and returns its state, or the state with the stored answer. Invalid for an invalid
+// claim claims the key of a request and returns its state, or the state with the stored answer. Invalid for an invalid
 // key; IDEMPOTENCY_KEY_REUSED for another fingerprint; IDEMPOTENCY_IN_PROGRESS while another process has the claim.
-func (s *Service) start(ctx context.Context, req Request, lease time.Duration) (State, error) {
+func (s *Service) claim(ctx context.Context, req Request, lease time.Duration) (State, error) {
 	if n := utf8.RuneCountInString(req.Key); n < 1 || n > MaxKey || !utf8.ValidString(req.Key) {
 		var p healthlab.Problems
 		p.Add("string_length", fmt.Sprintf("must have 1 to %d characters", MaxKey), "idempotency_key")

@@ -259,7 +259,7 @@ func (v rows) Take(ctx context.Context, lab string, d Delivery, numbers []string
 		}
 		fresh = true
 		t := taking{rows: v, tx: tx, lab: lab, head: &head.Value}
-		if err := t.take(d, numbers, change); err != nil {
+		if err := t.apply(d, numbers, change); err != nil {
 			return err
 		}
 		return journals.Put(tx, head)
@@ -299,7 +299,7 @@ type taking struct {
 	head *journal
 }
 
-func (t *taking) take(d Delivery, numbers []string, change Change) error {
+func (t *taking) apply(d Delivery, numbers []string, change Change) error {
 	stored := map[string]*store.Entry[recordRow]{}
 	found := map[string]*Record{}
 	for _, number := range slices.Compact(slices.Sorted(slices.Values(numbers))) {
@@ -442,7 +442,7 @@ func (v rows) Feed(ctx context.Context, lab string, after int64, n int) ([]Entry
 	if after > head[0].Value.Message {
 		after = 0
 	} else if len(got[1]) > 0 {
-		if err := v.forgetRead(ctx, read); err != nil {
+		if err := v.deleteRead(ctx, read); err != nil {
 			return nil, err
 		}
 	}
@@ -489,8 +489,8 @@ func (v rows) messages(ctx context.Context, owners []*store.Entry[owned]) ([]Ent
 // forgetAtOnce is the highest number of messages that one call of Feed deletes.
 const forgetAtOnce = 500
 
-// forgetRead deletes messages about unknown persons. passed is the query for those that a reader has passed.
-func (v rows) forgetRead(ctx context.Context, passed store.Query) error {
+// deleteRead deletes messages about unknown persons. passed is the query for those that a reader has passed.
+func (v rows) deleteRead(ctx context.Context, passed store.Query) error {
 	passed.Limit = forgetAtOnce
 	return v.s.Update(ctx, func(_ context.Context, tx store.Tx) error {
 		list, err := messageOwners.Find(tx, passed.Hold())

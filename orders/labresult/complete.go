@@ -208,8 +208,8 @@ type due struct {
 	code *string
 }
 
-// dueOf returns the expected results of a lab test. expected has those of each marker, by marker id.
-func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []due {
+// expectedOf returns the expected results of a lab test. expected has those of each marker, by marker id.
+func expectedOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []due {
 	var out []due
 	for _, m := range t.Markers {
 		for _, e := range expected[m.ID] {
@@ -219,15 +219,15 @@ func dueOf(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult) []d
 	return out
 }
 
-func same(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
+func equalNonEmpty(a, b *string) bool { return a != nil && b != nil && *a != "" && *a == *b }
 
-// is reports whether d is the expected result with a LOINC code, a code of the lab, or a slug. If both have a LOINC
-// code, only the LOINC code decides.
-func (d *due) is(loinc, code *string, slug string) bool {
+// matches reports whether d is the expected result with a LOINC code, a code of the lab, or a slug. If both have a
+// LOINC code, only the LOINC code decides.
+func (d *due) matches(loinc, code *string, slug string) bool {
 	switch {
 	case d.LOINC != nil && loinc != nil && *loinc != "":
 		return d.LOINC.Code == *loinc // the LOINC codes decide, even if other codes are equal
-	case same(d.ProviderID, code), d.alone && same(d.code, code):
+	case equalNonEmpty(d.ProviderID, code), d.alone && equalNonEmpty(d.code, code):
 		return true
 	}
 	return slug != "" && slug == d.Slug
@@ -243,7 +243,7 @@ func (d *due) loinc() (code, slug *string) {
 // codes returns a result's LOINC code, the slug of that code, and the result's own slug. It takes those that the lab
 // did not give from the expected result in all with the same codes.
 func codes(all []due, loinc, loincSlug, code *string, slug string) (*string, *string, string) {
-	i := slices.IndexFunc(all, func(d due) bool { return d.is(loinc, code, slug) })
+	i := slices.IndexFunc(all, func(d due) bool { return d.matches(loinc, code, slug) })
 	if i < 0 {
 		return loinc, loincSlug, slug
 	}
@@ -263,9 +263,9 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 			out = append(out, s)
 		}
 	}
-	matches := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.is(loinc, code, slug) })
+	matches := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.matches(loinc, code, slug) })
 	for _, tells := range []func(due) bool{
-		func(d due) bool { return same(d.ProviderID, code) || same(d.code, code) },
+		func(d due) bool { return equalNonEmpty(d.ProviderID, code) || equalNonEmpty(d.code, code) },
 		func(d due) bool { return slug != "" && d.Slug == slug },
 	} { // of several matches, prefer those with the lab's code, then those with the slug
 		if fits := slices.DeleteFunc(slices.Clone(matches), func(d due) bool { return !tells(d) }); len(fits) > 0 {
@@ -283,10 +283,10 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
-// nameApart returns the name of a result with the marker's name added, if several markers of the test have the result's
-// LOINC code; else the name unchanged. from are the markers of the result.
-func nameApart(all []due, name string, loinc *string, from []SourceMarker) string {
-	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !same(&d.LOINC.Code, loinc) })
+// distinctName returns the name of a result with the marker's name added, if several markers of the test have the
+// result's LOINC code; else the name unchanged. from are the markers of the result.
+func distinctName(all []due, name string, loinc *string, from []SourceMarker) string {
+	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !equalNonEmpty(&d.LOINC.Code, loinc) })
 	if len(from) != 1 || len(alike) < 2 || !slices.ContainsFunc(alike, func(d due) bool { return d.from.MarkerID == from[0].MarkerID }) {
 		return name
 	}
@@ -306,7 +306,7 @@ func nameApart(all []due, name string, loinc *string, from []SourceMarker) strin
 // final is true, it adds required results that the report does not mention to MissingResults. expected has the expected
 // results of each marker, by marker id.
 func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult, final bool) Report {
-	all := dueOf(t, expected)
+	all := expectedOf(t, expected)
 	out := in
 	out.Results, out.MissingResults = slices.Clone(in.Results), slices.Clone(in.MissingResults)
 	for i := range out.Results {
@@ -315,7 +315,7 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 			r.SourceMarkers = markersOf(all, t, r.LOINC, r.ProviderID, r.Slug)
 		}
 		r.LOINC, r.LOINCSlug, r.Slug = codes(all, r.LOINC, r.LOINCSlug, r.ProviderID, r.Slug)
-		r.Name = nameApart(all, r.Name, r.LOINC, r.SourceMarkers)
+		r.Name = distinctName(all, r.Name, r.LOINC, r.SourceMarkers)
 		r.enrich()
 	}
 	for i := range out.MissingResults {
@@ -324,27 +324,27 @@ func Complete(in Report, t catalogue.LabTest, expected map[int][]catalogue.Expec
 			m.SourceMarkers = markersOf(all, t, m.LOINC, m.ProviderID, m.Slug)
 		}
 		m.LOINC, m.LOINCSlug, m.Slug = codes(all, m.LOINC, m.LOINCSlug, m.ProviderID, m.Slug)
-		m.Name = nameApart(all, m.Name, m.LOINC, m.SourceMarkers)
+		m.Name = distinctName(all, m.Name, m.LOINC, m.SourceMarkers)
 		m.InferredFailureType = cmp.Or(m.InferredFailureType, UnknownFailure)
 	}
 	if final {
-		out.MissingResults = append(rules.NonNil(out.MissingResults), unsaid(all, out)...)
+		out.MissingResults = append(rules.NonNil(out.MissingResults), unreported(all, out)...)
 	}
 	return out
 }
 
-// unsaid returns the required results that are in a report neither as results nor as missing results.
-func unsaid(all []due, report Report) []Missing {
+// unreported returns the required results that are in a report neither as results nor as missing results.
+func unreported(all []due, report Report) []Missing {
 	var out []Missing
 	for i := range all {
 		d := &all[i]
 		loinc, slug := d.loinc()
-		told := slices.ContainsFunc(report.Results, func(r Result) bool { return d.is(r.LOINC, r.ProviderID, r.Slug) }) ||
-			slices.ContainsFunc(report.MissingResults, func(m Missing) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) })
+		told := slices.ContainsFunc(report.Results, func(r Result) bool { return d.matches(r.LOINC, r.ProviderID, r.Slug) }) ||
+			slices.ContainsFunc(report.MissingResults, func(m Missing) bool { return d.matches(m.LOINC, m.ProviderID, m.Slug) })
 		if told || !d.Required {
 			continue
 		}
-		if j := slices.IndexFunc(out, func(m Missing) bool { return d.is(m.LOINC, m.ProviderID, m.Slug) }); j >= 0 {
+		if j := slices.IndexFunc(out, func(m Missing) bool { return d.matches(m.LOINC, m.ProviderID, m.Slug) }); j >= 0 {
 			out[j].SourceMarkers = append(out[j].SourceMarkers, d.from)
 			continue
 		}

@@ -21,7 +21,7 @@ func Merge(status Status, parts []Report) Report {
 		if n := rules.TextOf(p.Metadata.Notes); n != "" && !slices.Contains(notes, n) {
 			notes = append(notes, n)
 		}
-		out.Results = supersede(out.Results, p.Results)
+		out.Results = replaceResults(out.Results, p.Results)
 		if p.SampleInformation != nil {
 			if out.SampleInformation == nil {
 				out.SampleInformation = map[string]SampleData{}
@@ -50,9 +50,9 @@ func Merge(status Status, parts []Report) Report {
 	return out
 }
 
-// supersede returns the results have of earlier orders with the results later of a later order. The later results
+// replaceResults returns the results have of earlier orders with the results later of a later order. The later results
 // replace the earlier ones with the same key.
-func supersede(have, later []Result) []Result {
+func replaceResults(have, later []Result) []Result {
 	news := map[string][]Result{}
 	for _, r := range later {
 		news[r.Key()] = append(news[r.Key()], r)

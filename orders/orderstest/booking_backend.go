@@ -43,8 +43,8 @@ func (h BookingHarness) free(t *testing.T) []appointment.Slot {
 	return list
 }
 
-// has reports whether a slot is free.
-func (h BookingHarness) has(t *testing.T, s appointment.Slot) bool {
+// isFree reports whether a slot is free.
+func (h BookingHarness) isFree(t *testing.T, s appointment.Slot) bool {
 	t.Helper()
 	for _, f := range h.free(t) {
 		if f.Key == s.Key {
@@ -96,7 +96,7 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 	"Book/TakesTheSlot": func(t *testing.T, h BookingHarness) {
 		s := h.free(t)[1]
 		h.book(t, s)
-		require.False(t, h.has(t, s))
+		require.False(t, h.isFree(t, s))
 		_, err := h.Bookings.BookVisit(t.Context(), h.booking(s))
 		require.ErrorIs(t, err, healthlab.NotFound, "it is gone")
 	},
@@ -109,7 +109,7 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 		require.NoError(t, err)
 		require.Equal(t, first, again)
 		require.NoError(t, h.Bookings.CancelVisit(t.Context(), visits.Cancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider}))
-		require.True(t, h.has(t, s), "there was one appointment")
+		require.True(t, h.isFree(t, s), "there was one appointment")
 	},
 	"Book/NoSuchSlot": func(t *testing.T, h BookingHarness) {
 		s := h.free(t)[1]
@@ -123,13 +123,13 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 			_, err := h.Bookings.BookVisit(t.Context(), h.booking(bad))
 			require.Contains(t, []healthlab.ErrorKind{healthlab.Invalid, healthlab.NotFound}, healthlab.KindOf(err))
 		}
-		require.True(t, h.has(t, s))
+		require.True(t, h.isFree(t, s))
 	},
 	"Book/ContextEnded": func(t *testing.T, h BookingHarness) {
 		s := h.free(t)[1]
 		_, err := h.Bookings.BookVisit(conformance.Ended(t), h.booking(s))
 		require.ErrorIs(t, err, context.Canceled)
-		require.True(t, h.has(t, s))
+		require.True(t, h.isFree(t, s))
 	},
 	"Move/FreesAndTakes": func(t *testing.T, h BookingHarness) {
 		list := h.free(t)
@@ -139,8 +139,8 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 			got, err := h.Bookings.MoveVisit(t.Context(), b)
 			require.NoError(t, err)
 			require.True(t, got.Confirmed)
-			require.True(t, h.has(t, list[1]))
-			require.False(t, h.has(t, list[2]))
+			require.True(t, h.isFree(t, list[1]))
+			require.False(t, h.isFree(t, list[2]))
 		}
 	},
 	"Move/Gone": func(t *testing.T, h BookingHarness) {
@@ -150,20 +150,20 @@ var bookingCases = map[string]func(*testing.T, BookingHarness){
 		b.Slot = list[2]
 		_, err := h.Bookings.MoveVisit(t.Context(), b)
 		require.ErrorIs(t, err, healthlab.NotFound)
-		require.False(t, h.has(t, list[1]), "it stays what it was")
+		require.False(t, h.isFree(t, list[1]), "it stays what it was")
 	},
 	"Move/NoSuchAppointment": func(t *testing.T, h BookingHarness) {
 		s := h.free(t)[1]
 		_, err := h.Bookings.MoveVisit(t.Context(), h.booking(s))
 		require.Contains(t, []healthlab.ErrorKind{healthlab.Invalid, healthlab.NotFound}, healthlab.KindOf(err))
-		require.True(t, h.has(t, s))
+		require.True(t, h.isFree(t, s))
 	},
 	"Cancel/FreesTheSlot": func(t *testing.T, h BookingHarness) {
 		s := h.free(t)[1]
 		b := h.book(t, s)
 		for range 2 {
 			require.NoError(t, h.Bookings.CancelVisit(t.Context(), visits.Cancellation{Appointment: b.Appointment, Team: b.Team, Provider: b.Provider}))
-			require.True(t, h.has(t, s))
+			require.True(t, h.isFree(t, s))
 		}
 		h.book(t, s)
 	},

@@ -86,7 +86,7 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		require.Equal(t, early.Revision, got[0].Revision, "not a new revision")
 		kept, err := s.Get(t.Context(), early.TeamID, early.ID)
 		require.NoError(t, err)
-		sameRecord(t, got[0], kept)
+		requireRecord(t, got[0], kept)
 	},
 	"Notifications": func(t *testing.T, s *ordersT) {
 		now, until := noon, noon.Add(time.Minute)
@@ -107,7 +107,7 @@ var orderClaimCases = map[string]func(*testing.T, *ordersT){
 		require.Zero(t, got[0].Lab.Attempts, "the lab is not told")
 		kept, err := s.Get(t.Context(), early.TeamID, early.ID)
 		require.NoError(t, err)
-		sameRecord(t, got[0], kept)
+		requireRecord(t, got[0], kept)
 		got, err = s.ClaimNotifications(t.Context(), 10, now, time.Minute)
 		require.NoError(t, err)
 		require.Empty(t, got)

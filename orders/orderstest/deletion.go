@@ -61,7 +61,7 @@ var orderDeletionCases = map[string]func(*testing.T, ErasureHarness){
 			func() (orders.Record, error) { return h.Orders.Get(t.Context(), team, mine.ID) },
 			func() (orders.Record, error) { return h.Orders.FindSample(t.Context(), team, *mine.SampleID) },
 			func() (orders.Record, error) {
-				return h.Orders.Update(t.Context(), team, mine.ID, does(orders.LabAccepted))
+				return h.Orders.Update(t.Context(), team, mine.ID, applies(orders.LabAccepted))
 			},
 		} {
 			got, err := read()

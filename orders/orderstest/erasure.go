@@ -166,7 +166,7 @@ var orderErasureCases = map[string]func(*testing.T, ErasureHarness){
 			require.Equal(t, []orders.OrderID{want.ID}, memberIDs(got.OrderTransaction))
 			_, err = h.Orders.FindSample(t.Context(), want.TeamID, *want.SampleID)
 			require.NoError(t, err)
-			_, err = h.Orders.Update(t.Context(), want.TeamID, want.ID, does(orders.LabAccepted))
+			_, err = h.Orders.Update(t.Context(), want.TeamID, want.ID, applies(orders.LabAccepted))
 			require.NoError(t, err)
 		}
 	},

@@ -165,8 +165,8 @@ func begin(r *orders.Record) ([]healthlab.Event, error) {
 	return orders.Begin(&r.Order, r.CreatedAt.Time, uuid.NewSHA1(r.ID.UUID, []byte("ordered")))
 }
 
-// does returns a change that applies the triggers one after another.
-func does(triggers ...orders.Trigger) orders.Change {
+// applies returns a change that applies the triggers one after another.
+func applies(triggers ...orders.Trigger) orders.Change {
 	return func(r *orders.Record) ([]healthlab.Event, error) {
 		var events []healthlab.Event
 		for _, on := range triggers {

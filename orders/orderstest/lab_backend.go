@@ -95,9 +95,9 @@ func (h LabHarness) submissionOf(first, last string, born healthlab.Date) exchan
 	return exchange.Submission{Stage: exchange.SubmitRequisition, Order: r.Order}
 }
 
-// heard reads a lab's feed from the cursor to its end, at most n messages at a time. It returns the messages and the
+// readFeed reads a lab's feed from the cursor to its end, at most n messages at a time. It returns the messages and the
 // last cursor.
-func (h LabHarness) heard(t *testing.T, cursor string, n int) ([]exchange.Message, string) {
+func (h LabHarness) readFeed(t *testing.T, cursor string, n int) ([]exchange.Message, string) {
 	t.Helper()
 	var out []exchange.Message
 	read := map[string]bool{}
@@ -119,7 +119,7 @@ func (h LabHarness) wait(t *testing.T) []exchange.Message {
 	t.Helper()
 	for range 50 {
 		h.Pass()
-		if got, _ := h.heard(t, "", 10); len(got) > 1 {
+		if got, _ := h.readFeed(t, "", 10); len(got) > 1 {
 			return got
 		}
 	}
@@ -139,7 +139,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		for range 50 {
 			h.Pass()
 		}
-		got, _ := h.heard(t, "", 10)
+		got, _ := h.readFeed(t, "", 10)
 		for _, m := range got {
 			seen[m.On]++
 		}
@@ -205,7 +205,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		for range 50 {
 			h.Pass()
 		}
-		got, _ := h.heard(t, "", 10)
+		got, _ := h.readFeed(t, "", 10)
 		reports := 0
 		for _, m := range got {
 			if m.Results == nil {
@@ -224,7 +224,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		require.NoError(t, err)
 		want := h.wait(t)
 		for n := 1; n <= 3; n++ {
-			got, end := h.heard(t, "", n)
+			got, end := h.readFeed(t, "", n)
 			require.Equal(t, want, got)
 			b, err := h.Lab.Updates(t.Context(), end, n)
 			require.NoError(t, err)
@@ -241,7 +241,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		for range 50 {
 			h.Pass()
 		}
-		got, _ := h.heard(t, "", 10)
+		got, _ := h.readFeed(t, "", 10)
 		require.Empty(t, got, "nothing happens to a cancelled order")
 	},
 	"Cancel/Others": func(t *testing.T, h LabHarness) {
@@ -254,7 +254,7 @@ var labCases = map[string]func(*testing.T, LabHarness){
 		for range 50 {
 			h.Pass()
 		}
-		got, _ := h.heard(t, "", 10)
+		got, _ := h.readFeed(t, "", 10)
 		require.NotEmpty(t, reported(got), "the order that was not cancelled goes on")
 		for _, m := range got {
 			require.Equal(t, two.Order.ID, m.Order, "nothing happens to a cancelled order")

@@ -22,8 +22,8 @@ import (
 // passes is the number of times that the suite calls Pass so that the lab reports.
 const passes = 50
 
-// all submits orders, calls Pass many times, and returns all messages of the lab.
-func (h LabHarness) all(t *testing.T, submissions ...exchange.Submission) []exchange.Message {
+// submitAll submits orders, calls Pass many times, and returns all messages of the lab.
+func (h LabHarness) submitAll(t *testing.T, submissions ...exchange.Submission) []exchange.Message {
 	t.Helper()
 	for _, s := range submissions {
 		_, err := h.Lab.Submit(t.Context(), s)
@@ -32,7 +32,7 @@ func (h LabHarness) all(t *testing.T, submissions ...exchange.Submission) []exch
 	for range passes {
 		h.Pass()
 	}
-	got, _ := h.heard(t, "", 10)
+	got, _ := h.readFeed(t, "", 10)
 	require.NotEmpty(t, got, "the lab says nothing")
 	return got
 }
@@ -150,7 +150,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 		for range passes {
 			h.Pass()
 			var got []exchange.Message
-			got, cursor = h.heard(t, cursor, 10)
+			got, cursor = h.readFeed(t, cursor, 10)
 			for _, m := range got {
 				require.True(t, m.At.After(someTime), "a message says when it happened")
 				require.True(t, m.CollectedAt.IsZero() || m.CollectedAt.After(someTime), "the time of collection; zero if it is not known")
@@ -161,7 +161,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 	},
 	"Updates/States": func(t *testing.T, h LabHarness) {
 		final := false
-		for _, m := range h.all(t, h.submission()) {
+		for _, m := range h.submitAll(t, h.submission()) {
 			require.False(t, final && m.On == orders.PartialResult, "no partial result follows the final one")
 			final = final || m.On == orders.FinalResult
 			if m.Visit != nil {
@@ -176,7 +176,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 		}
 	},
 	"Updates/Results": func(t *testing.T, h LabHarness) {
-		got := reported(h.all(t, h.submission()))
+		got := reported(h.submitAll(t, h.submission()))
 		require.NotEmpty(t, got, "the laboratory reports results within the calls of Pass")
 		for _, m := range got {
 			checkReport(t, m)
@@ -186,7 +186,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 		one, two := h.submissionOf("Ana", "Roe", birthday), h.submissionOf("Ben", "Poe", healthlab.Date{Year: 1969, Month: time.May, Day: 21})
 		of := map[orders.OrderID]exchange.Submission{one.Order.ID: one, two.Order.ID: two}
 		found := map[orders.OrderID]bool{}
-		for _, m := range reported(h.all(t, one, two)) {
+		for _, m := range reported(h.submitAll(t, one, two)) {
 			s, ok := of[m.Order]
 			require.True(t, ok, "a result names an order that was submitted")
 			require.NotNil(t, m.Patient, "results name a patient")
@@ -204,7 +204,7 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 			require.NoError(t, err)
 			ids[s.Order.ID] = a.SampleID
 		}
-		for _, m := range h.all(t, one, two) {
+		for _, m := range h.submitAll(t, one, two) {
 			if m.SampleID == "" {
 				continue
 			}
@@ -225,10 +225,10 @@ var labPayloadCases = map[string]func(*testing.T, LabHarness){
 			}
 			h.Pass()
 			var more []exchange.Message
-			more, cursor = h.heard(t, cursor, 2)
+			more, cursor = h.readFeed(t, cursor, 2)
 			got = append(got, more...)
 		}
-		want, _ := h.heard(t, "", 10)
+		want, _ := h.readFeed(t, "", 10)
 		require.Equal(t, want, got, "who reads from cursor to cursor misses nothing, and reads nothing twice")
 	},
 }
@@ -238,9 +238,9 @@ func patientTexts(s exchange.Submission) []string {
 	return []string{*p.FirstName, *p.LastName, p.DOB.String()}
 }
 
-// outageSays fails the test unless err is the error of a lab that cannot be reached. The error must not say that the
-// lab refused the submission s, and must not contain the patient's data.
-func outageSays(t *testing.T, err error, s exchange.Submission) {
+// requireOutageError fails the test unless err is the error of a lab that cannot be reached. The error must not say
+// that the lab refused the submission s, and must not contain the patient's data.
+func requireOutageError(t *testing.T, err error, s exchange.Submission) {
 	t.Helper()
 	require.Error(t, err, "a lab that is away has done nothing")
 	require.NotErrorIs(t, err, healthlab.Invalid, "the lab did not refuse the order")
@@ -251,9 +251,9 @@ func outageSays(t *testing.T, err error, s exchange.Submission) {
 	}
 }
 
-// odd makes the lab send an unusual report about an order. It requires that the lab still reports about another order
-// afterwards, and returns the first submission and all messages about its order.
-func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []exchange.Message) {
+// sendOddReport makes the lab send an unusual report about an order. It requires that the lab still reports about
+// another order afterwards, and returns the first submission and all messages about its order.
+func (h LabHarness) sendOddReport(t *testing.T, kind OddReport) (exchange.Submission, []exchange.Message) {
 	t.Helper()
 	if h.Report == nil {
 		t.Skip("LabHarness.Report is nil")
@@ -262,7 +262,7 @@ func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []ex
 	_, err := h.Lab.Submit(t.Context(), s)
 	require.NoError(t, err)
 	h.Report(t, s, kind)
-	before, _ := h.heard(t, "", 1)
+	before, _ := h.readFeed(t, "", 1)
 	var of []exchange.Message
 	seen := map[string]bool{}
 	for _, m := range before {
@@ -272,7 +272,7 @@ func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []ex
 		}
 	}
 	after := 0
-	for _, m := range h.all(t, next) {
+	for _, m := range h.submitAll(t, next) {
 		if m.Order == next.Order.ID && m.Results != nil {
 			after++
 		}
@@ -285,7 +285,7 @@ func (h LabHarness) odd(t *testing.T, kind OddReport) (exchange.Submission, []ex
 // the test if there is none.
 func (h LabHarness) oddReport(t *testing.T, kind OddReport) (exchange.Submission, exchange.Message) {
 	t.Helper()
-	s, list := h.odd(t, kind)
+	s, list := h.sendOddReport(t, kind)
 	list = reported(list)
 	require.NotEmpty(t, list, "the report is passed on: the service decides what becomes of it")
 	m := list[len(list)-1]
@@ -324,7 +324,7 @@ var labFailureCases = map[string]func(*testing.T, LabHarness){
 		require.Equal(t, orders.PartialResult, m.On, "an unknown state completes, rejects and corrects nothing")
 	},
 	"Report/Unreadable": func(t *testing.T, h LabHarness) {
-		_, list := h.odd(t, UnreadableReport)
+		_, list := h.sendOddReport(t, UnreadableReport)
 		list = reported(list)
 		if h.RefusesUnreadable {
 			require.Empty(t, list, "a report that was refused is not passed on")
@@ -341,7 +341,7 @@ var labFailureCases = map[string]func(*testing.T, LabHarness){
 		h.Outage()
 		s := h.submission()
 		_, err := h.Lab.Submit(t.Context(), s)
-		outageSays(t, err, s)
+		requireOutageError(t, err, s)
 	},
 	"Outage/Cancel": func(t *testing.T, h LabHarness) {
 		h.needsOutage(t)
@@ -349,15 +349,15 @@ var labFailureCases = map[string]func(*testing.T, LabHarness){
 		_, err := h.Lab.Submit(t.Context(), s)
 		require.NoError(t, err)
 		h.Outage()
-		outageSays(t, h.Lab.Cancel(t.Context(), s.Order.TeamID, s.Order.ID), s)
+		requireOutageError(t, h.Lab.Cancel(t.Context(), s.Order.TeamID, s.Order.ID), s)
 	},
 	"Outage/Updates": func(t *testing.T, h LabHarness) {
 		h.needsOutage(t)
 		s := h.submission()
-		h.all(t, s)
+		h.submitAll(t, s)
 		h.Outage()
 		_, err := h.Lab.Updates(t.Context(), "", 10)
-		outageSays(t, err, s)
+		requireOutageError(t, err, s)
 	},
 	"Cancel/ContextEnded": func(t *testing.T, h LabHarness) {
 		s := h.submission()
@@ -366,7 +366,7 @@ var labFailureCases = map[string]func(*testing.T, LabHarness){
 		require.ErrorIs(t, h.Lab.Cancel(ended(t), s.Order.TeamID, s.Order.ID), context.Canceled)
 	},
 	"Updates/ContextEnded": func(t *testing.T, h LabHarness) {
-		h.all(t, h.submission())
+		h.submitAll(t, h.submission())
 		_, err := h.Lab.Updates(ended(t), "", 10)
 		require.True(t, errors.Is(err, context.Canceled), "the feed is read until its context ends")
 	},

@@ -18,8 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// onPaper returns a record as indented JSON, without NextEventID.
-func onPaper(t testing.TB, r orders.Record) string {
+// asJSON returns a record as indented JSON, without NextEventID.
+func asJSON(t testing.TB, r orders.Record) string {
 	t.Helper()
 	r.NextEventID = 0
 	b, err := json.MarshalIndent(r, "", " ")
@@ -84,14 +84,14 @@ func storeVariedOrders(t *testing.T, s *ordersT) {
 		}
 		s.place(t, r)
 		if len(o.then) > 0 {
-			_, err := s.Update(t.Context(), r.TeamID, r.ID, does(o.then...))
+			_, err := s.Update(t.Context(), r.TeamID, r.ID, applies(o.then...))
 			require.NoError(t, err)
 		}
 	}
 }
 
-// onShelf returns the names of a page's orders, separated by spaces. It knows the orders of storeVariedOrders.
-func onShelf(p orders.Page) string {
+// orderNames returns the names of a page's orders, separated by spaces. It knows the orders of storeVariedOrders.
+func orderNames(p orders.Page) string {
 	var names []string
 	for _, o := range p.Orders {
 		for _, name := range []string{"ana", "bo", "cy", "kit", "anonymous"} {
@@ -167,7 +167,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 				tc.q.Team, tc.q.Today = conformance.Team("a"), healthlab.Date{Year: 2026, Month: 3, Day: 2}
 				page, err := s.List(t.Context(), tc.q)
 				require.NoError(t, err)
-				require.Equal(t, tc.want, onShelf(page))
+				require.Equal(t, tc.want, orderNames(page))
 				require.Equal(t, len(strings.Fields(tc.want)), page.Total)
 			})
 		}
@@ -199,7 +199,7 @@ var orderListCases = map[string]func(*testing.T, *ordersT){
 		require.Len(t, page.Orders, 1)
 		r2 := r
 		r2.Order = page.Orders[0]
-		sameRecord(t, r, r2)
+		requireRecord(t, r, r2)
 	},
 	"TeamOnly": func(t *testing.T, s *ordersT) {
 		storeVariedOrders(t, s)

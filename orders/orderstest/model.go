@@ -71,7 +71,7 @@ func (m *ordersModel) apply(t *rapid.T) {
 	on := rapid.SampledFrom(orders.Triggers()).Draw(t, "trigger")
 	want := *m.kept[id]
 	_, ok := orders.Next(want.Method(), want.LowLevel(), on, want.Facts())
-	got, err := m.store.Update(m.t.Context(), m.team, id, does(on))
+	got, err := m.store.Update(m.t.Context(), m.team, id, applies(on))
 	if !ok {
 		require.ErrorIs(t, err, healthlab.Precondition)
 		return
@@ -154,7 +154,7 @@ func (m *ordersModel) check(t *rapid.T) {
 			}
 		}
 		want.OrderTransaction = orders.NewTransaction(want.OrderTransaction.ID, members)
-		require.Equal(t, onPaper(m.t, want), onPaper(m.t, got))
+		require.Equal(t, asJSON(m.t, want), asJSON(m.t, got))
 		events := m.store.Events(m.t, m.team, id.String())
 		require.Len(t, events, len(got.Events), "one event for every change, and none without")
 		for i, e := range events {

@@ -71,8 +71,9 @@ func rawResult(team, name string, at time.Time) exchange.RawResult {
 	}
 }
 
-// held stores a result under review with its event, adds the result's Owner as a user, and returns the stored result.
-func (h ReviewsHarness) held(t *testing.T, r exchange.RawResult) exchange.RawResult {
+// addReview stores a result under review with its event, adds the result's Owner as a user, and returns the stored
+// result.
+func (h ReviewsHarness) addReview(t *testing.T, r exchange.RawResult) exchange.RawResult {
 	t.Helper()
 	if user := r.Owner(); !user.IsZero() {
 		ensureUser(t, h.Users, r.Team, user)
@@ -144,7 +145,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	"Insert/RoundTrip": func(t *testing.T, h ReviewsHarness) {
 		in := rawResult("a", "1", noon)
 		in.AllowedActions, in.CandidateGroups = []exchange.ReviewAction{exchange.ReviewAccept}, []exchange.CandidateGroup{{}}
-		got := h.held(t, in)
+		got := h.addReview(t, in)
 		want := rawResult("a", "1", noon)
 		want.Revision = 1
 		require.Equal(t, want, got)
@@ -155,7 +156,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, want, again)
 	},
 	"Insert/Duplicate": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		other := rawResult("a", "1", noon)
 		other.Reason = "another"
 		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), other, []healthlab.Event{reviewEvent(other, "created")}), healthlab.Conflict)
@@ -163,7 +164,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err)
 		require.Equal(t, "nothing matches", kept.Reason)
 		require.Equal(t, 1, h.reviewEvents(t, "a"), "and nothing is told")
-		h.held(t, rawResult("b", "1", noon)) // another team may have a result with the same id
+		h.addReview(t, rawResult("b", "1", noon)) // another team may have a result with the same id
 	},
 	"Insert/OfNobody": func(t *testing.T, h ReviewsHarness) {
 		healthdatatest.AddUser(t, h.Users, conformance.Team("a"), conformance.User("bo"))
@@ -173,10 +174,10 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Zero(t, h.reviewEvents(t, "a"))
 		r.Subject = healthlab.UserID{}
-		h.held(t, r) // a result of an unknown person
+		h.addReview(t, r) // a result of an unknown person
 		r = rawResult("a", "2", noon)
 		r.Subject = conformance.User("bo")
-		h.held(t, r)
+		h.addReview(t, r)
 	},
 	"Insert/Text": func(t *testing.T, h ReviewsHarness) {
 		r := rawResult("a", "1", noon)
@@ -185,7 +186,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.ErrorIs(t, h.Reviews.InsertResult(t.Context(), r, nil), healthlab.Invalid)
 	},
 	"Get/OtherTeam": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		_, err := h.Reviews.Result(t.Context(), conformance.Team("b"), rawID("1"))
 		require.ErrorIs(t, err, healthlab.NotFound)
 		_, err = h.Reviews.UpdateResult(t.Context(), conformance.Team("b"), rawID("1"), func(*exchange.RawResult) ([]healthlab.Event, error) { return nil, nil })
@@ -195,7 +196,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Zero(t, page.Total)
 	},
 	"Update/WritesAndCounts": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		got, err := h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *exchange.RawResult) ([]healthlab.Event, error) {
 			r.Status, r.Note = exchange.MatchResolved, new("no")
 			return []healthlab.Event{reviewEvent(*r, "updated")}, nil
@@ -209,7 +210,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, 2, h.reviewEvents(t, "a"))
 	},
 	"Update/ErrorWritesNothing": func(t *testing.T, h ReviewsHarness) {
-		before := h.held(t, rawResult("a", "1", noon))
+		before := h.addReview(t, rawResult("a", "1", noon))
 		no := errors.New("no")
 		_, err := h.Reviews.UpdateResult(t.Context(), conformance.Team("a"), rawID("1"), func(r *exchange.RawResult) ([]healthlab.Event, error) {
 			r.Status = exchange.MatchResolved
@@ -222,7 +223,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, 1, h.reviewEvents(t, "a"))
 	},
 	"Update/NoLostUpdates": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		var all sync.WaitGroup
 		errs := make([]error, 16)
 		for i := range errs {
@@ -251,7 +252,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		done := rawResult("a", "done", noon.Add(4*time.Hour))
 		done.Status, done.Patient = exchange.MatchResolved, nil
 		for _, r := range []exchange.RawResult{plain, other, ours, theirs, done, rawResult("b", "foreign", noon)} {
-			h.held(t, r)
+			h.addReview(t, r)
 		}
 		for name, tc := range conformance.Sorted(map[string]struct {
 			q    exchange.ResultQuery
@@ -289,7 +290,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"List/Pages": func(t *testing.T, h ReviewsHarness) {
 		for i := range 5 {
-			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i/2)*time.Microsecond))) // equal times
+			h.addReview(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i/2)*time.Microsecond))) // equal times
 		}
 		whole, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: conformance.Team("a")})
 		require.NoError(t, err)
@@ -313,7 +314,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 	},
 	"List/PagesWhileDecided": func(t *testing.T, h ReviewsHarness) {
 		for i := range 3 {
-			h.held(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i)*time.Minute)))
+			h.addReview(t, rawResult("a", string(rune('a'+i)), noon.Add(time.Duration(i)*time.Minute)))
 		}
 		q := exchange.ResultQuery{Team: conformance.Team("a"), Limit: 1}
 		for _, want := range []string{"c", "b", "a"} {
@@ -331,7 +332,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Empty(t, q.Cursor)
 	},
 	"Assign/GivesBackWhatIsHeld": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		was, err := h.Orders.Insert(t.Context(), atHome("a", "1", "ana", "north", appointment.VisitConfirmed), begin)
 		require.NoError(t, err)
 		_, err = h.Orders.Insert(t.Context(), atHome("a", "2", "ana", "north", appointment.VisitReserved), begin)
@@ -346,7 +347,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.NoError(t, err, "the provider may visit the patient for another order")
 	},
 	"Assign/StoreTime": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
 		made := newRecord("a", "new")
 		h.SetClock(noon.Add(time.Hour))
@@ -365,7 +366,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}
 	},
 	"Assign/ExistingOrder": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
 		got, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: o.ID}, accepted)
 		require.NoError(t, err)
@@ -377,7 +378,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, 2, h.reviewEvents(t, "a"))
 	},
 	"Assign/NewOrder": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		made := newRecord("a", "made")
 		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{New: &made}, accepted)
 		require.NoError(t, err)
@@ -388,7 +389,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Len(t, kept.OrderTransaction.Orders, 1)
 	},
 	"Assign/NewOrderOfNobody": func(t *testing.T, h ReviewsHarness) {
-		before := h.held(t, rawResult("a", "1", noon))
+		before := h.addReview(t, rawResult("a", "1", noon))
 		healthdatatest.AddUser(t, h.Users, conformance.Team("a"), conformance.User("bo"))
 		made := newRecord("a", "made")
 		made.UserID = conformance.User("cy") // no user of the team
@@ -401,7 +402,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"Assign/NewOrderInATransaction": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
 		made := newRecord("a", "made")
 		made.Origin = orders.OriginRecreation
@@ -425,7 +426,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, orders.Cancelled, old.LowLevel())
 	},
 	"Assign/SpecimenMoves": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		was, made := newRecord("a", "o"), newRecord("a", "made")
 		was.SampleID, made.SampleID, made.Origin = new("A1"), new("A1"), orders.OriginRecreation
 		_, err := h.Orders.Insert(t.Context(), was, begin)
@@ -447,7 +448,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Nil(t, old.SampleID)
 	},
 	"Assign/AllOrNothing": func(t *testing.T, h ReviewsHarness) {
-		before := h.held(t, rawResult("a", "1", noon))
+		before := h.addReview(t, rawResult("a", "1", noon))
 		o := h.order(t, "a", "o")
 		no := errors.New("no")
 		told := h.reviewEvents(t, "a")
@@ -484,7 +485,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}
 	},
 	"Assign/NotThere": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		foreign := h.order(t, "b", "o")
 		_, err := h.Reviews.AssignResult(t.Context(), conformance.Team("a"), rawID("1"), exchange.Assignment{Order: foreign.ID}, accepted)
 		require.ErrorIs(t, err, healthlab.NotFound)
@@ -498,7 +499,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.ErrorIs(t, err, healthlab.Conflict)
 	},
 	"Assign/OnlyOneWins": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		var all sync.WaitGroup
 		errs := make([]error, 8)
 		late := errors.New("late")
@@ -534,7 +535,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		anybody := rawResult("a", "anybody", noon)
 		anybody.Subject = healthlab.UserID{}
 		for _, r := range []exchange.RawResult{rawResult("a", "hers", noon), given, anybody, rawResult("b", "elsewhere", noon)} {
-			h.held(t, r)
+			h.addReview(t, r)
 		}
 		healthdatatest.EraseUser(t, h.Users, conformance.Team("a"), conformance.User("ana"))
 		_, err := h.Reviews.Result(t.Context(), conformance.Team("a"), rawID("hers"))
@@ -545,7 +546,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		}
 	},
 	"Delete": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "hers", noon))
+		h.addReview(t, rawResult("a", "hers", noon))
 		team, ana := conformance.Team("a"), conformance.User("ana")
 		total := func() int {
 			page, err := h.Reviews.Results(t.Context(), exchange.ResultQuery{Team: team})
@@ -627,7 +628,7 @@ var reviewCases = map[string]func(*testing.T, ReviewsHarness){
 		require.Equal(t, simulation.MatchTestQueued, kept.Status)
 	},
 	"ContextEnded": func(t *testing.T, h ReviewsHarness) {
-		h.held(t, rawResult("a", "1", noon))
+		h.addReview(t, rawResult("a", "1", noon))
 		ended, end := context.WithCancel(t.Context())
 		end()
 		_, err := h.Reviews.Result(ended, conformance.Team("a"), rawID("1"))

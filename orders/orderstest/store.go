@@ -90,9 +90,9 @@ func (s *ordersT) Events(t require.TestingT, team healthlab.TeamID, key string) 
 	return out
 }
 
-func sameRecord(t *testing.T, want, got orders.Record) {
+func requireRecord(t *testing.T, want, got orders.Record) {
 	t.Helper()
-	require.Equal(t, onPaper(t, want), onPaper(t, got))
+	require.Equal(t, asJSON(t, want), asJSON(t, got))
 }
 
 // RunStore runs the contract tests of [orders.Store]. newStore returns a new, empty store for each case and registers
@@ -194,7 +194,7 @@ var orderInsertCases = map[string]func(*testing.T, *ordersT){
 	},
 	"EventsAreWritten": func(t *testing.T, s *ordersT) {
 		r := s.place(t, newRecord("a", "1"))
-		_, err := s.Update(t.Context(), r.TeamID, r.ID, does(orders.LabAccepted, orders.PartialResult))
+		_, err := s.Update(t.Context(), r.TeamID, r.ID, applies(orders.LabAccepted, orders.PartialResult))
 		require.NoError(t, err)
 		events := s.Events(t, r.TeamID, r.ID.String())
 		require.Len(t, events, 3)
@@ -212,7 +212,7 @@ var orderInsertCases = map[string]func(*testing.T, *ordersT){
 			r := s.place(t, newRecord("a", fmt.Sprint(i)))
 			for _, on := range []orders.Trigger{orders.LabAccepted, orders.PartialResult, orders.PartialResult} {
 				var err error
-				r, err = s.Update(t.Context(), r.TeamID, r.ID, does(on))
+				r, err = s.Update(t.Context(), r.TeamID, r.ID, applies(on))
 				require.NoError(t, err)
 			}
 			for j, e := range r.Events {
@@ -230,14 +230,14 @@ var orderGetCases = map[string]func(*testing.T, *ordersT){
 			stored := s.place(t, r)
 			got, err := s.Get(t.Context(), r.TeamID, r.ID)
 			require.NoError(t, err)
-			sameRecord(t, stored, got)
+			requireRecord(t, stored, got)
 			_, err = begin(&r)
 			require.NoError(t, err)
 			r.Revision = 1
 			// Only the event ids that the store assigns may differ.
 			r.NextEventID, got.NextEventID, got.CriticalHistory = 0, 0, nil
 			r.Events[0].ID, r.LastEvent.ID = got.LastEvent.ID, got.LastEvent.ID
-			sameRecord(t, r, got)
+			requireRecord(t, r, got)
 		}
 	},
 	"NotFound": func(t *testing.T, s *ordersT) {
@@ -253,7 +253,7 @@ var orderGetCases = map[string]func(*testing.T, *ordersT){
 	"NobodyElsesCopy": func(t *testing.T, s *ordersT) {
 		r := fullRecord("a", "1")
 		stored := s.place(t, r)
-		want := onPaper(t, stored)
+		want := asJSON(t, stored)
 		for _, mine := range []orders.Record{r, stored} {
 			*mine.SampleID, mine.ICDCodes[0], mine.Messages[0] = "changed", "changed", "changed"
 			*mine.PatientDetails.FirstName = "changed"
@@ -264,7 +264,7 @@ var orderGetCases = map[string]func(*testing.T, *ordersT){
 		}
 		got, err := s.Get(t.Context(), r.TeamID, r.ID)
 		require.NoError(t, err)
-		require.Equal(t, want, onPaper(t, got))
+		require.Equal(t, want, asJSON(t, got))
 	},
 }
 
@@ -295,7 +295,7 @@ var orderUpdateCases = map[string]func(*testing.T, *ordersT){
 			require.EqualValues(t, i+2, got.Revision)
 			again, err := s.Get(t.Context(), r.TeamID, r.ID)
 			require.NoError(t, err)
-			sameRecord(t, got, again)
+			requireRecord(t, got, again)
 			require.Equal(t, fmt.Sprint(i), *again.Notes)
 		}
 	},
@@ -303,25 +303,25 @@ var orderUpdateCases = map[string]func(*testing.T, *ordersT){
 		r := s.place(t, newRecord("a", "1"))
 		own := errors.New("own")
 		_, err := s.Update(t.Context(), r.TeamID, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
-			events, err := does(orders.LabAccepted)(r)
+			events, err := applies(orders.LabAccepted)(r)
 			require.NoError(t, err)
 			return events, own
 		})
 		require.ErrorIs(t, err, own)
 		got, err := s.Get(t.Context(), r.TeamID, r.ID)
 		require.NoError(t, err)
-		sameRecord(t, r, got)
+		requireRecord(t, r, got)
 		require.Len(t, s.Events(t, r.TeamID, r.ID.String()), 1)
 	},
 	"OtherTeam": func(t *testing.T, s *ordersT) {
 		r := s.place(t, newRecord("a", "1"))
-		_, err := s.Update(t.Context(), conformance.Team("b"), r.ID, does(orders.LabAccepted))
+		_, err := s.Update(t.Context(), conformance.Team("b"), r.ID, applies(orders.LabAccepted))
 		require.ErrorIs(t, err, healthlab.NotFound)
-		_, err = s.Update(t.Context(), r.TeamID, orderID("2"), does(orders.LabAccepted))
+		_, err = s.Update(t.Context(), r.TeamID, orderID("2"), applies(orders.LabAccepted))
 		require.ErrorIs(t, err, healthlab.NotFound)
 		got, err := s.Get(t.Context(), r.TeamID, r.ID)
 		require.NoError(t, err)
-		sameRecord(t, r, got)
+		requireRecord(t, r, got)
 	},
 	"KeepsItsIdentity": func(t *testing.T, s *ordersT) {
 		r := s.place(t, newRecord("a", "1"))
@@ -349,14 +349,14 @@ var orderUpdateCases = map[string]func(*testing.T, *ordersT){
 	},
 	"NoLostUpdates": func(t *testing.T, s *ordersT) {
 		r := s.place(t, newRecord("a", "1"))
-		_, err := s.Update(t.Context(), r.TeamID, r.ID, does(orders.LabAccepted))
+		_, err := s.Update(t.Context(), r.TeamID, r.ID, applies(orders.LabAccepted))
 		require.NoError(t, err)
 		const writers = 16
 		var wg sync.WaitGroup
 		faults := make([]error, writers)
 		for i := range writers {
 			wg.Go(func() {
-				_, faults[i] = s.Update(t.Context(), r.TeamID, r.ID, does(orders.PartialResult))
+				_, faults[i] = s.Update(t.Context(), r.TeamID, r.ID, applies(orders.PartialResult))
 			})
 		}
 		wg.Wait()
@@ -375,22 +375,22 @@ var orderUpdateCases = map[string]func(*testing.T, *ordersT){
 		r := s.place(t, newRecord("a", "1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := s.Update(ctx, r.TeamID, r.ID, does(orders.LabAccepted))
+		_, err := s.Update(ctx, r.TeamID, r.ID, applies(orders.LabAccepted))
 		require.ErrorIs(t, err, context.Canceled)
 		got, err := s.Get(t.Context(), r.TeamID, r.ID)
 		require.NoError(t, err)
-		sameRecord(t, r, got)
+		requireRecord(t, r, got)
 	},
 	"HandsOutItsOwnCopy": func(t *testing.T, s *ordersT) {
 		r := s.place(t, fullRecord("a", "1"))
 		var leaked *orders.Record
 		got, err := s.Update(t.Context(), r.TeamID, r.ID, edits(func(r *orders.Record) { leaked = r }))
 		require.NoError(t, err)
-		want := onPaper(t, got)
+		want := asJSON(t, got)
 		*leaked.Notes, leaked.ICDCodes[0] = "changed", "changed"
 		again, err := s.Get(t.Context(), r.TeamID, r.ID)
 		require.NoError(t, err)
-		require.Equal(t, want, onPaper(t, again))
+		require.Equal(t, want, asJSON(t, again))
 	},
 }
 
@@ -403,7 +403,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 			Orders: []orders.TransactionMember{{ID: two.ID, ParentID: &one.ID}}}
 		placed := s.place(t, two)
 		require.Equal(t, []orders.OrderID{one.ID, two.ID}, memberIDs(placed.OrderTransaction))
-		_, err := s.Update(t.Context(), one.TeamID, one.ID, does(orders.CancelRequested))
+		_, err := s.Update(t.Context(), one.TeamID, one.ID, applies(orders.CancelRequested))
 		require.NoError(t, err)
 		got, err := s.Get(t.Context(), two.TeamID, two.ID)
 		require.NoError(t, err)
@@ -413,7 +413,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		require.Equal(t, one.ID, *got.OrderTransaction.Orders[1].ParentID)
 		_, err = s.Update(t.Context(), two.TeamID, two.ID, func(r *orders.Record) ([]healthlab.Event, error) {
 			require.Equal(t, orders.Cancelled, *r.OrderTransaction.Orders[0].LowLevelStatus, "seen by the change, too")
-			return does(orders.CancelRequested)(r)
+			return applies(orders.CancelRequested)(r)
 		})
 		require.NoError(t, err)
 		first, err := s.Get(t.Context(), one.TeamID, one.ID)
@@ -427,7 +427,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		pair := func(parent, child *orders.Record) ([]healthlab.Event, error) {
 			require.Equal(t, one.OrderTransaction.ID, child.OrderTransaction.ID)
 			require.Equal(t, one.ID, *child.Parent())
-			events, err := does(orders.CancelRequested)(parent)
+			events, err := applies(orders.CancelRequested)(parent)
 			require.NoError(t, err)
 			more, err := begin(child)
 			return append(events, more...), err
@@ -442,7 +442,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		for _, want := range []orders.Record{parent, child} {
 			got, err := s.Get(t.Context(), want.TeamID, want.ID)
 			require.NoError(t, err)
-			sameRecord(t, want, got)
+			requireRecord(t, want, got)
 		}
 		next := s.place(t, newRecord("a", "3"))
 		require.NotContains(t, []int64{parent.LastEvent.ID, child.LastEvent.ID}, next.LastEvent.ID)
@@ -469,7 +469,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		for _, want := range []orders.Record{parent, child} {
 			got, err := s.Get(t.Context(), want.TeamID, want.ID)
 			require.NoError(t, err)
-			sameRecord(t, want, got)
+			requireRecord(t, want, got)
 		}
 		page, err := s.List(t.Context(), orders.Query{Team: one.TeamID, Transaction: own, Page: 1, Size: 10, Sort: orders.SortCreatedAt, Direction: catalogue.Ascending})
 		require.NoError(t, err)
@@ -480,7 +480,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		two := newRecord("a", "2")
 		own := errors.New("own")
 		_, _, err := s.InsertAfter(t.Context(), one.ID, two, func(parent, child *orders.Record) ([]healthlab.Event, error) {
-			events, _ := does(orders.CancelRequested)(parent)
+			events, _ := applies(orders.CancelRequested)(parent)
 			more, _ := begin(child)
 			return append(events, more...), own
 		})
@@ -490,14 +490,14 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 		s.place(t, taken)
 		two.SampleID = new("A1")
 		_, _, err = s.InsertAfter(t.Context(), one.ID, two, func(parent, child *orders.Record) ([]healthlab.Event, error) {
-			events, _ := does(orders.CancelRequested)(parent)
+			events, _ := applies(orders.CancelRequested)(parent)
 			more, _ := begin(child)
 			return append(events, more...), nil
 		})
 		require.ErrorIs(t, err, healthlab.Conflict)
 		got, err := s.Get(t.Context(), one.TeamID, one.ID)
 		require.NoError(t, err)
-		sameRecord(t, one, got)
+		requireRecord(t, one, got)
 		_, err = s.Get(t.Context(), two.TeamID, two.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
 		require.Len(t, s.Events(t, one.TeamID, one.ID.String()), 1)
@@ -528,7 +528,7 @@ var orderTransactionCases = map[string]func(*testing.T, *ordersT){
 								return nil, nil
 							}
 						}
-						return does(orders.CancelRequested)(r)
+						return applies(orders.CancelRequested)(r)
 					})
 				})
 			}
@@ -569,7 +569,7 @@ var orderSampleCases = map[string]func(*testing.T, *ordersT){
 		s.place(t, newRecord("a", "2"))
 		got, err := s.FindSample(t.Context(), r.TeamID, "A1")
 		require.NoError(t, err)
-		sameRecord(t, stored, got)
+		requireRecord(t, stored, got)
 	},
 	"ByteForByteAndTeamOnly": func(t *testing.T, s *ordersT) {
 		r := newRecord("a", "1")

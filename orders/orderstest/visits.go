@@ -73,8 +73,9 @@ func (h VisitsHarness) put(t *testing.T, r orders.Record) {
 	require.NoError(t, err)
 }
 
-// refused requires that an order cannot be inserted, because another order has a reservation that begins with what.
-func (h VisitsHarness) refused(t *testing.T, r orders.Record, what string) {
+// requireReserved requires that an order cannot be inserted, because another order has a reservation that begins with
+// what.
+func (h VisitsHarness) requireReserved(t *testing.T, r orders.Record, what string) {
 	t.Helper()
 	_, err := h.Orders.Insert(t.Context(), r, begin)
 	var held *orders.ReservedError
@@ -99,7 +100,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 		require.Equal(t, early.Revision, got[0].Revision, "not a new revision")
 		kept, err := h.Orders.Get(t.Context(), early.TeamID, early.ID)
 		require.NoError(t, err)
-		sameRecord(t, got[0], kept)
+		requireRecord(t, got[0], kept)
 	},
 	"Claim/NotTheLabs": func(t *testing.T, h VisitsHarness) {
 		h.due(t, "visit", noon)
@@ -190,25 +191,25 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 	},
 	"Hold/BookingKeys": func(t *testing.T, h VisitsHarness) {
 		h.put(t, keyed("a", "1", "k1", "k2"))
-		h.refused(t, keyed("a", "2", "k3", "k2"), "slot ")
+		h.requireReserved(t, keyed("a", "2", "k3", "k2"), "slot ")
 		h.put(t, keyed("a", "2", "k3", "k4"))
 		h.put(t, keyed("b", "3", "k1"))
 		// A key stays used when its appointment is over.
 		_, err := h.Orders.Update(t.Context(), conformance.Team("a"), orderID("1"), edits(func(r *orders.Record) { r.Visits[0].Status = appointment.VisitCancelled }))
 		require.NoError(t, err)
-		h.refused(t, keyed("a", "4", "k1"), "slot ")
+		h.requireReserved(t, keyed("a", "4", "k1"), "slot ")
 		// The key of a requested move counts as used.
 		moving := keyed("a", "5", "k5")
 		moving.Visits[0].Move = &orders.VisitMove{Key: conformance.Named("k6")}
 		h.put(t, moving)
-		h.refused(t, keyed("a", "6", "k6"), "slot ")
+		h.requireReserved(t, keyed("a", "6", "k6"), "slot ")
 		_, err = h.Orders.Update(t.Context(), conformance.Team("a"), orderID("5"), edits(func(r *orders.Record) { r.Visits[0].Move = nil }))
 		require.NoError(t, err)
 		h.put(t, keyed("a", "6", "k6"))
 	},
 	"Hold/VisitsAtHome": func(t *testing.T, h VisitsHarness) {
 		h.put(t, atHome("a", "1", "ana", "phleb", appointment.VisitPending))
-		h.refused(t, atHome("a", "2", "ana", "phleb", appointment.VisitHeld), orders.VisitReservation)
+		h.requireReserved(t, atHome("a", "2", "ana", "phleb", appointment.VisitHeld), orders.VisitReservation)
 		h.put(t, atHome("a", "2", "bo", "phleb", appointment.VisitHeld))
 		h.put(t, atHome("a", "3", "ana", "other", appointment.VisitHeld))
 		h.put(t, atHome("b", "4", "ana", "phleb", appointment.VisitHeld))
@@ -222,7 +223,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 		h.put(t, keyed("a", "2", "k2"))
 		_, err := h.Orders.Update(t.Context(), conformance.Team("a"), orderID("2"), func(r *orders.Record) ([]healthlab.Event, error) {
 			r.Visits[0].Keys = append(r.Visits[0].Keys, conformance.Named("k3"), conformance.Named("k1"))
-			return does(orders.LabAccepted)(r)
+			return applies(orders.LabAccepted)(r)
 		})
 		var held *orders.ReservedError
 		require.ErrorAs(t, err, &held)
@@ -275,7 +276,7 @@ var orderVisitCases = map[string]func(*testing.T, VisitsHarness){
 		require.ErrorAs(t, after("k1", "k4"), &held)
 		require.ErrorAs(t, after("k3", "k1"), &held)
 		require.NoError(t, after("k3", "k4"))
-		h.refused(t, keyed("a", "4", "k3"), "slot ")
-		h.refused(t, keyed("a", "4", "k4"), "slot ")
+		h.requireReserved(t, keyed("a", "4", "k3"), "slot ")
+		h.requireReserved(t, keyed("a", "4", "k4"), "slot ")
 	},
 }

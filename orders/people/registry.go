@@ -168,19 +168,19 @@ func NewRegistry(c RegistryContents) (*Registry, error) {
 	slices.SortFunc(g.diagnoses, func(a, b DiagnosisEntry) int { return strings.Compare(a.Code, b.Code) })
 	names := make([]string, len(g.diagnoses))
 	for i, d := range g.diagnoses {
-		if _, taken := g.known[bare(d.Code)]; taken {
+		if _, taken := g.known[normalizeCode(d.Code)]; taken {
 			p.Add("diagnosis", "must not be the code of another diagnosis", "diagnoses", i, "code")
 		} else if !rules.ICDForm.MatchString(d.Code) {
 			p.Add("diagnosis", "must be an ICD-10 code, such as E11.9", "diagnoses", i, "code")
 		}
-		g.known[bare(d.Code)] = i
+		g.known[normalizeCode(d.Code)] = i
 		names[i] = d.Description
 	}
 	g.words = textsearch.New(names, func(int) []string { return nil })
 	return g, p.Err()
 }
 
-func bare(code string) string { return strings.ReplaceAll(strings.ToUpper(code), ".", "") }
+func normalizeCode(code string) string { return strings.ReplaceAll(strings.ToUpper(code), ".", "") }
 
 func (g *Registry) clearingHouses() []string {
 	if g == nil {
@@ -231,7 +231,7 @@ func (g *Registry) ValidDiagnosis(code string) bool {
 	if g == nil || len(g.diagnoses) == 0 {
 		return true
 	}
-	i, ok := g.known[bare(code)]
+	i, ok := g.known[normalizeCode(code)]
 	return ok && !g.diagnoses[i].Header
 }
 
@@ -257,7 +257,7 @@ func (g *Registry) find(text string) []Diagnosis {
 		}
 	}
 	for i, d := range g.diagnoses {
-		if strings.HasPrefix(bare(d.Code), bare(strings.TrimSpace(text))) {
+		if strings.HasPrefix(normalizeCode(d.Code), normalizeCode(strings.TrimSpace(text))) {
 			add(i)
 		}
 	}
@@ -288,7 +288,7 @@ func (g *Registry) excludes(code, other string, notes func(DiagnosisEntry) []str
 	}
 	for n := 3; n <= len(code); n++ {
 		i, ok := g.known[code[:n]]
-		if ok && slices.ContainsFunc(notes(g.diagnoses[i]), func(begin string) bool { return strings.HasPrefix(other, bare(begin)) }) {
+		if ok && slices.ContainsFunc(notes(g.diagnoses[i]), func(begin string) bool { return strings.HasPrefix(other, normalizeCode(begin)) }) {
 			return true
 		}
 	}
@@ -316,7 +316,7 @@ func (s *Service) CheckDiagnoses(codes []string) DiagnosisCheck {
 	two := func(e DiagnosisEntry) []string { return e.Excludes2 }
 	for i, a := range codes {
 		for j, b := range codes[:i] {
-			x, y := bare(b), bare(a)
+			x, y := normalizeCode(b), normalizeCode(a)
 			switch {
 			case !valid[i] || !valid[j] || x == y:
 			case g.excludes(x, y, one) || g.excludes(y, x, one):

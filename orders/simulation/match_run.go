@@ -179,13 +179,13 @@ type testRun struct {
 	records map[string]orders.Order
 }
 
-func (r *testRun) all(ctx context.Context) error {
+func (r *testRun) runStages(ctx context.Context) error {
 	for _, step := range []struct {
 		stage string
 		do    func(context.Context) error
 	}{
 		{"validating", r.validate}, {"selecting_configuration", r.configure}, {"creating_orders", r.create},
-		{"transitioning_orders", r.transition}, {"writing_result", r.write},
+		{"transitioning_orders", r.transition}, {"writing_result", r.sendResult},
 		{"matching_result", func(context.Context) error { return nil }}, {"verifying_review", r.verify},
 	} {
 		if err := r.stage(ctx, step.stage); err != nil {
@@ -405,9 +405,9 @@ func (r *testRun) transition(ctx context.Context) error {
 	return nil
 }
 
-// write passes the result of the case to exchange.Service as a message of a lab, and stores the id of the result in the
-// run.
-func (r *testRun) write(ctx context.Context) error {
+// sendResult passes the result of the case to exchange.Service as a message of a lab, and stores the id of the result
+// in the run.
+func (r *testRun) sendResult(ctx context.Context) error {
 	at := healthlab.At(r.now())
 	m := exchange.Message{ID: "test run " + r.kept.RunID.String(), Team: r.kept.Team, On: orders.FinalResult, At: at.Time, Lab: r.test.Lab.Slug}
 	if r.kept.ResultStatus == labresult.Partial {

@@ -187,7 +187,7 @@ func (s *MatchTests) loop() *work.Loop[MatchTestRecord] {
 // After any other error a later claim repeats the run.
 func (s *MatchTests) do(ctx context.Context, t MatchTestRecord) error {
 	run := testRun{MatchTests: s, kept: t}
-	err := run.all(ctx)
+	err := run.runStages(ctx)
 	var rule *healthlab.RuleError
 	var invalid *healthlab.InvalidError
 	switch {

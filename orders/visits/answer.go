@@ -80,7 +80,7 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 		s.Data = b.Data
 	}
 	v.Next = s.At.Add(retryDelay(v, s.At, retry(v.Attempts)))
-	events, err := announce(r, i, b, callErr, s)
+	events, err := publishPending(r, i, b, callErr, s)
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +102,9 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 	return events, nil
 }
 
-// announce publishes the appointment Visits[i], if the team does not see it yet and the provider has not confirmed it
-// at once. It returns the events for the team.
-func announce(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep) ([]healthlab.Event, error) {
+// publishPending publishes the appointment Visits[i], if the team does not see it yet and the provider has not
+// confirmed it at once. It returns the events for the team.
+func publishPending(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	if v.Status.Published() {
 		return nil, nil

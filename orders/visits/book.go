@@ -25,7 +25,7 @@ func (s *Service) checkScheduling(ctx context.Context, team healthlab.TeamID, t 
 	if err != nil {
 		return settings, err
 	}
-	if !s.takesBookings() {
+	if !s.canBook() {
 		return settings, appointment.NotOffered()
 	}
 	return settings, s.places.Offer(t, placeSettings(settings))
@@ -103,7 +103,7 @@ func (s *Service) Book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 		wait = min(s.shared.LabTimeout, millis(req.SyncConfirmationTimeoutMillisecond, defaultSyncTimeout))
 	}
 	v.Type, v.Provider, v.AppointmentNotes = t, key.Slot.Provider, req.AppointmentNotes
-	if v.Appointment, err = s.placeOf(ctx, v.Appointment, key); err != nil {
+	if v.Appointment, err = s.withPlace(ctx, v.Appointment, key); err != nil {
 		return orders.Appointment{}, err
 	}
 	if t == appointment.Phlebotomy {
@@ -127,8 +127,8 @@ func (s *Service) CheckBookingIdempotency(ctx context.Context, team healthlab.Te
 	return nil
 }
 
-// placeOf returns the appointment with the address, position, time zone and time of the slot in a booking key.
-func (s *Service) placeOf(ctx context.Context, a orders.Appointment, k appointment.BookingKey) (orders.Appointment, error) {
+// withPlace returns the appointment with the address, position, time zone and time of the slot in a booking key.
+func (s *Service) withPlace(ctx context.Context, a orders.Appointment, k appointment.BookingKey) (orders.Appointment, error) {
 	start, end := healthlab.At(k.Slot.Start), healthlab.At(k.Slot.End)
 	a.StartAt, a.EndAt, a.Location = &start, &end, k.Slot.Location
 	zone := k.Slot.Zone

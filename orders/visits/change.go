@@ -33,7 +33,7 @@ func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orde
 	if err != nil {
 		return orders.Appointment{}, err
 	}
-	if _, err := s.placeOf(ctx, orders.Appointment{}, key); err != nil {
+	if _, err := s.withPlace(ctx, orders.Appointment{}, key); err != nil {
 		return orders.Appointment{}, err
 	}
 	var visit uuid.UUID
@@ -47,7 +47,7 @@ func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orde
 		switch {
 		case !v.CanReschedule:
 			return nil, rules.Broken(NotReschedulable, unchangeable(v, "rescheduled"))
-		case v.Provider != key.Slot.Provider || t == appointment.Phlebotomy && !samePlace(v.Address, key.Address):
+		case v.Provider != key.Slot.Provider || t == appointment.Phlebotomy && !sameAddress(v.Address, key.Address):
 			return nil, rules.Broken(SlotOfOtherPlace, "booking_key: must be of a slot of the same provider and address as the appointment")
 		case r.VisitWork.Lease.After(r.StoreTime), v.Move != nil && v.Move.Key != key.ID:
 			return nil, rules.Broken(NotReschedulable, "another request is changing the appointment; retry in a minute")
@@ -88,7 +88,7 @@ func (s *Service) Reschedule(ctx context.Context, team healthlab.TeamID, id orde
 	return orders.Appointment{}, notConfirmed()
 }
 
-func samePlace(a appointment.Address, b *appointment.Address) bool {
+func sameAddress(a appointment.Address, b *appointment.Address) bool {
 	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 	return b != nil && a.FirstLine == b.FirstLine && same(a.SecondLine, b.SecondLine) && a.City == b.City && a.State == b.State &&
 		a.ZipCode == b.ZipCode && same(a.Unit, b.Unit)

@@ -18,7 +18,7 @@ import (
 // confirmation. It returns the number of processed orders. Hosts with a scheduler of their own call it in place of
 // [Service.Run]. A failing provider is no error; an error means that the outcome of a call was not stored.
 func (s *Service) ProcessDue(ctx context.Context) (int, error) {
-	if !s.takesBookings() {
+	if !s.canBook() {
 		return 0, nil
 	}
 	const batchSize = 100

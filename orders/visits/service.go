@@ -83,7 +83,7 @@ func placeSettings(s orders.Settings) appointment.Settings {
 // Places returns the service that finds centers and free slots.
 func (s *Service) Places() *appointment.Service { return s.places }
 
-func (s *Service) takesBookings() bool { return s.opts.Bookings != nil && s.due != nil }
+func (s *Service) canBook() bool { return s.opts.Bookings != nil && s.due != nil }
 
 // Run does the background work on appointments and refreshes the cache of slots until ctx ends. Then it waits
 // for running work, and returns nil. Any number of processes may run it: a lease gives an order's appointments,
@@ -91,7 +91,7 @@ func (s *Service) takesBookings() bool { return s.opts.Bookings != nil && s.due 
 // none.
 func (s *Service) Run(ctx context.Context) error {
 	var parts []work.Part
-	if s.takesBookings() {
+	if s.canBook() {
 		parts = append(parts, work.Part{Name: "appointments", Run: s.visitLoop().Run})
 	}
 	if s.opts.SlotCache != nil {

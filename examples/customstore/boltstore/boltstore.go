@@ -122,8 +122,8 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	return nil
 }
 
-// commit calls run and commits the writes, which it also returns. The caller holds s.turn; commit releases it, even if
-// run panics.
+// commit calls run, commits the writes and returns them. It releases s.turn, which the caller holds, even if run
+// panics.
 func (s *Store) commit(ctx context.Context, run func(context.Context, store.Tx) error) (*store.Buffer, error) {
 	defer func() { <-s.turn }()
 	tx, err := s.db.Begin(true)

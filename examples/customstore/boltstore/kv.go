@@ -60,8 +60,7 @@ func (m maps) WalkMarks(from, to string, desc bool, each func(mark, key string) 
 	return nil
 }
 
-// walk calls each with the entries of from <= key < to, in descending order with desc, until each returns false. An
-// empty to means no upper bound.
+// walk calls each with the entries of from <= key < to, descending with desc, until it returns false. No to: no bound.
 func walk(b *bbolt.Bucket, from, to string, desc bool, each func(k, v []byte) bool) {
 	c, low, high := b.Cursor(), []byte(from), []byte(to)
 	below := func(k []byte) bool { return to == "" || bytes.Compare(k, high) < 0 }

@@ -49,7 +49,7 @@ func Start(t testing.TB) *Browser {
 		}
 	}
 	if program == "" {
-		cannot(t, "there is no Chromium")
+		skipWithout(t, "there is no Chromium")
 	}
 	dir := os.Getenv("HEALTHLABTEST_SCREENSHOTS")
 	if dir != "" {
@@ -70,8 +70,8 @@ func Start(t testing.TB) *Browser {
 	return &Browser{t: t, ctx: ctx, dir: dir}
 }
 
-// cannot skips a test because this machine lacks a program; in CI it fails the test. why is the reason.
-func cannot(t testing.TB, why string) {
+// skipWithout skips a test because this machine lacks a program; in CI it fails the test. why is the reason.
+func skipWithout(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Fatalf("%s: CI must be able to run this", why)
@@ -211,12 +211,12 @@ func (tab *Tab) fail(what string, err error) {
 // Go opens an address and waits until its page is loaded.
 func (tab *Tab) Go(address string) {
 	tab.t.Helper()
-	tab.arrive("open "+address, chromedp.Navigate(address))
+	tab.navigate("open "+address, chromedp.Navigate(address))
 }
 
-// arrive runs an action that leads to another page, and waits until that page is loaded. what describes the action for
-// an error.
-func (tab *Tab) arrive(what string, action step) {
+// navigate runs an action that leads to another page, and waits until that page is loaded. what describes the action
+// for an error.
+func (tab *Tab) navigate(what string, action step) {
 	tab.t.Helper()
 	ctx, stop := context.WithTimeout(tab.ctx, patience)
 	defer stop()
@@ -232,7 +232,7 @@ func target(words string) string {
 // Press clicks the link or button with this text, and waits for the page to which it leads.
 func (tab *Tab) Press(words string) {
 	tab.t.Helper()
-	tab.arrive("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))
+	tab.navigate("press "+words, chromedp.Click(target(words), chromedp.NodeVisible))
 }
 
 // Enter types a value into the field with this label.
@@ -257,7 +257,7 @@ func (tab *Tab) Choose(label, value string) {
 // ChooseTo selects an option in a select element that loads another page at once, and waits for that page.
 func (tab *Tab) ChooseTo(label, value string) {
 	tab.t.Helper()
-	tab.arrive("choose "+label, choice(label, value))
+	tab.navigate("choose "+label, choice(label, value))
 }
 
 func choice(label, value string) step {
@@ -280,7 +280,7 @@ func (tab *Tab) Keys(keys string) {
 // KeysTo presses keys that lead to another page, and waits until that page is loaded.
 func (tab *Tab) KeysTo(keys string) {
 	tab.t.Helper()
-	tab.arrive("press keys", chromedp.KeyEvent(keys))
+	tab.navigate("press keys", chromedp.KeyEvent(keys))
 }
 
 // Text returns the visible text of the page.
@@ -345,7 +345,7 @@ func read[T any](tab *Tab, what string, action chromedp.Action[T]) T {
 // Back goes back to the previous page of the tab, and waits until that page is loaded.
 func (tab *Tab) Back() {
 	tab.t.Helper()
-	tab.arrive("go back", chromedp.NavigateBack())
+	tab.navigate("go back", chromedp.NavigateBack())
 }
 
 // Shot saves four pictures of the whole page, each of phone and desktop width in light and dark colours. The file names

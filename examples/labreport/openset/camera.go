@@ -77,7 +77,7 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	margin, warm := 0.0, 0.0
 	under := func(_, _ float64) float64 { return 1 }
 	if m.table.to > 0 {
-		margin, warm, under = 0.09*w, 0.06, wood(m.table, r)
+		margin, warm, under = 0.09*w, 0.06, woodTexture(m.table, r)
 	}
 	ow, oh := int(w+2*margin), int(h+2*margin)
 	// corners are the places of the sheet's corners in the picture, clockwise from the top left.
@@ -101,7 +101,7 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 			v := under(float64(x), float64(y))
 			if px >= 0 && py >= 0 && px < w && py < h {
 				sag := curl * w * math.Sin(math.Pi*px/w) * (0.6 + 0.4*py/h)
-				p := softened(page, px, py+sag, blur) / 255
+				p := blurred(page, px, py+sag, blur) / 255
 				v = m.ink + (1-m.ink)*p
 			}
 			v *= 1 - falloff*(px/w)*(0.6+0.4*py/h)
@@ -119,8 +119,8 @@ func (m *Medium) Take(page *image.Gray, r *rand.Rand) labreport.File {
 	return labreport.File{Type: "image/png", Data: b.Bytes()}
 }
 
-// wood returns the brightness of a wooden table with its grain, as a function of the position in pixels.
-func wood(brightness span, r *rand.Rand) func(x, y float64) float64 {
+// woodTexture returns the brightness of a wooden table with its grain, as a function of the position in pixels.
+func woodTexture(brightness span, r *rand.Rand) func(x, y float64) float64 {
 	mean, wide, slant, contrast := brightness.draw(r), span{10, 50}.draw(r), span{-0.5, 0.5}.draw(r), span{0.02, 0.12}.draw(r)
 	return func(x, y float64) float64 {
 		u := (x + slant*y) / wide
@@ -202,13 +202,13 @@ func mixed(print, paper color.RGBA, paperPart float64) color.RGBA {
 
 func level(v float64) uint8 { return uint8(min(255, max(0, v))) }
 
-func softened(g *image.Gray, x, y, radius float64) float64 {
-	return (2*between(g, x, y) + between(g, x-radius, y) + between(g, x+radius, y) + between(g, x, y-radius) + between(g, x, y+radius)) / 6
+func blurred(g *image.Gray, x, y, radius float64) float64 {
+	return (2*interpolated(g, x, y) + interpolated(g, x-radius, y) + interpolated(g, x+radius, y) + interpolated(g, x, y-radius) + interpolated(g, x, y+radius)) / 6
 }
 
-// between returns the brightness of a page at a point between pixels, interpolated. Outside of the page it is 255,
+// interpolated returns the brightness of a page at a point between pixels, interpolated. Outside of the page it is 255,
 // white.
-func between(g *image.Gray, x, y float64) float64 {
+func interpolated(g *image.Gray, x, y float64) float64 {
 	x0, y0 := int(math.Floor(x)), int(math.Floor(y))
 	if x0 < 0 || y0 < 0 || x0+1 >= g.Rect.Dx() || y0+1 >= g.Rect.Dy() {
 		return 255

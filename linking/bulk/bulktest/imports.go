@@ -17,8 +17,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// imports submits an import for users, whose items have sealed tokens (Grants).
-func (h StoreHarness) imports(t *testing.T, team, name string, users ...healthlab.UserID) bulk.Op {
+// submitImport submits an import for users, whose items have sealed tokens (Grants).
+func (h StoreHarness) submitImport(t *testing.T, team, name string, users ...healthlab.UserID) bulk.Op {
 	t.Helper()
 	op := bulk.Op{
 		ID: conformance.Named(team + name), Team: conformance.Team(team), Type: bulk.ConnectionImport, Provider: "acme_scale", Status: bulk.InProgress, Total: len(users),
@@ -116,7 +116,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"Import": func(t *testing.T, h StoreHarness, x string) {
 		ann, bob := h.Linking.AddUser(t, x, x+"ann"), h.Linking.AddUser(t, x, x+"bob")
-		op := h.imports(t, x, "op", ann, bob)
+		op := h.submitImport(t, x, "op", ann, bob)
 		c := bulkImport(op, 0, x+"1")
 		c.Credential.User, c.Credential.Team = bob, conformance.Team(x+"other")
 		got, err := h.Bulk.Import(t.Context(), c)
@@ -135,16 +135,16 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Connected}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
 	},
 	"ImportReplaces": func(t *testing.T, h StoreHarness, x string) {
-		was := h.held(t, x, x+"ann")
+		was := h.newConnection(t, x, x+"ann")
 		u, err := h.Linking.Users.Get(t.Context(), was.Team, was.User)
 		require.NoError(t, err)
-		op := h.imports(t, x, "op", was.User)
+		op := h.submitImport(t, x, "op", was.User)
 		got, err := h.Bulk.Import(t.Context(), bulkImport(op, 0, x+"new"))
 		requireImport(t, bulk.Connected, got, err)
 		h.requireConnected(t, x, x+"ann", x+"new", u.Revision+1)
 		require.Zero(t, h.Linking.Credential(t, x, x+"ann").Version, "nothing is left of the old one")
 
-		op = h.imports(t, x, "bare", was.User)
+		op = h.submitImport(t, x, "bare", was.User)
 		c := bulkImport(op, 0, x+"bare")
 		c.Credential.Secret = healthlab.Sealed{}
 		got, err = h.Bulk.Import(t.Context(), c)
@@ -154,7 +154,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"ImportErrorWritesNothing": func(t *testing.T, h StoreHarness, x string) {
 		ann := h.Linking.AddUser(t, x, x+"ann")
-		op := h.imports(t, x, "op", ann)
+		op := h.submitImport(t, x, "op", ann)
 		c, own := bulkImport(op, 0, x+"1"), errors.New("own")
 		good := c.Change
 		c.Change = func(u *healthdata.User) ([]healthlab.Event, error) {
@@ -168,7 +168,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"ImportTaken": func(t *testing.T, h StoreHarness, x string) {
 		ann, bob := h.Linking.AddUser(t, x, x+"ann"), h.Linking.AddUser(t, x, x+"bob")
-		op := h.imports(t, x, "op", ann, bob)
+		op := h.submitImport(t, x, "op", ann, bob)
 		sole := func(n int, external string) (bulk.Outcome, error) {
 			c := bulkImport(op, n, external)
 			c.Sole = &external
@@ -184,21 +184,21 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		require.Empty(t, u.Connections)
 		h.requireItems(t, op, bulk.Item{User: ann, Outcome: bulk.Connected}, bulk.Item{N: 1, User: bob, Grant: bulkGrant(1)})
 
-		again := h.imports(t, x, "again", ann)
+		again := h.submitImport(t, x, "again", ann)
 		c, same := bulkImport(again, 0, x+"ext 2"), x+"ext"
 		c.Sole = &same
 		got, err = h.Bulk.Import(t.Context(), c)
 		requireImport(t, bulk.Connected, got, err) // the account is the user's own
 	},
 	"ImportAccountFree": func(t *testing.T, h StoreHarness, x string) {
-		gone, foreign, bob := h.held(t, x, x+"gone"), h.held(t, x+"b", x+"foreign"), h.Linking.AddUser(t, x, x+"bob")
+		gone, foreign, bob := h.newConnection(t, x, x+"gone"), h.newConnection(t, x+"b", x+"foreign"), h.Linking.AddUser(t, x, x+"bob")
 		_, err := h.Linking.Users.Update(t.Context(), gone.Team, gone.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 			u.Connections[0].Status = healthdata.Deregistered
 			return nil, nil
 		})
 		require.NoError(t, err)
 		for i, was := range []bulk.Connection{gone, foreign} {
-			op := h.imports(t, x, string(rune('a'+i)), bob)
+			op := h.submitImport(t, x, string(rune('a'+i)), bob)
 			c := bulkImport(op, 0, x+"bob"+string(rune('a'+i)))
 			c.Sole = was.ExternalUserID
 			got, err := h.Bulk.Import(t.Context(), c)
@@ -206,7 +206,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		}
 	},
 	"ImportOnce": func(t *testing.T, h StoreHarness, x string) {
-		op := h.imports(t, x, "op", h.Linking.AddUser(t, x, x+"ann"))
+		op := h.submitImport(t, x, "op", h.Linking.AddUser(t, x, x+"ann"))
 		var all sync.WaitGroup
 		outcomes, errs := make([]bulk.Outcome, 8), make([]error, 8)
 		for i := range outcomes {
@@ -223,7 +223,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		for _, name := range []string{"ann", "bob", "cyd", "dan"} {
 			users = append(users, h.Linking.AddUser(t, x, x+name))
 		}
-		op := h.imports(t, x, "op", users...)
+		op := h.submitImport(t, x, "op", users...)
 		external := x + "ext"
 		var all sync.WaitGroup
 		errs := make([]error, len(users))
@@ -251,7 +251,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"ImportNotThere": func(t *testing.T, h StoreHarness, x string) {
 		ann := h.Linking.AddUser(t, x, x+"ann")
-		op := h.imports(t, x, "op", ann, conformance.User(x+"nobody"))
+		op := h.submitImport(t, x, "op", ann, conformance.User(x+"nobody"))
 		for _, spoil := range []func(*bulk.Import){
 			func(c *bulk.Import) { c.Team = conformance.Team(x + "b") },
 			func(c *bulk.Import) { c.Op = conformance.Named(x + "other") },
@@ -288,7 +288,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"Reject": func(t *testing.T, h StoreHarness, x string) {
 		ann, nobody := h.Linking.AddUser(t, x, x+"ann"), conformance.User(x+"nobody")
-		op := h.imports(t, x, "op", ann, nobody)
+		op := h.submitImport(t, x, "op", ann, nobody)
 		for range 2 {
 			got, err := h.Bulk.Reject(t.Context(), op.Team, op.ID, 1, bulk.NoUser)
 			requireImport(t, bulk.NoUser, got, err)
@@ -303,7 +303,7 @@ var bulkImportCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"GrantsGoWithTheOperation": func(t *testing.T, h StoreHarness, x string) {
 		ann, bob := h.Linking.AddUser(t, x, x+"ann"), h.Linking.AddUser(t, x, x+"bob")
-		op, other := h.imports(t, x, "op", ann, bob), h.imports(t, x, "other", ann)
+		op, other := h.submitImport(t, x, "op", ann, bob), h.submitImport(t, x, "other", ann)
 		_, err := h.Bulk.Reject(t.Context(), op.Team, op.ID, 1, bulk.Refused)
 		require.NoError(t, err)
 		op = h.change(t, op, func(op *bulk.Op) { op.Next = 1 })

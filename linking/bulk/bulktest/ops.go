@@ -16,9 +16,9 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/bulk"
 )
 
-// submitted submits an operation for users that starts and is due at an instant. Its fields are not zero, except times
+// submitOp submits an operation for users that starts and is due at an instant. Its fields are not zero, except times
 // that mean never.
-func (h StoreHarness) submitted(t *testing.T, team, name string, at time.Time, users ...healthlab.UserID) bulk.Op {
+func (h StoreHarness) submitOp(t *testing.T, team, name string, at time.Time, users ...healthlab.UserID) bulk.Op {
 	t.Helper()
 	op := bulk.Op{
 		ID: conformance.Named(team + name), Team: conformance.Team(team), Type: bulk.HistoricalTrigger, Provider: "acme " + team, Status: bulk.InProgress,
@@ -42,8 +42,8 @@ func (h StoreHarness) requireOp(t *testing.T, want bulk.Op) {
 	require.Equal(t, want, got)
 }
 
-// claimed sets the store's clock to an instant, claims all due operations, and returns those of one team.
-func (h StoreHarness) claimed(t *testing.T, team string, at time.Time) (out []bulk.Op) {
+// claimForTeam sets the store's clock to an instant, claims all due operations, and returns those of one team.
+func (h StoreHarness) claimForTeam(t *testing.T, team string, at time.Time) (out []bulk.Op) {
 	t.Helper()
 	h.SetClock(at)
 	all, err := h.Bulk.Claim(t.Context(), 1000, at, time.Minute)
@@ -69,7 +69,7 @@ func (h StoreHarness) change(t *testing.T, op bulk.Op, change func(*bulk.Op)) bu
 var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	"OpRoundTrip": func(t *testing.T, h StoreHarness, x string) {
 		ann, bob, cyd := conformance.User(x+"ann"), conformance.User(x+"bob"), conformance.User(x+"cyd")
-		op := h.submitted(t, x, "op", noon.In(time.FixedZone("x", 3600)).Add(123*time.Nanosecond), ann, bob, cyd)
+		op := h.submitOp(t, x, "op", noon.In(time.FixedZone("x", 3600)).Add(123*time.Nanosecond), ann, bob, cyd)
 		op.StartedAt, op.Due = noon, noon
 		h.requireOp(t, op)
 		for _, running := range [][]healthlab.UserID{{ann, cyd}, {bob, cyd}, nil} {
@@ -88,7 +88,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		}
 	},
 	"OpRefused": func(t *testing.T, h StoreHarness, x string) {
-		op := h.submitted(t, x, "op", noon, conformance.User(x+"ann"))
+		op := h.submitOp(t, x, "op", noon, conformance.User(x+"ann"))
 		require.ErrorIs(t, h.Bulk.Submit(t.Context(), op, nil), healthlab.Conflict)
 		foreign := op
 		foreign.Team = conformance.Team(x + "b")
@@ -105,7 +105,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		}
 	},
 	"OpOtherTeam": func(t *testing.T, h StoreHarness, x string) {
-		op := h.submitted(t, x, "op", noon, conformance.User(x+"ann"))
+		op := h.submitOp(t, x, "op", noon, conformance.User(x+"ann"))
 		other := conformance.Team(x + "b")
 		_, err := h.Bulk.Op(t.Context(), other, op.ID)
 		require.ErrorIs(t, err, healthlab.NotFound)
@@ -119,7 +119,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		require.Empty(t, list)
 	},
 	"OpErrorWritesNothing": func(t *testing.T, h StoreHarness, x string) {
-		op := h.submitted(t, x, "op", noon, conformance.User(x+"ann"))
+		op := h.submitOp(t, x, "op", noon, conformance.User(x+"ann"))
 		own := errors.New("own")
 		_, err := h.Bulk.UpdateOp(t.Context(), op.Team, op.ID, func(op *bulk.Op) error {
 			op.Next = 99
@@ -133,7 +133,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		for _, name := range []string{"ann", "bob", "cyd"} {
 			users = append(users, conformance.User(x+name))
 		}
-		op := h.submitted(t, x, "op", noon, users...)
+		op := h.submitOp(t, x, "op", noon, users...)
 		for from, want := range [][]bulk.Item{
 			0: {{N: 0, User: users[0]}, {N: 1, User: users[1]}}, 1: {{N: 1, User: users[1]}, {N: 2, User: users[2]}}, 2: {{N: 2, User: users[2]}}, 3: nil,
 		} {
@@ -146,19 +146,19 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	},
 	"Claims": func(t *testing.T, h StoreHarness, x string) {
 		at := noon.Add(time.Hour)
-		op := h.submitted(t, x, "op", at, conformance.User(x+"ann"))
-		require.Empty(t, h.claimed(t, x, at.Add(-time.Microsecond)), "not due")
-		got := h.claimed(t, x, at)
+		op := h.submitOp(t, x, "op", at, conformance.User(x+"ann"))
+		require.Empty(t, h.claimForTeam(t, x, at.Add(-time.Microsecond)), "not due")
+		got := h.claimForTeam(t, x, at)
 		op.Lease, op.Fence = at.Add(time.Minute), 4
 		require.Equal(t, []bulk.Op{op}, got)
-		require.Empty(t, h.claimed(t, x, at.Add(59*time.Second)), "leased")
+		require.Empty(t, h.claimForTeam(t, x, at.Add(59*time.Second)), "leased")
 		op.Lease, op.Fence = at.Add(2*time.Minute), 5
-		require.Equal(t, []bulk.Op{op}, h.claimed(t, x, at.Add(time.Minute)))
+		require.Equal(t, []bulk.Op{op}, h.claimForTeam(t, x, at.Add(time.Minute)))
 		h.change(t, op, func(op *bulk.Op) { op.Status, op.Lease = bulk.Success, time.Time{} })
-		require.Empty(t, h.claimed(t, x, at.Add(time.Hour)), "over")
+		require.Empty(t, h.claimForTeam(t, x, at.Add(time.Hour)), "over")
 	},
 	"CallersClocks": func(t *testing.T, h StoreHarness, x string) {
-		op := h.submitted(t, x, "op", noon.Add(-2*time.Hour), conformance.User(x+"ann"))
+		op := h.submitOp(t, x, "op", noon.Add(-2*time.Hour), conformance.User(x+"ann"))
 		fast, slow := noon.Add(time.Hour), noon.Add(-time.Hour)
 		claims := func(now time.Time, want bool) {
 			t.Helper()
@@ -176,24 +176,24 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		}
 	},
 	"OneAfterAnother": func(t *testing.T, h StoreHarness, x string) {
-		first := h.submitted(t, x, "first", noon, conformance.User(x+"ann"))
-		second := h.submitted(t, x, "second", noon.Add(time.Second), conformance.User(x+"ann"))
+		first := h.submitOp(t, x, "first", noon, conformance.User(x+"ann"))
+		second := h.submitOp(t, x, "second", noon.Add(time.Second), conformance.User(x+"ann"))
 		elsewhere := second
 		elsewhere.ID, elsewhere.Provider = conformance.Named(x+"elsewhere"), "another "+x
 		require.NoError(t, h.Bulk.Submit(t.Context(), elsewhere, nil))
 		at := noon.Add(time.Minute)
-		got := h.claimed(t, x, at)
+		got := h.claimForTeam(t, x, at)
 		require.Len(t, got, 2)
 		require.Equal(t, []uuid.UUID{first.ID, elsewhere.ID}, []uuid.UUID{got[0].ID, got[1].ID}, "the longest due first")
-		require.Empty(t, h.claimed(t, x, at), "the first is under way")
+		require.Empty(t, h.claimForTeam(t, x, at), "the first is under way")
 		h.change(t, first, func(op *bulk.Op) { op.Status = bulk.Success })
-		got = h.claimed(t, x, at)
+		got = h.claimForTeam(t, x, at)
 		require.Len(t, got, 1)
 		require.Equal(t, second.ID, got[0].ID)
 	},
 	"List": func(t *testing.T, h StoreHarness, x string) {
-		a, b := h.submitted(t, x, "a", noon), h.submitted(t, x, "b", noon.Add(time.Second))
-		c := h.submitted(t, x, "c", noon.Add(2*time.Second))
+		a, b := h.submitOp(t, x, "a", noon), h.submitOp(t, x, "b", noon.Add(time.Second))
+		c := h.submitOp(t, x, "c", noon.Add(2*time.Second))
 		for name, page := range conformance.Sorted(map[string]struct {
 			before bulk.ListPosition
 			n      int
@@ -218,7 +218,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	"Prune": func(t *testing.T, h StoreHarness, x string) {
 		then := noon.AddDate(-20, 0, 0) // no other case has operations from that time
 		over := func(name string, status bulk.Status, at time.Time) bulk.Op {
-			op := h.submitted(t, x, name, then.Add(-time.Hour), conformance.User(x+"ann"), conformance.User(x+"bob"))
+			op := h.submitOp(t, x, name, then.Add(-time.Hour), conformance.User(x+"ann"), conformance.User(x+"bob"))
 			return h.change(t, op, func(op *bulk.Op) { op.Status, op.EndedAt = status, at })
 		}
 		third, first := over("third", bulk.Failure, then), over("first", bulk.Success, then.Add(-time.Second))
@@ -261,12 +261,12 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		_, err = h.Bulk.Prune(ctx, 10, noon)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Len(t, there(), 3)
-		again := h.submitted(t, x, "first", then, conformance.User(x+"ann")) // its id is free
+		again := h.submitOp(t, x, "first", then, conformance.User(x+"ann")) // its id is free
 		h.requireOp(t, again)
 	},
 	"ItemsGoWithTheirUser": func(t *testing.T, h StoreHarness, x string) {
 		ann, bob := h.Linking.AddUser(t, x, x+"ann"), h.Linking.AddUser(t, x, x+"bob")
-		op := h.submitted(t, x, "op", noon, ann, bob)
+		op := h.submitOp(t, x, "op", noon, ann, bob)
 		op = h.change(t, op, func(op *bulk.Op) { op.Running = []healthlab.UserID{ann, bob} })
 		h.Linking.EraseUser(t, x, ann)
 		items, err := h.Bulk.Items(t.Context(), op.Team, op.ID, 0, 10)
@@ -276,7 +276,7 @@ var bulkOpCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		h.requireOp(t, op)
 	},
 	"OpEnded": func(t *testing.T, h StoreHarness, x string) {
-		op := h.submitted(t, x, "op", noon, conformance.User(x+"ann"))
+		op := h.submitOp(t, x, "op", noon, conformance.User(x+"ann"))
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		again := op

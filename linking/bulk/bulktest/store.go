@@ -37,8 +37,8 @@ func RunStore(t *testing.T, h StoreHarness) {
 	}
 }
 
-// held adds a user with a connection, refreshes its secret, and returns the connection.
-func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
+// newConnection adds a user with a connection, refreshes its secret, and returns the connection.
+func (h StoreHarness) newConnection(t *testing.T, team, user string) bulk.Connection {
 	t.Helper()
 	was := h.Linking.AddConnection(t, team, user)
 	c, err := h.Linking.Credentials.UpdateCredential(t.Context(), was.Team, was.User, was.Provider, func(c *linking.Credential, _ *healthdata.User) ([]healthlab.Event, error) {
@@ -53,8 +53,8 @@ func (h StoreHarness) held(t *testing.T, team, user string) bulk.Connection {
 	return bulk.Connection{Credential: c, ExternalUserID: to.ExternalUserID, Scopes: to.Scopes}
 }
 
-// requireHeld requires that a query returns exactly the connections want.
-func (h StoreHarness) requireHeld(t *testing.T, q bulk.ConnectionQuery, want ...bulk.Connection) {
+// requireConnections requires that a query returns exactly the connections want.
+func (h StoreHarness) requireConnections(t *testing.T, q bulk.ConnectionQuery, want ...bulk.Connection) {
 	t.Helper()
 	got, err := h.Bulk.Connections(t.Context(), q)
 	require.NoError(t, err)
@@ -62,56 +62,56 @@ func (h StoreHarness) requireHeld(t *testing.T, q bulk.ConnectionQuery, want ...
 	require.Equal(t, want, got)
 }
 
-func heldBy(team string) bulk.ConnectionQuery {
+func connectionsOf(team string) bulk.ConnectionQuery {
 	return bulk.ConnectionQuery{Team: conformance.Team(team), Provider: "acme_scale", N: 100}
 }
 
 var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
 	"RoundTrip": func(t *testing.T, h StoreHarness, x string) {
-		a := h.held(t, x, x+"ann")
+		a := h.newConnection(t, x, x+"ann")
 		_, err := h.Linking.Users.Update(t.Context(), a.Team, a.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 			u.Connection(a.Provider).Scopes = []string{"move", "sleep"}
 			return nil, nil
 		})
 		require.NoError(t, err)
 		a.Scopes = []string{"move", "sleep"}
-		h.requireHeld(t, heldBy(x), a)
-		other := heldBy(x)
+		h.requireConnections(t, connectionsOf(x), a)
+		other := connectionsOf(x)
 		other.Provider = "acme_band"
-		h.requireHeld(t, other)
+		h.requireConnections(t, other)
 	},
 	"OtherTeam": func(t *testing.T, h StoreHarness, x string) {
-		a := h.held(t, x, x+"ann")
-		foreign := heldBy(x + "b")
+		a := h.newConnection(t, x, x+"ann")
+		foreign := connectionsOf(x + "b")
 		foreign.Users = []healthlab.UserID{a.User}
-		h.requireHeld(t, foreign)
+		h.requireConnections(t, foreign)
 	},
 	"Pages": func(t *testing.T, h StoreHarness, x string) {
 		var all []bulk.Connection
 		for _, name := range []string{"ann", "bob", "cyd", "dan", "eve"} {
-			all = append(all, h.held(t, x, x+name))
+			all = append(all, h.newConnection(t, x, x+name))
 		}
-		h.requireHeld(t, heldBy(x), all...)
+		h.requireConnections(t, connectionsOf(x), all...)
 		slices.SortFunc(all, func(a, b bulk.Connection) int { return slices.Compare(a.User.UUID[:], b.User.UUID[:]) })
-		q := heldBy(x)
+		q := connectionsOf(x)
 		q.N, q.After = 2, all[1].User
-		h.requireHeld(t, q, all[2], all[3])
+		h.requireConnections(t, q, all[2], all[3])
 		q.After = all[4].User
-		h.requireHeld(t, q)
+		h.requireConnections(t, q)
 	},
 	"Users": func(t *testing.T, h StoreHarness, x string) {
-		a, b := h.held(t, x, x+"ann"), h.held(t, x, x+"bob")
+		a, b := h.newConnection(t, x, x+"ann"), h.newConnection(t, x, x+"bob")
 		h.Linking.AddUser(t, x, x+"nobody")
-		q := heldBy(x)
+		q := connectionsOf(x)
 		q.Users = []healthlab.UserID{b.User, conformance.User(x + "nobody")}
-		h.requireHeld(t, q, b)
+		h.requireConnections(t, q, b)
 		q.Users = []healthlab.UserID{}
-		h.requireHeld(t, q)
+		h.requireConnections(t, q)
 		q.Users = nil
-		h.requireHeld(t, q, a, b)
+		h.requireConnections(t, q, a, b)
 	},
 	"Statuses": func(t *testing.T, h StoreHarness, x string) {
-		paused, gone := h.held(t, x, x+"ann"), h.held(t, x, x+"bob")
+		paused, gone := h.newConnection(t, x, x+"ann"), h.newConnection(t, x, x+"bob")
 		set := func(c bulk.Connection, to healthdata.ConnectionStatus) {
 			_, err := h.Linking.Users.Update(t.Context(), c.Team, c.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 				u.Connection(c.Provider).Status = to
@@ -121,36 +121,36 @@ var bulkCases = map[string]func(t *testing.T, h StoreHarness, x string){
 		}
 		set(paused, healthdata.Paused)
 		set(gone, healthdata.Deregistered)
-		h.requireHeld(t, heldBy(x), paused)
+		h.requireConnections(t, connectionsOf(x), paused)
 	},
 	"GoneWithItsUser": func(t *testing.T, h StoreHarness, x string) {
-		a := h.held(t, x, x+"ann")
+		a := h.newConnection(t, x, x+"ann")
 		_, err := h.Linking.Users.Update(t.Context(), a.Team, a.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 			u.DeletedAt = noon
 			return nil, nil
 		})
 		require.NoError(t, err)
-		h.requireHeld(t, heldBy(x))
+		h.requireConnections(t, connectionsOf(x))
 	},
 	"Aliasing": func(t *testing.T, h StoreHarness, x string) {
-		a := h.held(t, x, x+"ann")
-		got, err := h.Bulk.Connections(t.Context(), heldBy(x))
+		a := h.newConnection(t, x, x+"ann")
+		got, err := h.Bulk.Connections(t.Context(), connectionsOf(x))
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 		got[0].Secret.Box[0]++
 		*got[0].ExternalUserID = "changed"
-		h.requireHeld(t, heldBy(x), a)
+		h.requireConnections(t, connectionsOf(x), a)
 	},
 	"Refused": func(t *testing.T, h StoreHarness, x string) {
 		for _, bad := range []string{"a\x00b", "\xff"} {
-			q := heldBy(x)
+			q := connectionsOf(x)
 			q.Provider = bad
 			_, err := h.Bulk.Connections(t.Context(), q)
 			require.ErrorIs(t, err, healthlab.Invalid)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		_, err := h.Bulk.Connections(ctx, heldBy(x))
+		_, err := h.Bulk.Connections(ctx, connectionsOf(x))
 		require.ErrorIs(t, err, context.Canceled)
 	},
 }

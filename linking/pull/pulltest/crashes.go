@@ -28,9 +28,9 @@ func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	w := newCrashWorld(t, newStore(t))
 	crashes := prove.Count(10, 100)
 	for w.crashes < crashes {
-		w.live()
+		w.runUntilCrash()
 		w.wait(time.Duration(1+w.dice.IntN(20)) * time.Minute) // leases end
-		w.happen()
+		w.addData()
 	}
 	w.mortal.left = 0
 	s := w.process()
@@ -43,7 +43,7 @@ func RunCrashes(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 		w.wait(time.Hour)
 	}
 	for _, user := range w.people {
-		require.Equal(t, w.cloud.truth(user), w.stored(user))
+		require.Equal(t, w.cloud.allReadings(user), w.stored(user))
 		require.Equal(t, 1, w.mortal.told[user])
 	}
 	t.Logf("%d crashes, %d requests", w.crashes, w.cloud.requests)
@@ -109,8 +109,8 @@ func (w *crashWorld) process() *pull.Service {
 	return s
 }
 
-// live runs a process until it crashes, or for 40 minutes of simulated time.
-func (w *crashWorld) live() {
+// runUntilCrash runs a process until it crashes, or for 40 minutes of simulated time.
+func (w *crashWorld) runUntilCrash() {
 	w.mortal.left, w.mortal.after = 1+w.dice.IntN(12), w.dice.IntN(2) == 0
 	s := w.process()
 	for range 40 {
@@ -124,8 +124,8 @@ func (w *crashWorld) live() {
 	}
 }
 
-// happen adds a reading at the provider, which is late or out of order, and sometimes corrects an earlier one.
-func (w *crashWorld) happen() {
+// addData adds a reading at the provider, which is late or out of order, and sometimes corrects an earlier one.
+func (w *crashWorld) addData() {
 	user := w.people[w.dice.IntN(len(w.people))]
 	at := w.now.Add(-time.Duration(w.dice.IntN(600)) * time.Minute)
 	w.cloud.addReading(user, at, at.Add(time.Duration(w.dice.IntN(36))*time.Hour), float64(50+w.dice.IntN(50)))
@@ -174,8 +174,8 @@ func (c *crashCloud) addReading(user healthlab.UserID, at, visible time.Time, va
 	c.held[user] = append(c.held[user], crashReading{at, visible, value})
 }
 
-// truth returns all readings of the provider in order of time.
-func (c *crashCloud) truth(user healthlab.UserID) []string {
+// allReadings returns all readings of the provider in order of time.
+func (c *crashCloud) allReadings(user healthlab.UserID) []string {
 	out := []string{}
 	for _, r := range c.held[user] {
 		out = append(out, crashLine(r.at, r.value))

@@ -33,9 +33,9 @@ func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 			budgets: map[pull.BudgetKey]pull.Budget{}, refused: map[healthlab.UserID]map[uuid.UUID]pull.RefusedItem{}, known: map[byte]bool{},
 		}
 		m.SetClock(m.now)
-		defer m.clear()
+		defer m.eraseUsers()
 		for i := range 3 {
-			m.join(i)
+			m.addUser(i)
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":            m.check,
@@ -46,7 +46,7 @@ func RunStoreModel(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 			"Budgets":     m.spend,
 			"Quarantine":  m.refuse,
 			"Connections": m.claimConnections,
-			"Leave":       m.leave,
+			"Leave":       m.changeStatus,
 			"Wait":        m.wait,
 		})
 		failed = false
@@ -78,8 +78,8 @@ type pullPerson struct {
 
 var modelResources = []string{"activity", "heartrate", "sleep"}
 
-// join adds a user with a connection. i is the number of the user; users 2n and 2n+1 share an account.
-func (m *pullModel) join(i int) {
+// addUser adds a user with a connection. i is the number of the user; users 2n and 2n+1 share an account.
+func (m *pullModel) addUser(i int) {
 	account := m.provider + fmt.Sprint(" account ", i/2)
 	p := pullPerson{
 		Ref:    pull.Ref{Team: healthlab.TeamID{UUID: uuid.New()}, User: healthlab.UserID{UUID: uuid.New()}, Provider: m.provider},
@@ -96,8 +96,8 @@ func (m *pullModel) join(i int) {
 	m.people = append(m.people, p)
 }
 
-// clear erases the users, so that the next sequence claims none of their tasks.
-func (m *pullModel) clear() {
+// eraseUsers erases the users, so that the next sequence claims none of their tasks.
+func (m *pullModel) eraseUsers() {
 	for _, p := range m.people {
 		if !p.gone {
 			m.remove(m.t, p.Ref)
@@ -161,8 +161,8 @@ func (m *pullModel) refusals(user healthlab.UserID) (out []pull.RefusedItem) {
 	return out
 }
 
-// shape returns a task with random values in some fields.
-func (m *pullModel) shape(rt *rapid.T, key pull.Key) pull.Task {
+// randomTask returns a task with random values in some fields.
+func (m *pullModel) randomTask(rt *rapid.T, key pull.Key) pull.Task {
 	t := pull.Task{Key: key, Turn: rapid.Int64Range(-1, 2).Draw(rt, "turn"), Cursor: rapid.SampledFrom([]string{"", "2", "ü"}).Draw(rt, "cursor")}
 	if rapid.IntRange(0, 3).Draw(rt, "queued") > 0 {
 		t.Due = m.now.Add(m.minutes(rt, "due"))
@@ -178,7 +178,7 @@ func (m *pullModel) planSome(rt *rapid.T) {
 			key := pull.Key{Ref: p.Ref, Resource: r, Kind: kind}
 			switch rapid.IntRange(0, 2).Draw(rt, "what") {
 			case 0:
-				next = append(next, m.shape(rt, key))
+				next = append(next, m.randomTask(rt, key))
 			case 1:
 				if old, ok := m.tasks[key]; ok {
 					next = append(next, old)
@@ -235,7 +235,7 @@ func (m *pullModel) claimSome(rt *rapid.T) {
 func (m *pullModel) updateOne(rt *rapid.T) {
 	p := m.pick(rt)
 	key := pull.Key{Ref: p.Ref, Resource: rapid.SampledFrom(modelResources).Draw(rt, "resource"), Kind: rapid.SampledFrom([]pull.TaskKind{pull.History, pull.News}).Draw(rt, "kind")}
-	want := m.shape(rt, key)
+	want := m.randomTask(rt, key)
 	got, err := m.Pulls.Update(m.t.Context(), key, func(t *pull.Task) ([]healthlab.Event, error) {
 		require.Equal(rt, m.tasks[key], *t)
 		fence := t.Fence
@@ -339,8 +339,8 @@ func (m *pullModel) claimConnections(rt *rapid.T) {
 	require.Equal(rt, want, got)
 }
 
-// leave changes the status of a connection, or deletes its user.
-func (m *pullModel) leave(rt *rapid.T) {
+// changeStatus changes the status of a connection, or deletes its user.
+func (m *pullModel) changeStatus(rt *rapid.T) {
 	p := m.pick(rt)
 	if p.gone {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking/pull"
 )
 
-// news plans tasks of kind News, due in an hour, for these resources of a connection, and one history.
-func (h StoreHarness) news(t *testing.T, ref pull.Ref, resources ...string) {
+// planNews plans tasks of kind News, due in an hour, for these resources of a connection, and one history.
+func (h StoreHarness) planNews(t *testing.T, ref pull.Ref, resources ...string) {
 	t.Helper()
 	var tasks []pull.Task
 	for _, r := range resources {
@@ -70,14 +70,14 @@ func (h StoreHarness) setStatus(t *testing.T, ref pull.Ref, s healthdata.Connect
 var noticeCases = map[string]func(*testing.T, StoreHarness){
 	"NotifyOfTeam": func(t *testing.T, h StoreHarness) {
 		bound := func(team, name, client string) pull.Ref {
-			ref := h.band(t, team, name, time.Time{})
+			ref := h.connectBand(t, team, name, time.Time{})
 			_, err := h.Users.Update(t.Context(), ref.Team, ref.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 				account := "shared"
 				u.Connections[0].ExternalUserID, u.Connections[0].Client = &account, client
 				return nil, nil
 			})
 			require.NoError(t, err)
-			h.news(t, ref, "sleep")
+			h.planNews(t, ref, "sleep")
 			return ref
 		}
 		ann, bob := bound("a", "ann", "id"), bound("a", "bob", "other")
@@ -96,9 +96,9 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 		require.ErrorIs(t, err, healthlab.Invalid)
 	},
 	"Notify": func(t *testing.T, h StoreHarness) {
-		ann, other := h.band(t, "a", "ann", time.Time{}), h.band(t, "a", "bob", time.Time{})
-		h.news(t, ann, "sleep", "steps", "weight")
-		h.news(t, other, "sleep")
+		ann, other := h.connectBand(t, "a", "ann", time.Time{}), h.connectBand(t, "a", "bob", time.Time{})
+		h.planNews(t, ann, "sleep", "steps", "weight")
+		h.planNews(t, other, "sleep")
 		require.Empty(t, h.claim(t, 9, noon))
 		h.notify(t, noticeOf(1, "account of ann", "sleep", "weight", "glucose"), 2)
 		require.Equal(t, []string{"sleep news", "weight news"}, h.announced(t, ann))
@@ -108,8 +108,8 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, []string{"sleep news", "steps news", "weight news"}, h.announced(t, ann))
 	},
 	"NotifyOnce": func(t *testing.T, h StoreHarness) {
-		ann := h.band(t, "a", "ann", time.Time{})
-		h.news(t, ann, "sleep")
+		ann := h.connectBand(t, "a", "ann", time.Time{})
+		h.planNews(t, ann, "sleep")
 		h.notify(t, noticeOf(1, "account of ann"), 1)
 		h.notify(t, noticeOf(1, "account of ann"), 0)
 		elsewhere := noticeOf(1, "account of ann")
@@ -126,8 +126,8 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 		h.notify(t, again, 0) // not deleted yet
 	},
 	"NotifyOnceTogether": func(t *testing.T, h StoreHarness) {
-		ann := h.band(t, "a", "ann", time.Time{})
-		h.news(t, ann, "sleep")
+		ann := h.connectBand(t, "a", "ann", time.Time{})
+		h.planNews(t, ann, "sleep")
 		found := make([]int, 8)
 		for i, err := range conformance.Together(len(found), func(i int) (err error) {
 			found[i], err = h.Pulls.Notify(t.Context(), noticeOf(1, "account of ann"), time.Time{}, func(k *pull.Task) { k.Sent++ })
@@ -140,10 +140,10 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, 1, h.tasks(t, ann)[1].Sent)
 	},
 	"NotifyAllTeams": func(t *testing.T, h StoreHarness) {
-		ann := h.band(t, "a", "ann", time.Time{})
-		h.news(t, ann, "sleep")
-		shared := h.band(t, "b", "shared", time.Time{}) // the same person's account
-		h.news(t, shared, "sleep")
+		ann := h.connectBand(t, "a", "ann", time.Time{})
+		h.planNews(t, ann, "sleep")
+		shared := h.connectBand(t, "b", "shared", time.Time{}) // the same person's account
+		h.planNews(t, shared, "sleep")
 		_, err := h.Users.Update(t.Context(), shared.Team, shared.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 			account := "account of ann"
 			u.Connections[0].ExternalUserID = &account
@@ -155,28 +155,28 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 	},
 	"NotifyNobody": func(t *testing.T, h StoreHarness) {
 		for i, account := range []string{"Account of ann", "account of ann ", "account of an", ""} {
-			ann := h.band(t, "a", fmt.Sprint("ann", i), time.Time{})
-			h.news(t, ann, "sleep")
+			ann := h.connectBand(t, "a", fmt.Sprint("ann", i), time.Time{})
+			h.planNews(t, ann, "sleep")
 			h.notify(t, noticeOf(byte(i), account), 0)
 		}
 		for i, status := range []healthdata.ConnectionStatus{healthdata.ConnectionError, healthdata.Paused, healthdata.Deregistered} {
 			name := "person " + string(status)
-			ref := h.band(t, "a", name, time.Time{})
-			h.news(t, ref, "sleep")
+			ref := h.connectBand(t, "a", name, time.Time{})
+			h.planNews(t, ref, "sleep")
 			h.setStatus(t, ref, status)
 			h.notify(t, noticeOf(byte(10+i), "account of "+name), 0)
 		}
-		gone := h.band(t, "a", "gone", time.Time{})
-		h.news(t, gone, "sleep")
+		gone := h.connectBand(t, "a", "gone", time.Time{})
+		h.planNews(t, gone, "sleep")
 		h.remove(t, gone)
 		h.notify(t, noticeOf(20, "account of gone"), 0)
-		off := h.band(t, "a", "off", time.Time{})
+		off := h.connectBand(t, "a", "off", time.Time{})
 		h.plan(t, off, pull.Task{Key: pull.Key{Ref: off, Resource: "sleep", Kind: pull.News}})
 		h.notify(t, noticeOf(21, "account of off"), 0)
 	},
 	"NotifyBad": func(t *testing.T, h StoreHarness) {
-		ann := h.band(t, "a", "ann", time.Time{})
-		h.news(t, ann, "sleep")
+		ann := h.connectBand(t, "a", "ann", time.Time{})
+		h.planNews(t, ann, "sleep")
 		never := func(*pull.Task) { panic("called") }
 		for _, n := range []pull.Notice{noticeOf(1, "a\x00"), noticeOf(1, "a\xff"), noticeOf(1, "account of ann", "\x00")} {
 			_, err := h.Pulls.Notify(t.Context(), n, time.Time{}, never)
@@ -191,8 +191,8 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 		h.notify(t, noticeOf(1, "account of ann"), 1) // none of these notices was stored
 	},
 	"NotifyLosesNoUpdates": func(t *testing.T, h StoreHarness) {
-		ann := h.band(t, "a", "ann", time.Time{})
-		h.news(t, ann, "sleep")
+		ann := h.connectBand(t, "a", "ann", time.Time{})
+		h.planNews(t, ann, "sleep")
 		key := h.tasks(t, ann)[1].Key
 		// Each change is made, and the next one sees it; a plan also keeps the tasks that it changes.
 		for _, err := range conformance.Together(24, func(i int) error {
@@ -219,8 +219,8 @@ var noticeCases = map[string]func(*testing.T, StoreHarness){
 	},
 }
 
-// people returns the statuses of team a.
-func (h StoreHarness) people(t *testing.T, q pull.UserStatusQuery) []pull.UserStatus {
+// userStatuses returns the statuses of team a.
+func (h StoreHarness) userStatuses(t *testing.T, q pull.UserStatusQuery) []pull.UserStatus {
 	t.Helper()
 	q.Team = conformance.Team("a")
 	list, err := h.Pulls.UserStatuses(t.Context(), q)
@@ -230,7 +230,7 @@ func (h StoreHarness) people(t *testing.T, q pull.UserStatusQuery) []pull.UserSt
 
 var peopleCases = map[string]func(*testing.T, StoreHarness){
 	"People": func(t *testing.T, h StoreHarness) {
-		ann := h.band(t, "a", "ann", time.Time{})
+		ann := h.connectBand(t, "a", "ann", time.Time{})
 		_, err := h.Users.Update(t.Context(), ann.Team, ann.User, func(u *healthdata.User) ([]healthlab.Event, error) {
 			for _, c := range []healthdata.Connection{
 				{Provider: "acme_zebra", Status: healthdata.Paused}, {Provider: "acme_scale", Status: healthdata.ConnectionError},
@@ -253,30 +253,30 @@ var peopleCases = map[string]func(*testing.T, StoreHarness){
 		h.plan(t, ann, pullTask(ann, "steps"), pullTask(ann, "sleep"))
 		h.plan(t, scale, pullTask(scale, "weight"))
 		r1, r2, r3 := refused(ann, 1, 0), refused(scale, 2, time.Hour), refused(ann, 3, 0)
-		refused(h.band(t, "b", "foreign", time.Time{}), 4, 0)
+		refused(h.connectBand(t, "b", "foreign", time.Time{}), 4, 0)
 		require.Equal(t, []pull.UserStatus{{
 			User: ann.User, Providers: []string{"acme_band", "acme_scale", "acme_zebra"},
 			Tasks: []pull.Task{pullTask(ann, "sleep"), pullTask(ann, "steps"), pullTask(scale, "weight")}, Refused: []pull.RefusedItem{r2, r1, r3},
-		}}, h.people(t, pull.UserStatusQuery{N: 9}))
+		}}, h.userStatuses(t, pull.UserStatusQuery{N: 9}))
 		require.Equal(t, []pull.UserStatus{{
 			User: ann.User, Providers: []string{"acme_scale"}, Tasks: []pull.Task{pullTask(scale, "weight")}, Refused: []pull.RefusedItem{r2},
-		}}, h.people(t, pull.UserStatusQuery{N: 9, Provider: "acme_scale"}))
+		}}, h.userStatuses(t, pull.UserStatusQuery{N: 9, Provider: "acme_scale"}))
 		for _, none := range []string{"acme_gone", "nobody"} {
-			require.Empty(t, h.people(t, pull.UserStatusQuery{N: 9, Provider: none}), none)
+			require.Empty(t, h.userStatuses(t, pull.UserStatusQuery{N: 9, Provider: none}), none)
 		}
 	},
 	"PeopleInOrder": func(t *testing.T, h StoreHarness) {
 		var want []healthlab.UserID
 		for i := range 7 {
-			want = append(want, h.band(t, "a", fmt.Sprint("person ", i), time.Time{}).User)
+			want = append(want, h.connectBand(t, "a", fmt.Sprint("person ", i), time.Time{}).User)
 		}
-		h.remove(t, h.band(t, "a", "gone", time.Time{}))
-		h.setStatus(t, h.band(t, "a", "left", time.Time{}), healthdata.Deregistered)
-		foreign := h.band(t, "b", "foreign", time.Time{})
+		h.remove(t, h.connectBand(t, "a", "gone", time.Time{}))
+		h.setStatus(t, h.connectBand(t, "a", "left", time.Time{}), healthdata.Deregistered)
+		foreign := h.connectBand(t, "b", "foreign", time.Time{})
 		slices.SortFunc(want, func(a, b healthlab.UserID) int { return slices.Compare(a.UUID[:], b.UUID[:]) })
 		var got []healthlab.UserID
 		for q := (pull.UserStatusQuery{N: 3}); ; {
-			list := h.people(t, q)
+			list := h.userStatuses(t, q)
 			for _, p := range list {
 				got = append(got, p.User)
 			}
@@ -286,15 +286,15 @@ var peopleCases = map[string]func(*testing.T, StoreHarness){
 			q.After = list[len(list)-1].User
 		}
 		require.Equal(t, want, got)
-		one := h.people(t, pull.UserStatusQuery{N: 9, User: want[3]})
+		one := h.userStatuses(t, pull.UserStatusQuery{N: 9, User: want[3]})
 		require.Len(t, one, 1)
 		require.Equal(t, want[3], one[0].User)
-		require.Empty(t, h.people(t, pull.UserStatusQuery{N: 9, User: foreign.User}))
-		require.Empty(t, h.people(t, pull.UserStatusQuery{N: 9, User: want[3], After: want[3]}))
-		require.Empty(t, h.people(t, pull.UserStatusQuery{}))
+		require.Empty(t, h.userStatuses(t, pull.UserStatusQuery{N: 9, User: foreign.User}))
+		require.Empty(t, h.userStatuses(t, pull.UserStatusQuery{N: 9, User: want[3], After: want[3]}))
+		require.Empty(t, h.userStatuses(t, pull.UserStatusQuery{}))
 	},
 	"PeopleAndManyRefusals": func(t *testing.T, h StoreHarness) {
-		ann := h.band(t, "a", "ann", time.Time{})
+		ann := h.connectBand(t, "a", "ann", time.Time{})
 		var list []pull.RefusedItem
 		for i := range pull.MaxRefusedPerStatus + 1 {
 			list = append(list, pull.RefusedItem{
@@ -302,7 +302,7 @@ var peopleCases = map[string]func(*testing.T, StoreHarness){
 			})
 		}
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), ann, list))
-		p := h.people(t, pull.UserStatusQuery{N: 1})
+		p := h.userStatuses(t, pull.UserStatusQuery{N: 1})
 		require.Len(t, p[0].Refused, pull.MaxRefusedPerStatus)
 		require.Equal(t, list[len(list)-1].ID, p[0].Refused[0].ID)
 	},

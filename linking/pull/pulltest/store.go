@@ -46,8 +46,8 @@ func RunStore(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	}
 }
 
-// band adds a user with a connection to the provider acme_band that is due at an instant.
-func (h StoreHarness) band(t *testing.T, team, name string, due time.Time) pull.Ref {
+// connectBand adds a user with a connection to the provider acme_band that is due at an instant.
+func (h StoreHarness) connectBand(t *testing.T, team, name string, due time.Time) pull.Ref {
 	t.Helper()
 	account := "account of " + name
 	u := healthdata.User{
@@ -116,10 +116,10 @@ func pullEvent(ref pull.Ref) healthlab.Event {
 
 var pullCases = map[string]func(*testing.T, StoreHarness){
 	"ConnectionsThatAreDue": func(t *testing.T, h StoreHarness) {
-		late, early := h.band(t, "a", "ann", noon), h.band(t, "b", "bob", noon.Add(-time.Hour))
-		h.band(t, "a", "never", time.Time{})
-		h.band(t, "a", "future", noon.Add(time.Microsecond))
-		h.remove(t, h.band(t, "a", "gone", noon))
+		late, early := h.connectBand(t, "a", "ann", noon), h.connectBand(t, "b", "bob", noon.Add(-time.Hour))
+		h.connectBand(t, "a", "never", time.Time{})
+		h.connectBand(t, "a", "future", noon.Add(time.Microsecond))
+		h.remove(t, h.connectBand(t, "a", "gone", noon))
 		claim := func(n int, now time.Time) []pull.Ref {
 			got, err := h.Pulls.ClaimConnections(t.Context(), n, now, now.Add(time.Minute))
 			require.NoError(t, err)
@@ -136,7 +136,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, noon.Add(2*time.Minute), u.Connections[0].Due)
 	},
 	"Count": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		key := pull.Key{Ref: ref, Resource: "steps", Kind: pull.Uploads}
 		another := key
 		another.Kind = pull.News // not written: the key cannot be changed
@@ -168,7 +168,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.ErrorIs(t, count(key), healthlab.NotFound, "a deleted user")
 	},
 	"PlanRoundTrip": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		want := []pull.Task{pullTask(ref, "sleep"), {Key: pull.Key{Ref: ref, Resource: "steps", Kind: pull.News}, Status: pull.Scheduled}}
 		e := pullEvent(ref)
 		require.NoError(t, h.Pulls.Plan(t.Context(), ref, func(c healthdata.Connection, u healthdata.User, old []pull.Task) (pull.ConnectionPlan, error) {
@@ -191,7 +191,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, want[1:], h.tasks(t, ref))
 	},
 	"PlanErrorWritesNothing": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		h.plan(t, ref, pullTask(ref, "sleep"))
 		own := errors.New("own")
 		other, twice := pullTask(ref, "steps"), pullTask(ref, "body")
@@ -218,7 +218,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"ClaimWithoutApps": func(t *testing.T, h StoreHarness) {
-		ann, bob := h.band(t, "a", "ann", time.Time{}), h.band(t, "b", "bob", time.Time{})
+		ann, bob := h.connectBand(t, "a", "ann", time.Time{}), h.connectBand(t, "b", "bob", time.Time{})
 		task := func(ref pull.Ref, resource, client string) pull.Task {
 			k := pullTask(ref, resource)
 			k.Client, k.Due, k.Lease = client, noon, time.Time{}
@@ -241,7 +241,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.ElementsMatch(t, []string{"steps", "body"}, h.claim(t, 9, noon, one.App()))
 	},
 	"ClaimOrder": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", time.Time{})
+		ref := h.connectBand(t, "a", "ann", time.Time{})
 		var all []pull.Task
 		for i, x := range []struct {
 			name string
@@ -268,7 +268,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"CallersClocks": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", time.Time{})
+		ref := h.connectBand(t, "a", "ann", time.Time{})
 		k := pullTask(ref, "sleep")
 		k.Due, k.Lease = noon.Add(-2*time.Hour), time.Time{}
 		h.plan(t, ref, k)
@@ -290,7 +290,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 	},
 	"ClaimNobodyTwice": func(t *testing.T, h StoreHarness) {
 		const all = 40
-		ref := h.band(t, "a", "ann", time.Time{})
+		ref := h.connectBand(t, "a", "ann", time.Time{})
 		var tasks []pull.Task
 		for i := range all {
 			k := pullTask(ref, fmt.Sprint("resource ", i))
@@ -317,7 +317,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"UpdatedTasksWait": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", time.Time{})
+		ref := h.connectBand(t, "a", "ann", time.Time{})
 		k := pullTask(ref, "sleep")
 		k.Lease = time.Time{}
 		h.plan(t, ref, k)
@@ -331,7 +331,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Len(t, h.claim(t, 1, noon.Add(time.Hour)), 1)
 	},
 	"Update": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", time.Time{})
+		ref := h.connectBand(t, "a", "ann", time.Time{})
 		h.plan(t, ref, pull.Task{Key: pullTask(ref, "sleep").Key})
 		want := pullTask(ref, "sleep")
 		e := pullEvent(ref)
@@ -365,7 +365,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"NoLostUpdates": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", time.Time{})
+		ref := h.connectBand(t, "a", "ann", time.Time{})
 		k := pullTask(ref, "sleep")
 		h.plan(t, ref, k)
 		wins := conformance.Successes(conformance.Together(16, func(int) error {
@@ -375,7 +375,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.EqualValues(t, k.Sent+int64(wins), h.tasks(t, ref)[0].Sent)
 	},
 	"NotThere": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		k := pullTask(ref, "sleep")
 		h.plan(t, ref, k)
 		never := func(*pull.Task) ([]healthlab.Event, error) { panic("called") }
@@ -400,7 +400,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Empty(t, h.tasks(t, ref))
 	},
 	"Budgets": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		app := pull.BudgetKey{Provider: "acme_band", Name: "app"}
 		own := pull.BudgetKey{Team: ref.Team, User: ref.User, Provider: "acme_band", Name: "user"}
 		full := pull.Budget{
@@ -437,7 +437,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, before+wins, look(app)[0].Refusals)
 	},
 	"Quarantine": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		refused := func(n byte, at time.Time) pull.RefusedItem {
 			return pull.RefusedItem{
 				ID: uuid.UUID{15: n}, Provider: ref.Provider, Resource: "steps", At: healthlab.At(at), Count: 2,
@@ -468,7 +468,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Empty(t, look("a", 9))
 	},
 	"QuarantineIsBounded": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		list := make([]pull.RefusedItem, pull.MaxRefusedPerUser)
 		for i := range list {
 			list[i] = pull.RefusedItem{
@@ -477,7 +477,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 			}
 		}
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, list))
-		other := h.band(t, "a", "bob", noon)
+		other := h.connectBand(t, "a", "bob", noon)
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), other, list[:1]))
 		list[0].At = healthlab.At(noon.AddDate(0, 0, 1)) // it is the latest refusal now
 		fresh := pull.RefusedItem{ID: uuid.UUID{15: 1}, Resource: "sleep", Count: 1, At: list[0].At}
@@ -492,7 +492,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Len(t, got, 1)
 	},
 	"ErasedWithItsUser": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		h.plan(t, ref, pullTask(ref, "sleep"))
 		own := pull.BudgetKey{Team: ref.Team, User: ref.User, Provider: "acme_band", Name: "user"}
 		set := func(n int) (was int) {
@@ -506,7 +506,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.NoError(t, h.Pulls.Quarantine(t.Context(), ref, []pull.RefusedItem{{ID: uuid.UUID{1}, Resource: "sleep", At: healthlab.At(noon)}}))
 		h.remove(t, ref)
 		require.NoError(t, h.Users.Erase(t.Context(), ref.Team, ref.User))
-		h.band(t, "a", "ann", noon) // the tasks of an erased connection do not come back
+		h.connectBand(t, "a", "ann", noon) // the tasks of an erased connection do not come back
 		require.Empty(t, h.tasks(t, ref))
 		require.Zero(t, set(1))
 		bad, err := h.Pulls.Quarantined(t.Context(), ref.Team, ref.User, 9)
@@ -514,7 +514,7 @@ var pullCases = map[string]func(*testing.T, StoreHarness){
 		require.Empty(t, bad)
 	},
 	"Ended": func(t *testing.T, h StoreHarness) {
-		ref := h.band(t, "a", "ann", noon)
+		ref := h.connectBand(t, "a", "ann", noon)
 		k := pullTask(ref, "sleep")
 		h.plan(t, ref, k)
 		ctx, stop := context.WithCancel(t.Context())

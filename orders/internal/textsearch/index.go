@@ -88,7 +88,7 @@ func New(texts []string, codes func(i int) []string) *Index {
 			words = append(words, short)
 		}
 		for _, a := range abbreviations {
-			if all(Words(a.phrase), own) {
+			if containsAll(Words(a.phrase), own) {
 				words = append(words, strings.Fields(a.words)...)
 			}
 		}
@@ -128,7 +128,7 @@ func (x *Index) Find(query string) []Hit {
 		for i := range best {
 			best[i] = never
 		}
-		mark, allowed := letters(q), forgiven(q)
+		mark, allowed := letters(q), allowedTypos(q)
 		for at, w := range x.words {
 			if bits.OnesCount64(mark&^x.marks[at]) > allowed {
 				continue // more letters are wrong than are forgiven
@@ -171,8 +171,8 @@ func cost(q, w string, allowed int) (int, bool) {
 	return 1 + 2*d, d <= allowed
 }
 
-// forgiven returns the number of typing errors that a query word may have: 2 from 8 bytes, 1 from 4 bytes, else 0.
-func forgiven(word string) int {
+// allowedTypos returns the number of typing errors that a query word may have: 2 from 8 bytes, 1 from 4 bytes, else 0.
+func allowedTypos(word string) int {
 	switch {
 	case len(word) >= 8:
 		return 2
@@ -246,8 +246,8 @@ func Initials(words []string) string {
 	return b.String()
 }
 
-// all reports whether a text has every word.
-func all(words, text []string) bool {
+// containsAll reports whether a text has every word.
+func containsAll(words, text []string) bool {
 	for _, w := range words {
 		if !slices.Contains(text, w) {
 			return false

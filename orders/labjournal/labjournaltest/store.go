@@ -83,7 +83,7 @@ func sends(messages ...labjournal.Message) labjournal.Change {
 	}
 }
 
-func holds(reason string) labjournal.Change {
+func holdForReview(reason string) labjournal.Change {
 	return func(map[string]*labjournal.Record) (labjournal.Outcome, error) {
 		return labjournal.Outcome{Review: reason}, nil
 	}
@@ -183,7 +183,7 @@ func takeEffects(t *testing.T, h Harness) {
 
 func takeOnce(t *testing.T, h Harness) {
 	h.take(t, delivery("k"), sends(message("ana", "first")))
-	h.take(t, delivery("held"), holds("why"))
+	h.take(t, delivery("held"), holdForReview("why"))
 	for _, key := range []string{"k", "held"} {
 		fresh, err := h.Journal.Take(t.Context(), lab, delivery(key), nil, func(map[string]*labjournal.Record) (labjournal.Outcome, error) {
 			t.Error("a delivery that is known has no effect")
@@ -243,7 +243,7 @@ func deliveries(t *testing.T, h Harness) {
 	h.take(t, delivery("k"), nothing, "0", "1", "2")
 	h.take(t, delivery("l"), nothing, "2")
 	h.take(t, delivery("m"), nothing, "1")
-	h.take(t, delivery("held"), holds("why"), "1")
+	h.take(t, delivery("held"), holdForReview("why"), "1")
 	list, err := h.Journal.Deliveries(t.Context(), lab, "1")
 	require.NoError(t, err)
 	require.Len(t, list, 2, "those of the order, without the one under review")
@@ -297,7 +297,7 @@ func feedUnknown(t *testing.T, h Harness) {
 
 func reviewPages(t *testing.T, h Harness) {
 	for _, key := range []string{"a", "b", "c"} {
-		h.take(t, delivery(key), holds("reason "+key))
+		h.take(t, delivery(key), holdForReview("reason "+key))
 		h.take(t, delivery("none "+key), nothing)
 	}
 	list := h.review(t, 0, 2)
@@ -310,8 +310,8 @@ func reviewPages(t *testing.T, h Harness) {
 
 func reviewResolve(t *testing.T, h Harness) {
 	h.open(t, record("1", "ana"))
-	h.take(t, delivery("a"), holds("why"))
-	h.take(t, delivery("b"), holds("why"))
+	h.take(t, delivery("a"), holdForReview("why"))
+	h.take(t, delivery("b"), holdForReview("why"))
 	place := h.review(t, 0, 1)[0].Place
 	settle := delivery("settles a")
 	settle.Resolves = place
@@ -336,7 +336,7 @@ func reviewResolve(t *testing.T, h Harness) {
 func labsApart(t *testing.T, h Harness) {
 	h.open(t, record("1", "ana"))
 	h.take(t, delivery("k"), sends(message("ana", "of north")))
-	h.take(t, delivery("held"), holds("why"))
+	h.take(t, delivery("held"), holdForReview("why"))
 	_, err := h.Journal.Record(t.Context(), "south", "1")
 	require.ErrorIs(t, err, healthlab.NotFound)
 	entries, err := h.Journal.Feed(t.Context(), "south", 0, 10)

@@ -66,7 +66,7 @@ func coverage(team, user, name string, at time.Time) people.Coverage {
 	}
 }
 
-func keptPayor(team, code string, at time.Time) people.StoredPayor {
+func storedPayor(team, code string, at time.Time) people.StoredPayor {
 	return people.StoredPayor{
 		Payor: people.Payor{PayorCode: code, Name: "Payor", Aliases: []string{"P"}, OrgAddress: postal("1 Main St"), Source: people.TeamPayor},
 		Team:  conformance.Team(team), ClearingHouse: "house_a", ProviderPayorID: "77", CreatedAt: at,
@@ -78,8 +78,8 @@ func (h StoreHarness) latest(t *testing.T, team, user string, primary bool) (peo
 	return h.Persons.CoverageAt(t.Context(), conformance.Team(team), conformance.User(user), primary, time.Time{})
 }
 
-// insured stores demographics of a user, and an insurance record for each name. The records start a minute apart.
-func (h StoreHarness) insured(t *testing.T, team, user string, names ...string) {
+// addCoverages stores demographics of a user, and an insurance record for each name. The records start a minute apart.
+func (h StoreHarness) addCoverages(t *testing.T, team, user string, names ...string) {
 	t.Helper()
 	require.NoError(t, h.Persons.PutUserInfo(t.Context(), conformance.Team(team), conformance.User(user), userInfo("Ana")))
 	for i, name := range names {
@@ -111,12 +111,12 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 	"Info/Text": func(t *testing.T, h StoreHarness) {
 		require.ErrorIs(t, h.Persons.PutUserInfo(t.Context(), conformance.Team("a"), conformance.User("ana"), userInfo("A\x00")), healthlab.Invalid)
 		require.ErrorIs(t, h.Persons.PutUserInfo(t.Context(), conformance.Team("a"), conformance.User("ana"), userInfo("A\xff")), healthlab.Invalid)
-		h.insured(t, "a", "ana")
+		h.addCoverages(t, "a", "ana")
 		require.ErrorIs(t, h.Persons.AddCoverage(t.Context(), coverage("a", "ana", "A\x00", noon)), healthlab.Invalid)
-		require.ErrorIs(t, h.Persons.AddPayor(t.Context(), keptPayor("a", "A\x00", noon)), healthlab.Invalid)
+		require.ErrorIs(t, h.Persons.AddPayor(t.Context(), storedPayor("a", "A\x00", noon)), healthlab.Invalid)
 	},
 	"Coverage/RoundTrip": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana")
+		h.addCoverages(t, "a", "ana")
 		in := coverage("a", "ana", "1", noon.In(time.FixedZone("", 3600)).Add(300*time.Nanosecond))
 		require.NoError(t, h.Persons.AddCoverage(t.Context(), in))
 		in.Record.GroupID = new("changed")
@@ -142,8 +142,8 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		require.ErrorIs(t, err, healthlab.NotFound)
 	},
 	"Coverage/Duplicate": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana", "1")
-		h.insured(t, "b", "bo")
+		h.addCoverages(t, "a", "ana", "1")
+		h.addCoverages(t, "b", "bo")
 		require.ErrorIs(t, h.Persons.AddCoverage(t.Context(), coverage("a", "ana", "1", noon)), healthlab.Conflict)
 		require.ErrorIs(t, h.Persons.AddCoverage(t.Context(), coverage("b", "bo", "1", noon)), healthlab.Conflict)
 		got, err := h.latest(t, "a", "ana", true)
@@ -151,7 +151,7 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		require.Zero(t, got.ValidUntil)
 	},
 	"Coverage/OtherTeam": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana", "1")
+		h.addCoverages(t, "a", "ana", "1")
 		_, err := h.Persons.Coverage(t.Context(), conformance.Team("b"), conformance.Named("coverage 1"))
 		require.ErrorIs(t, err, healthlab.NotFound)
 		for _, of := range []struct{ team, user string }{{"b", "ana"}, {"a", "bo"}} {
@@ -160,7 +160,7 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"Coverage/Validity": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana", "1", "2", "3")
+		h.addCoverages(t, "a", "ana", "1", "2", "3")
 		second := coverage("a", "ana", "second", noon)
 		second.Record.IsPrimary = false
 		require.NoError(t, h.Persons.AddCoverage(t.Context(), second))
@@ -183,7 +183,7 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, noon.Add(time.Minute), got.ValidUntil)
 	},
 	"Coverage/LaterCallWins": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana", "1")
+		h.addCoverages(t, "a", "ana", "1")
 		require.NoError(t, h.Persons.AddCoverage(t.Context(), coverage("a", "ana", "2", noon.Add(-time.Hour)))) // a slow clock
 		got, err := h.latest(t, "a", "ana", true)
 		require.NoError(t, err)
@@ -194,7 +194,7 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, got.ValidFrom, first.ValidUntil)
 	},
 	"Coverage/Together": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana")
+		h.addCoverages(t, "a", "ana")
 		var all sync.WaitGroup
 		errs := make([]error, 16)
 		for i := range errs {
@@ -217,24 +217,24 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		require.Equal(t, 1, open)
 	},
 	"Payors/RoundTrip": func(t *testing.T, h StoreHarness) {
-		later := keptPayor("a", "2", noon.Add(time.Second))
-		for _, p := range []people.StoredPayor{later, keptPayor("a", "3", noon), keptPayor("a", "1", noon), keptPayor("b", "1", noon)} {
+		later := storedPayor("a", "2", noon.Add(time.Second))
+		for _, p := range []people.StoredPayor{later, storedPayor("a", "3", noon), storedPayor("a", "1", noon), storedPayor("b", "1", noon)} {
 			in := p
 			in.CreatedAt = p.CreatedAt.Add(300 * time.Nanosecond)
 			require.NoError(t, h.Persons.AddPayor(t.Context(), in))
 		}
 		got, err := h.Persons.Payors(t.Context(), conformance.Team("a"))
 		require.NoError(t, err)
-		require.Equal(t, []people.StoredPayor{keptPayor("a", "1", noon), keptPayor("a", "3", noon), later}, got)
+		require.Equal(t, []people.StoredPayor{storedPayor("a", "1", noon), storedPayor("a", "3", noon), later}, got)
 		none, err := h.Persons.Payors(t.Context(), conformance.Team("c"))
 		require.NoError(t, err)
 		require.Empty(t, none)
-		require.ErrorIs(t, h.Persons.AddPayor(t.Context(), keptPayor("a", "1", noon)), healthlab.Conflict)
+		require.ErrorIs(t, h.Persons.AddPayor(t.Context(), storedPayor("a", "1", noon)), healthlab.Conflict)
 	},
 	"Erase": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana", "1")
-		h.insured(t, "a", "bo", "2")
-		h.insured(t, "b", "ana", "3")
+		h.addCoverages(t, "a", "ana", "1")
+		h.addCoverages(t, "a", "bo", "2")
+		h.addCoverages(t, "b", "ana", "3")
 		healthdatatest.AddErasedUser(t, h.Users, conformance.Team("a"), conformance.User("ana"))
 		_, err := h.Persons.UserInfo(t.Context(), conformance.Team("a"), conformance.User("ana"))
 		require.ErrorIs(t, err, healthlab.NotFound)
@@ -248,7 +248,7 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"Delete": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana", "1")
+		h.addCoverages(t, "a", "ana", "1")
 		team, ana := conformance.Team("a"), conformance.User("ana")
 		found := func() []error {
 			_, info := h.Persons.UserInfo(t.Context(), team, ana)
@@ -267,12 +267,12 @@ var personCases = map[string]func(*testing.T, StoreHarness){
 		}
 	},
 	"ContextEnded": func(t *testing.T, h StoreHarness) {
-		h.insured(t, "a", "ana")
+		h.addCoverages(t, "a", "ana")
 		ended, end := context.WithCancel(t.Context())
 		end()
 		require.ErrorIs(t, h.Persons.PutUserInfo(ended, conformance.Team("a"), conformance.User("ana"), userInfo("Eva")), context.Canceled)
 		require.ErrorIs(t, h.Persons.AddCoverage(ended, coverage("a", "ana", "1", noon)), context.Canceled)
-		require.ErrorIs(t, h.Persons.AddPayor(ended, keptPayor("a", "1", noon)), context.Canceled)
+		require.ErrorIs(t, h.Persons.AddPayor(ended, storedPayor("a", "1", noon)), context.Canceled)
 		_, err := h.Persons.UserInfo(ended, conformance.Team("a"), conformance.User("ana"))
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = h.Persons.Coverage(ended, conformance.Team("a"), uuid.Nil)
