@@ -35,8 +35,8 @@ func setLeads(sets [][]string, tasks []Task) {
 	}
 }
 
-// clearLeads makes tasks that follow a lead (see follow) due at an instant, if the lead is no longer due or has another
-// range.
+// clearLeads makes tasks that follow a lead (see setLeads) due at an instant, if the lead is no longer due or has
+// another range.
 func clearLeads(tasks []Task, at time.Time) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -57,7 +57,7 @@ func (t *Task) follows(read, lead *Task) bool {
 	return t.ScheduledAt.Equal(read.ScheduledAt) && t.Lead == lead.Resource
 }
 
-// followers returns the tasks that follow the job's history (see follow), so that its requests also fetch their data.
+// followers returns the tasks that follow the job's history (see setLeads), so that its requests also fetch their data.
 // It returns none if another process has claimed the job's task.
 func (j *job) followers(ctx context.Context) ([]Task, error) {
 	if j.Kind != History || len(j.service.planner.together[j.Provider]) == 0 {
@@ -75,7 +75,7 @@ func (j *job) followers(ctx context.Context) ([]Task, error) {
 	}), nil
 }
 
-// releaseFollowers makes the followers of the job's history (see follow) due, so that each is fetched alone.
+// releaseFollowers makes the followers of the job's history (see setLeads) due, so that each is fetched alone.
 func (j *job) releaseFollowers(ctx context.Context) error {
 	followers, err := j.followers(ctx)
 	for _, f := range followers {

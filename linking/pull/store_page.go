@@ -12,8 +12,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// storeItems stores items for t, the job's task or one of its followers (see follow), and quarantines refused ones. It
-// returns the counts. allRefused reports whether there were items and all of them were refused.
+// storeItems stores items for t, the job's task or one of its followers (see setLeads), and quarantines refused ones.
+// It returns the counts. allRefused reports whether there were items and all of them were refused.
 func (j *job) storeItems(ctx context.Context, t *Task, items []linking.PullItem) (sum healthdata.Received, allRefused bool, err error) {
 	s := j.service
 	r := receiver{users: s.users, task: t, connection: j.connection, now: s.now}
@@ -28,7 +28,7 @@ func (j *job) storeItems(ctx context.Context, t *Task, items []linking.PullItem)
 	return r.sum, allRefused, nil
 }
 
-// storePage stores a page of the provider, and the progress of the job's task and its followers (see follow).
+// storePage stores a page of the provider, and the progress of the job's task and its followers (see setLeads).
 func (j *job) storePage(ctx context.Context, followers []Task, page linking.PullPage) error {
 	s := j.service
 	if !j.connection.Demo {
@@ -79,7 +79,7 @@ func (j *job) storePage(ctx context.Context, followers []Task, page linking.Pull
 	return err
 }
 
-// storeFollowerPages stores the items of followers (see follow) that are on the job's page, and the progress of the
+// storeFollowerPages stores the items of followers (see setLeads) that are on the job's page, and the progress of the
 // followers. If the process stops before it is complete, the page is stored again, which changes nothing more.
 func (j *job) storeFollowerPages(ctx context.Context, followers []Task, page *linking.PullPage) error {
 	s, t := j.service, &j.Task

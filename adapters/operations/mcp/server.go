@@ -107,8 +107,8 @@ const (
 	addressKey = "address"
 )
 
-// Handler serves the protocol over streamable HTTP. Options.Authenticate authenticates each request; a key in
-// "Authorization: Bearer" is copied to the API key header, because most clients send keys there. It panics without
+// Handler serves the protocol over streamable HTTP. [Options].Authenticate authenticates each request, and reads the API
+// key from the header of its choice; most clients send the key as "Authorization: Bearer". Handler panics without
 // Options.Authenticate.
 func (v *Server) Handler() http.Handler {
 	if v.opts.Authenticate == nil {
