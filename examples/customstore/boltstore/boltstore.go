@@ -122,8 +122,7 @@ func (s *Store) Update(ctx context.Context, run func(context.Context, store.Tx) 
 	return nil
 }
 
-// commit calls run, commits the writes and returns them. It releases s.turn, which the caller holds, even if run
-// panics.
+// commit calls run, commits the writes and returns them, and releases s.turn, also if run panics.
 func (s *Store) commit(ctx context.Context, run func(context.Context, store.Tx) error) (*store.Buffer, error) {
 	defer func() { <-s.turn }()
 	tx, err := s.db.Begin(true)
