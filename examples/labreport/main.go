@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() == 0 {
-		return errors.New("at least one file must be given: labreport [flags] FILE...")
+		return errors.New("at least one file must be given, after the flags")
 	}
 	catalogue, err := s.catalogue()
 	if err != nil {

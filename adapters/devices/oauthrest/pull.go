@@ -327,7 +327,7 @@ func (c *Connector) address(p *part) (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: the URL of the request to the provider must be valid: check api.base_url and the path of the entry of %s", healthlab.Invalid, e.Resource)
 	case user == "." || user == "..":
-		return nil, fmt.Errorf("%w: the account id of the provider, which {user_id} requires, must not be . or ..", healthlab.Invalid)
+		return nil, fmt.Errorf(`%w: the account id of the provider, which {user_id} requires, must not be "." or ".."`, healthlab.Invalid)
 	}
 	q := url.Values{}
 	fill := strings.NewReplacer("{user_id}", user, "{from}", from, "{to}", to)

@@ -201,7 +201,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	}
 	for _, part := range []string{account, id} {
 		if part == "." || part == ".." {
-			return nil, fmt.Errorf("%w: the ids of the account and of the item must not be . or ..", healthlab.Invalid)
+			return nil, fmt.Errorf(`%w: the ids of the account and of the item must not be "." or ".."`, healthlab.Invalid)
 		}
 	}
 	path := strings.NewReplacer(accountPart, url.PathEscape(account), "{id}", url.PathEscape(id)).Replace(w.collection.Path)
