@@ -40,7 +40,7 @@ func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id he
 	if limit > 0 && errors.Is(err, healthlab.Exhausted) {
 		err = &healthlab.RuleError{
 			Type: RuleUserLimit,
-			Msg:  fmt.Sprintf("a team has at most %d users here; delete one first", limit),
+			Msg:  fmt.Sprintf("a team has at most %d users; delete one first", limit),
 		}
 	}
 	if err != nil {

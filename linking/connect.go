@@ -35,7 +35,7 @@ func (t *linkAttempt) establish(ctx context.Context, g Grant, demo bool) (Result
 			return n.Change(u)
 		},
 	}
-	done, err := t.links.store.Complete(ctx, c)
+	done, err := t.service.store.Complete(ctx, c)
 	if err == nil {
 		out := Result{
 			State: ResultSuccess, Provider: t.provider.Slug, RedirectURL: done.Options.RedirectURL,
@@ -92,7 +92,7 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 	if p == nil {
 		return PreparedConnection{}, fmt.Errorf("prepare connection: %w: provider: %s", healthlab.Invalid, s.users.Providers().Expected(provider))
 	}
-	t := linkAttempt{links: s, at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
+	t := linkAttempt{service: s, at: s.now(), session: Session{Team: team, User: user}, provider: p, settings: &settings, conn: s.connectors.byProvider[provider]}
 	out, err := t.prepare(ctx, g, healthdata.NewConnection{})
 	if err != nil {
 		return PreparedConnection{}, fmt.Errorf("prepare connection: %w", err)
@@ -102,7 +102,7 @@ func (s *Service) PrepareConnection(ctx context.Context, team healthlab.TeamID, 
 
 // prepare prepares the connection of a grant. Of n, it uses only Demo and Consent.
 func (t *linkAttempt) prepare(ctx context.Context, g Grant, n healthdata.NewConnection) (PreparedConnection, error) {
-	s := t.links
+	s := t.service
 	if !g.storable() {
 		return PreparedConnection{}, fail(ProviderAPIError)
 	}

@@ -136,7 +136,7 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	t := &linkAttempt{links: s, at: at, session: x}
+	t := &linkAttempt{service: s, at: at, session: x}
 	if t.provider, t.settings, err = s.offers.find(ctx, x.Team, c.Provider, authOAuth, authTeamOAuth); err != nil {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
@@ -254,7 +254,7 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	t := &linkAttempt{links: s, at: at, session: x, n: x.Step}
+	t := &linkAttempt{service: s, at: at, session: x, n: x.Step}
 	if t.provider, t.settings, err = s.offers.find(ctx, x.Team, provider, authPassword); err != nil {
 		return Result{}, fmt.Errorf("complete sign-in: %w", err)
 	}
@@ -356,7 +356,7 @@ func chooseRegion(list []string, asked string) (string, error) {
 
 // markProven records that a person came back through the team's own OAuth client.
 func (t *linkAttempt) markProven(ctx context.Context, redirectURL string) {
-	s := t.links
+	s := t.service
 	if t.client == "" {
 		return
 	}

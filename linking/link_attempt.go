@@ -13,7 +13,7 @@ import (
 
 // linkAttempt is one try of a person to sign in at a provider.
 type linkAttempt struct {
-	links    *Service
+	service  *Service
 	at       time.Time
 	session  Session
 	n        int // Session.Step of the try
@@ -25,7 +25,7 @@ type linkAttempt struct {
 
 // newAttempt checks a link token for a try at a provider.
 func (s *Service) newAttempt(ctx context.Context, token, provider string) (*linkAttempt, error) {
-	t := &linkAttempt{links: s, at: s.now()}
+	t := &linkAttempt{service: s, at: s.now()}
 	var err error
 	if t.session, err = s.open(ctx, token, t.at); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *Service) beginWithoutConnector(ctx context.Context, token, provider str
 
 // start records the start of the try in the session.
 func (t *linkAttempt) start(ctx context.Context) (err error) {
-	t.session, err = t.links.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error {
+	t.session, err = t.service.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error {
 		return x.begin(t.provider.Slug, t.at)
 	})
 	t.n = t.session.Step
@@ -89,7 +89,7 @@ func (t *linkAttempt) scopes() scopePlan {
 
 // refuseDemoUser refuses a user with generated data before the person leaves for the provider.
 func (t *linkAttempt) refuseDemoUser(ctx context.Context) error {
-	u, err := t.links.users.User(ctx, t.session.Team, t.session.User)
+	u, err := t.service.users.User(ctx, t.session.Team, t.session.User)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (t *linkAttempt) refuseDemoUser(ctx context.Context) error {
 // savePending applies the trigger on to the session, and stores notes encrypted as the state of the try. It fails with
 // [TokenNotValidated] if a newer try has begun.
 func (t *linkAttempt) savePending(ctx context.Context, on Trigger, notes []byte, c Challenge) error {
-	s, place := t.links, stepPlace(&t.session, t.n)
+	s, place := t.service, stepPlace(&t.session, t.n)
 	if on == AskCode {
 		place = mfaPlace(t.session.ID)
 	}
@@ -149,7 +149,7 @@ func asLinkError(err error, allowed ...ErrorType) error {
 // recordFailure records in the session that the try failed, even if the request's context has ended. It returns the
 // session, and err unchanged.
 func (t *linkAttempt) recordFailure(ctx context.Context, err error) (Session, error) {
-	s := t.links
+	s := t.service
 	kind, ok := typeOf(err)
 	if !ok {
 		kind = ProviderAPIError
@@ -173,5 +173,5 @@ func (t *linkAttempt) recordFailure(ctx context.Context, err error) (Session, er
 
 func (t *linkAttempt) failed(ctx context.Context, err error) (Result, error) {
 	x, err := t.recordFailure(ctx, err)
-	return t.links.result(ctx, x, err)
+	return t.service.result(ctx, x, err)
 }

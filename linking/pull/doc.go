@@ -44,5 +44,5 @@ package pull
 //	times.go blocked_apps.go budget.go options.go task.go worker_limiter.go store.go fingerprint.go rows.go
 //	rows_budget.go request_limits.go followers.go planner.go service.go rows_refused.go rows_task.go
 //	rows_connection.go progress.go receive.go job.go store_page.go rows_status.go rows_notice.go
-//	record_outcome.go notifications.go finish_history.go count_upload.go rows_claim.go plan.go refresh.go
+//	record_outcome.go notifications.go finish_history.go count_upload.go rows_claim.go maintain.go refresh.go
 //	refetch.go status.go run.go

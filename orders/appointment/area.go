@@ -169,16 +169,12 @@ func (p *PSCLocation) UnmarshalJSON(b []byte) error {
 
 var fiveDigits = regexp.MustCompile(`^[0-9]{5}$`)
 
-func radiusList() string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(Radii()), "[]"), " ", ", ")
-}
-
 func checkRadius(c rules.Check, miles *int) {
 	if *miles == 0 {
 		*miles = DefaultRadius
 	}
 	if !slices.Contains(Radii(), *miles) {
-		c.Add("enum", "must be one of "+radiusList(), "radius")
+		c.Add("enum", "must be one of "+rules.List(Radii()), "radius")
 	}
 }
 

@@ -2,6 +2,7 @@ package appointment
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -10,63 +11,48 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// centerColumns are the columns of a CSV file of centers. Each function reads a cell that is not empty, and
-// returns false if the cell is invalid.
-var centerColumns = map[string]func(c *Center, cell string) bool{
-	"lab_id":        func(c *Center, s string) bool { return rules.ParseInt(&c.LabID, s) },
-	"site_code":     func(c *Center, s string) bool { c.SiteCode = s; return true },
-	"name":          func(c *Center, s string) bool { c.Metadata.Name = s; return true },
-	"first_line":    func(c *Center, s string) bool { c.Metadata.FirstLine = s; return true },
-	"second_line":   func(c *Center, s string) bool { c.Metadata.SecondLine = s; return true },
-	"city":          func(c *Center, s string) bool { c.Metadata.City = s; return true },
-	"state":         func(c *Center, s string) bool { c.Metadata.State = s; return true },
-	"zip_code":      func(c *Center, s string) bool { c.Metadata.ZipCode = s; return true },
-	"phone_number":  func(c *Center, s string) bool { c.Metadata.PhoneNumber = s; return true },
-	"fax_number":    func(c *Center, s string) bool { c.Metadata.FaxNumber = s; return true },
-	"website":       func(c *Center, s string) bool { c.Metadata.Website = &s; return true },
-	"hours":         func(c *Center, s string) bool { c.Metadata.Hours = json.RawMessage(s); return json.Valid([]byte(s)) },
-	"lng":           func(c *Center, s string) bool { return degrees(&c.Location.Lng, s, 180) },
-	"lat":           func(c *Center, s string) bool { return degrees(&c.Location.Lat, s, 90) },
-	"iana_timezone": func(c *Center, s string) bool { c.IANATimezone = s; return true },
+// centerColumns are the columns of a CSV file of centers. Each function reads a cell that is not empty. If the cell is
+// invalid, it returns what the column allows, otherwise an empty text.
+var centerColumns = map[string]func(c *Center, cell string) (allowed string){
+	"lab_id":       func(c *Center, s string) string { return rules.Expect(rules.ParseInt(&c.LabID, s), rules.WholeNumber) },
+	"site_code":    func(c *Center, s string) string { c.SiteCode = s; return "" },
+	"name":         func(c *Center, s string) string { c.Metadata.Name = s; return "" },
+	"first_line":   func(c *Center, s string) string { c.Metadata.FirstLine = s; return "" },
+	"second_line":  func(c *Center, s string) string { c.Metadata.SecondLine = s; return "" },
+	"city":         func(c *Center, s string) string { c.Metadata.City = s; return "" },
+	"state":        func(c *Center, s string) string { c.Metadata.State = s; return "" },
+	"zip_code":     func(c *Center, s string) string { c.Metadata.ZipCode = s; return "" },
+	"phone_number": func(c *Center, s string) string { c.Metadata.PhoneNumber = s; return "" },
+	"fax_number":   func(c *Center, s string) string { c.Metadata.FaxNumber = s; return "" },
+	"website":      func(c *Center, s string) string { c.Metadata.Website = &s; return "" },
+	"hours": func(c *Center, s string) string {
+		c.Metadata.Hours = json.RawMessage(s)
+		return rules.Expect(json.Valid([]byte(s)), "JSON")
+	},
+	"lng":           func(c *Center, s string) string { return degrees(&c.Location.Lng, s, 180) },
+	"lat":           func(c *Center, s string) string { return degrees(&c.Location.Lat, s, 90) },
+	"iana_timezone": func(c *Center, s string) string { c.IANATimezone = s; return "" },
 	"capabilities":  capabilities,
-	"active":        func(c *Center, s string) bool { c.Inactive = s == "false"; return s == "true" || s == "false" },
+	"active": func(c *Center, s string) string {
+		c.Inactive = s == "false"
+		return rules.Expect(s == "true" || s == "false", rules.TrueOrFalse)
+	},
 }
 
-// centerForm returns the values that a column allows, as a text for errors.
-func centerForm(column string) string {
-	switch column {
-	case "hours":
-		return "JSON"
-	case "lng":
-		return "a number of degrees from -180 to 180"
-	case "lat":
-		return "a number of degrees from -90 to 90"
-	case "capabilities":
-		names := make([]string, len(PSCCapabilities()))
-		for i, one := range PSCCapabilities() {
-			names[i] = string(one)
-		}
-		return "one or more of " + strings.Join(names, ", ") + ", separated by spaces"
-	case "active":
-		return "true or false"
-	}
-	return "a whole number"
-}
-
-func degrees(into *float64, s string, most float64) bool {
+func degrees(into *float64, s string, most float64) string {
 	f, err := strconv.ParseFloat(s, 64)
 	*into = f
-	return err == nil && f >= -most && f <= most
+	return rules.Expect(err == nil && f >= -most && f <= most, fmt.Sprintf("a number of degrees from -%g to %g", most, most))
 }
 
-func capabilities(c *Center, s string) bool {
+func capabilities(c *Center, s string) string {
 	for _, name := range strings.Fields(s) {
 		c.Capabilities = append(c.Capabilities, PSCCapability(name))
 		if !slices.Contains(PSCCapabilities(), PSCCapability(name)) {
-			return false
+			return "one or more of " + rules.List(PSCCapabilities()) + ", separated by spaces"
 		}
 	}
-	return true
+	return ""
 }
 
 // ReadCentersCSV reads patient service centers from a CSV table: a line with the names of columns, in any order, then
@@ -99,8 +85,8 @@ func ReadCentersCSV(r io.Reader) ([]Center, error) {
 			if columns[i] == "lng" || columns[i] == "lat" {
 				located++
 			}
-			if !centerColumns[columns[i]](&at, cell) {
-				c.Add("cell", "must be "+centerForm(columns[i]), columns[i])
+			if allowed := centerColumns[columns[i]](&at, cell); allowed != "" {
+				c.Add("cell", "must be "+allowed, columns[i])
 			}
 		}
 		if located < 2 {

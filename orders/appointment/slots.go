@@ -322,7 +322,7 @@ func (s *Service) checkCenterRequest(settings Settings, req *CenterSlotsRequest)
 	case len(req.SiteCodes) == 0 && req.Zip == "":
 		return rules.Broken(PlaceMissing, "site_codes or zip_code is required")
 	case len(req.SiteCodes) == 0 && req.NoRadius:
-		return rules.Broken(PlaceMissing, fmt.Sprintf("radius: must be one of %s if zip_code is given; left out, it is %d", radiusList(), DefaultRadius))
+		return rules.Broken(PlaceMissing, fmt.Sprintf("radius: must be one of %s if zip_code is given; left out, it is %d", rules.List(Radii()), DefaultRadius))
 	case len(req.SiteCodes) > maxSites:
 		return rules.Broken(TooManySites, fmt.Sprintf("site_codes: must have at most %d codes", maxSites))
 	case provider.PatientManaged && !settings.PatientManagedPSC:

@@ -180,7 +180,7 @@ func labsOf(markers []Marker, labs []Lab) string {
 			slugs = append(slugs, l.Slug)
 		}
 	}
-	return listed(slugs)
+	return rules.List(slugs)
 }
 
 // requireMethod returns Invalid if none of the selected lab tests has the collection method; nil without tests. Do not
@@ -204,19 +204,7 @@ func requireMethod(tests []LabTest, method CollectionMethod) error {
 }
 
 func methodNotSupported(lab *Lab) error {
-	return rules.Broken(MethodNotSupported, "collection_method: must be one that the lab accepts: "+listed(lab.CollectionMethods))
-}
-
-// listed returns the values separated by commas, or none.
-func listed[T ~string](values []T) string {
-	if len(values) == 0 {
-		return "none"
-	}
-	names := make([]string, len(values))
-	for i, v := range values {
-		names[i] = string(v)
-	}
-	return strings.Join(names, ", ")
+	return rules.Broken(MethodNotSupported, "collection_method: must be one that the lab accepts: "+rules.List(lab.CollectionMethods))
 }
 
 // methodOf returns the collection method of the selection: the requested one, else that of the lab tests. onSite is
@@ -394,9 +382,9 @@ func CheckBilling(a *LabAccount, billing BillingType, state string) error {
 	_, ok := a.AllowedBilling[billing]
 	switch {
 	case !ok:
-		return rules.Broken(BillingTypeNotAllowed, "billing_type: must be one that the lab account accepts: "+listed(billingOf(a, "")))
+		return rules.Broken(BillingTypeNotAllowed, "billing_type: must be one that the lab account accepts: "+rules.List(billingOf(a, "")))
 	case !slices.Contains(billingOf(a, state), billing):
-		return rules.Broken(BillingStateNotAllowed, "billing_type: must be one that the lab account accepts in the patient's state: "+listed(billingOf(a, state)))
+		return rules.Broken(BillingStateNotAllowed, "billing_type: must be one that the lab account accepts in the patient's state: "+rules.List(billingOf(a, state)))
 	}
 	return nil
 }
@@ -483,7 +471,7 @@ func (q Question) allowed() string {
 	for i, a := range q.Answers {
 		codes[i] = a.Code
 	}
-	return "must be one of " + listed(codes)
+	return "must be one of " + rules.List(codes)
 }
 
 // checkAnswers returns an error unless of is a valid set of answers to the question.

@@ -31,31 +31,36 @@ type markerRow struct {
 	found bool
 }
 
-// markerColumns are the columns of a CSV file of markers. Each function reads a cell that is not empty, and
-// returns false if the cell is invalid.
-var markerColumns = map[string]func(r *markerRow, cell string) bool{
-	"id":                     func(r *markerRow, s string) bool { return rules.ParseInt(&r.marker.ID, s) },
-	"name":                   func(r *markerRow, s string) bool { r.marker.Name = s; return true },
-	"slug":                   func(r *markerRow, s string) bool { r.marker.Slug = s; return true },
-	"description":            func(r *markerRow, s string) bool { r.marker.Description = &s; return true },
-	"lab_id":                 func(r *markerRow, s string) bool { return optional(&r.marker.LabID, s) },
-	"provider_id":            func(r *markerRow, s string) bool { r.marker.ProviderID = &s; return true },
-	"type":                   func(r *markerRow, s string) bool { return markerType(r, s) },
-	"unit":                   func(r *markerRow, s string) bool { r.marker.Unit = &s; return true },
-	"price":                  func(r *markerRow, s string) bool { r.marker.Price = &s; return true },
-	"a_la_carte_enabled":     func(r *markerRow, s string) bool { return truth(&r.marker.ALaCarteEnabled, s) },
-	"is_orderable":           func(r *markerRow, s string) bool { return truth(r.marker.IsOrderable, s) },
-	"common_tat_days":        func(r *markerRow, s string) bool { return optional(&r.marker.CommonTATDays, s) },
-	"worst_case_tat_days":    func(r *markerRow, s string) bool { return optional(&r.marker.WorstCaseTATDays, s) },
-	"result_id":              func(r *markerRow, s string) bool { r.found = true; return rules.ParseInt(&r.result.ID, s) },
-	"result_name":            func(r *markerRow, s string) bool { r.found = true; r.result.Name = s; return true },
-	"result_slug":            func(r *markerRow, s string) bool { r.found = true; r.result.Slug = s; return true },
-	"result_provider_id":     func(r *markerRow, s string) bool { r.found = true; r.result.ProviderID = &s; return true },
-	"result_required":        func(r *markerRow, s string) bool { return truth(&r.result.Required, s) },
-	"result_reference_range": func(r *markerRow, s string) bool { r.found = true; r.result.ReferenceRange = &s; return true },
-	"loinc_code":             func(r *markerRow, s string) bool { r.loinc().Code = s; return true },
-	"loinc_name":             func(r *markerRow, s string) bool { r.loinc().Name = s; return true },
-	"loinc_unit":             func(r *markerRow, s string) bool { r.loinc().Unit = &s; return true },
+// markerColumns are the columns of a CSV file of markers. Each function reads a cell that is not empty. If the cell is
+// invalid, it returns what the column allows, otherwise an empty text.
+var markerColumns = map[string]func(r *markerRow, cell string) (allowed string){
+	"id": func(r *markerRow, s string) string {
+		return rules.Expect(rules.ParseInt(&r.marker.ID, s), rules.WholeNumber)
+	},
+	"name":                func(r *markerRow, s string) string { r.marker.Name = s; return "" },
+	"slug":                func(r *markerRow, s string) string { r.marker.Slug = s; return "" },
+	"description":         func(r *markerRow, s string) string { r.marker.Description = &s; return "" },
+	"lab_id":              func(r *markerRow, s string) string { return optional(&r.marker.LabID, s) },
+	"provider_id":         func(r *markerRow, s string) string { r.marker.ProviderID = &s; return "" },
+	"type":                func(r *markerRow, s string) string { return markerType(r, s) },
+	"unit":                func(r *markerRow, s string) string { r.marker.Unit = &s; return "" },
+	"price":               func(r *markerRow, s string) string { r.marker.Price = &s; return "" },
+	"a_la_carte_enabled":  func(r *markerRow, s string) string { return truth(&r.marker.ALaCarteEnabled, s) },
+	"is_orderable":        func(r *markerRow, s string) string { return truth(r.marker.IsOrderable, s) },
+	"common_tat_days":     func(r *markerRow, s string) string { return optional(&r.marker.CommonTATDays, s) },
+	"worst_case_tat_days": func(r *markerRow, s string) string { return optional(&r.marker.WorstCaseTATDays, s) },
+	"result_id": func(r *markerRow, s string) string {
+		r.found = true
+		return rules.Expect(rules.ParseInt(&r.result.ID, s), rules.WholeNumber)
+	},
+	"result_name":            func(r *markerRow, s string) string { r.found = true; r.result.Name = s; return "" },
+	"result_slug":            func(r *markerRow, s string) string { r.found = true; r.result.Slug = s; return "" },
+	"result_provider_id":     func(r *markerRow, s string) string { r.found = true; r.result.ProviderID = &s; return "" },
+	"result_required":        func(r *markerRow, s string) string { return truth(&r.result.Required, s) },
+	"result_reference_range": func(r *markerRow, s string) string { r.found = true; r.result.ReferenceRange = &s; return "" },
+	"loinc_code":             func(r *markerRow, s string) string { r.loinc().Code = s; return "" },
+	"loinc_name":             func(r *markerRow, s string) string { r.loinc().Name = s; return "" },
+	"loinc_unit":             func(r *markerRow, s string) string { r.loinc().Unit = &s; return "" },
 }
 
 func (r *markerRow) loinc() *LOINC {
@@ -66,31 +71,20 @@ func (r *markerRow) loinc() *LOINC {
 	return r.result.LOINC
 }
 
-func optional(into **int, s string) bool {
+func optional(into **int, s string) string {
 	*into = new(int)
-	return rules.ParseInt(*into, s)
+	return rules.Expect(rules.ParseInt(*into, s), rules.WholeNumber)
 }
 
-func truth(into *bool, s string) bool {
+func truth(into *bool, s string) string {
 	*into = s == "true"
-	return s == "true" || s == "false"
+	return rules.Expect(s == "true" || s == "false", rules.TrueOrFalse)
 }
 
-func markerType(r *markerRow, s string) bool {
+func markerType(r *markerRow, s string) string {
 	t := MarkerType(s)
 	r.marker.Type = &t
-	return t == Biomarker || t == Panel
-}
-
-// markerForm returns the values that a column allows, as a text for errors.
-func markerForm(column string) string {
-	switch column {
-	case "type":
-		return string(Biomarker) + " or " + string(Panel)
-	case "a_la_carte_enabled", "is_orderable", "result_required":
-		return "true or false"
-	}
-	return "a whole number"
+	return rules.Expect(t == Biomarker || t == Panel, string(Biomarker)+" or "+string(Panel))
 }
 
 // ReadMarkersCSV reads markers from a CSV table: a line with the column names, in any order, then one line for
@@ -131,8 +125,11 @@ func readMarker(columns, cells []string, c rules.Check) markerRow {
 	row := markerRow{result: ExpectedResult{Required: true}}
 	row.marker.Type, row.marker.IsOrderable, row.marker.ExpectedResults = &kind, &yes, []ExpectedResult{}
 	for i, cell := range cells {
-		if cell = strings.TrimSpace(cell); cell != "" && !markerColumns[columns[i]](&row, cell) {
-			c.Add("cell", "must be "+markerForm(columns[i]), columns[i])
+		if cell = strings.TrimSpace(cell); cell == "" {
+			continue
+		}
+		if allowed := markerColumns[columns[i]](&row, cell); allowed != "" {
+			c.Add("cell", "must be "+allowed, columns[i])
 		}
 	}
 	if row.marker.ID <= 0 {

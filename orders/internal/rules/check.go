@@ -202,6 +202,18 @@ func Allowed(value string, all []string, where string) string {
 	return nearest.Allowed(value, all, where)
 }
 
+// List returns the values separated by commas, or none, as a text for errors.
+func List[T any](values []T) string {
+	if len(values) == 0 {
+		return "none"
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(texts, ", ")
+}
+
 // Address adds the problems of an address, without its postal code. first and second are its lines; nil for no second
 // line.
 func (c Check) Address(first string, second *string, city, state, country string) {

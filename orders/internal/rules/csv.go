@@ -18,6 +18,20 @@ func ParseInt(into *int, s string) bool {
 	return err == nil
 }
 
+// What columns of tables allow, for [Expect].
+const (
+	WholeNumber = "a whole number"
+	TrueOrFalse = "true or false"
+)
+
+// Expect returns an empty text for a valid cell, and what its column allows for an invalid one.
+func Expect(valid bool, allowed string) string {
+	if valid {
+		return ""
+	}
+	return allowed
+}
+
 // ReadTable reads a CSV table and calls row for each line after the first. The first line has the column names, in any
 // order. of is the name of the table in errors; column reports whether the table may have a column. Invalid lists every
 // problem by line (from 1) and column.
