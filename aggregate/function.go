@@ -33,8 +33,8 @@ const (
 
 	// TimeInRange is an extension: percent of the time, 0 to 100, during which a sample's value was from Low to High. A
 	// sample lasts until the next one of its series, but at most 15 minutes and at most five times the distance from
-	// the sample before it. With a [Band] it is percent of the glucose readings in the band, each reading with the same
-	// weight, as in the consensus.
+	// the sample before it. The last sample lasts as long as that distance, or 15 minutes if it is the only one. With a
+	// [Band] it is percent of the glucose readings in the band, each reading with the same weight, as in the consensus.
 	TimeInRange Func = "time_in_range"
 	// TimeWeightedMean is an extension: the mean of a value over time, in which the weight of a sample is its duration.
 	// The duration is that of [TimeInRange].

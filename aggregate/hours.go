@@ -303,7 +303,7 @@ func (t *hourTaker) consume(b *vector.Batch) error {
 
 // contributingEdges returns the bucket edges of s, with further edges where series i starts or stops to contribute.
 // buckets[k] is the bucket between edges[k] and edges[k+1]; -1 if the series does not contribute there. buckets is nil
-// if there are no further edges.
+// if hours are not chosen: there are no further edges then.
 func (s *slab) contributingEdges(i int) (edges []int64, buckets []int) {
 	c := s.b.hours
 	if c == nil {

@@ -351,7 +351,7 @@ type ShownSample struct {
 	Sample series.Sample
 }
 
-// count returns the number of removed items. Parts are not counted.
+// count returns the number of removed summaries and samples. Parts of summaries (PartIDs) are not counted.
 func (r *Removed) count() int {
 	n := len(r.IDs)
 	for _, s := range r.Samples {

@@ -84,8 +84,8 @@ type eventDoc struct {
 	Keep  time.Duration
 }
 
-// eventRows has the events of a team, in the order of key and Seq. The first index is the event id, the second the time
-// of writing. An event is due when its retention has ended.
+// eventRows has the events of a team, in the order of key and Seq. The first index is the event id. The second, only
+// while the event has a body, is the time of writing with the id. An event is due when its retention has ended.
 var eventRows = store.Table[eventRow]{
 	Name: "webhook_event", Unique: [2]bool{true},
 	Row: func(e *eventRow) store.Row {

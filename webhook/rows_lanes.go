@@ -317,7 +317,8 @@ func (q *queue) remove(u unfinished) error {
 	return q.removeHead(u.lane)
 }
 
-// candidates returns the lanes that may have deliveries of an event to an endpoint: one for each mode and OrderScope.
+// candidates returns the lanes that may have deliveries of an event to an endpoint, whatever the mode and OrderScope:
+// the event's own lane, that of its key if it has one, and that of its user if it has both.
 func candidates(e *eventRow, to EndpointID) []lanePlace {
 	out := []lanePlace{{e.Team, to, LaneOf(e.Event, healthlab.Independent, OrderKey)}}
 	if e.Key != "" {

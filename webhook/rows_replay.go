@@ -126,8 +126,9 @@ func (q *queue) routed(events []*eventRow) (map[*eventRow]bool, error) {
 	return out, nil
 }
 
-// eventsToResend returns the messages to resend with the event e: e itself and, unless its mode is Independent, the
-// later routed events of its key that the endpoint matches, in the order of Seq. Their bodies are cut.
+// eventsToResend returns the messages to resend with the event e, which the endpoint must match: e itself and, unless
+// its mode is Independent or it has no key, the later routed events of its key that the endpoint matches, in the order
+// of Seq. The bodies of events that are read for this are cut to one byte.
 func (q *queue) eventsToResend(to *Endpoint, e *eventRow, mode healthlab.Mode) ([]*eventRow, error) {
 	if e.Key == "" || mode == healthlab.Independent {
 		return []*eventRow{e}, nil

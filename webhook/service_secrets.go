@@ -77,8 +77,8 @@ func (s *Service) Rotate(ctx context.Context, team healthlab.TeamID, id Endpoint
 	return nil
 }
 
-// rotate returns secrets with fresh as the first one and without expired ones. The secret that was first expires after
-// grace.
+// rotate returns at most maxSecrets secrets: fresh as the first one, then the old ones that have not expired. The
+// secret that was first expires after grace.
 func rotate(secrets []SealedSecret, fresh SealedSecret, grace time.Duration) []SealedSecret {
 	at := fresh.CreatedAt
 	out := []SealedSecret{fresh}

@@ -102,7 +102,8 @@ type tick struct {
 	Odd           bool // every second tick, which narrow screens hide
 }
 
-// box is a drawn rectangle. X and Width are in units of plotWidth, Y and Height in pixels.
+// box is a drawn rectangle. In a chart X and Width are in units of plotWidth, and Y and Height in pixels. In a
+// markedBox all four are in pixels of the page's picture.
 type box struct {
 	X, Y, Width, Height float64
 	Class               string

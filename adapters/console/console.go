@@ -207,7 +207,7 @@ func holderOf(r *http.Request) *holder {
 }
 
 // entry is an entry of the navigation, shown to sessions with the role. Pages with personal data require the role
-// admin, as their API operations do.
+// admin, and lab reports the role reviewer.
 type entry struct{ Path, Title, role string }
 
 var entries = []entry{

@@ -99,8 +99,8 @@ func notAcceptable(kinds []string) error {
 	return f
 }
 
-// joinProblems joins the problems of a request's parameters and of its body into one error. If only one of the
-// arguments is an error, joinProblems returns it.
+// joinProblems joins the problems of a request's parameters (an InputError) and of its body (an InvalidError) into one
+// error. In all other cases it returns request or, if that is nil, body.
 func joinProblems(request, body error) error {
 	var input *wire.InputError
 	var invalid *healthlab.InvalidError

@@ -32,7 +32,8 @@ import (
 
 // Part is a group of operations with their service. Functions such as [HealthData] return one.
 type Part struct {
-	// domain is the directory of the service's package, such as orders. It selects the error types in the contract.
+	// domain is the top-level directory of the service's package, such as orders. It selects the error types in the
+	// contract.
 	domain string
 	// mount stores the service in the api, with the functions that it provides for other parts.
 	mount func(*api)

@@ -151,7 +151,8 @@ func listenReply(w http.ResponseWriter, result linking.ListenResult, err error) 
 	return wire.Bytes(w, status, mediaType, result.Reply)
 }
 
-// historyIn is the body with which an app reports that it has uploaded the data of a period before the connection.
+// historyIn is the body with which an app reports that it has uploaded all history of a resource. The two dates bound
+// the time that the app searched.
 type historyIn struct {
 	Provider  string         `json:"provider"`
 	Resource  string         `json:"resource"`

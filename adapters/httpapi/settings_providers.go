@@ -18,7 +18,8 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata/teamsettings"
 )
 
-// pullPreferenceOperations lists the operations on the history settings of many teams.
+// pullPreferenceOperations lists the operations that read and set, for several teams, how many days of history are
+// pulled from each provider.
 func (a api) pullPreferenceOperations() []server.Operation {
 	if a.Teams == nil {
 		return nil

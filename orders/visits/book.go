@@ -197,7 +197,8 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 
 // reserveVisit adds the appointment v, which the team does not see yet, to the order, and returns the appointment's id.
 // If an unfinished booking with the same booking key exists, it returns the id of that booking's appointment. It ends
-// an unfinished booking with another key.
+// an unfinished booking with another key. It returns IdempotencyInProgress while a request with this key is running,
+// and a ReservedError for the key of a finished booking.
 func reserveVisit(r *orders.Record, v orders.Visit, key uuid.UUID, settings orders.Settings, day healthlab.Date, s orders.VisitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.ActiveVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)

@@ -34,8 +34,8 @@ func (s *Service) visitLoop() *work.Loop[orders.Record] {
 	}
 }
 
-// workOnVisits makes the next call to a provider about the appointments of a claimed order, and stores the outcome. If
-// more calls are due, the order stays due.
+// workOnVisits cancels an overdue appointment of a claimed order. Then it makes the next due call to a provider about
+// the order's appointments, and stores the outcome. If more calls are due, the order stays due.
 func (s *Service) workOnVisits(ctx context.Context, claimed orders.Record) error {
 	r, err := s.cancelOverdueVisit(ctx, claimed)
 	if err != nil {

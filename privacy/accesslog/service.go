@@ -434,7 +434,7 @@ func (s *Service) runSeal(ctx context.Context) error {
 	}
 }
 
-// runAnchor signs anchors and deletes lines older than the retention, at intervals.
+// runAnchor signs the last line of each team, as an [Anchor], and deletes lines older than the retention, at intervals.
 func (s *Service) runAnchor(ctx context.Context) error {
 	tick := time.NewTicker(anchorInterval)
 	defer tick.Stop()

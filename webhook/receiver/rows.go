@@ -33,8 +33,9 @@ type sighting struct {
 	Version   Version   `json:",omitzero"`
 }
 
-// sightings has a row for each message id and each object key. A row is due when neither a claim nor a remembered
-// version needs it. The row ids are digests, because a key may identify a person.
+// sightings has a row for each message id and each object key. A row is due when no claim holds it, and
+// neither its version nor that its id was handled is remembered any longer. The row ids are digests, because a key may
+// identify a person.
 var sightings = store.Table[sighting]{
 	Name: "webhook_seen", Clear: true,
 	Row: func(s *sighting) store.Row {

@@ -15,7 +15,7 @@ type recordKind struct {
 	// types maps a category value to the type of a sample. An unknown value is skipped. Nil means that samples have no
 	// type.
 	types map[string]string
-	// always is the type of every sample.
+	// always is the type of every sample of this kind of record; empty: types gives the type.
 	always string
 	// sport is the sport of every sample's source.
 	sport string

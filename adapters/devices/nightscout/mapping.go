@@ -96,8 +96,8 @@ type place struct {
 // instrument identifies the device of a sample; the zero value means unknown.
 type instrument struct{ model, id string }
 
-// instrument returns the device of a document: the pump for an injection, otherwise the uploader or meter under the
-// name that the uploader has written.
+// instrument returns the device of a document: the pump for an injection by a pump, and for glucose the uploader or
+// meter under the name that the uploader has written. For other sources it returns no device.
 func (d *document) instrument(source healthdata.SourceType) instrument {
 	switch source {
 	case healthdata.SourceInsulinPump:

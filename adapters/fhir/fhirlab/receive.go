@@ -222,8 +222,9 @@ func (g *group) key() string {
 	return digestID(append([]string{string(patient)}, g.foreign...)...)
 }
 
-// storeFiles stores the PDF files of reports that belong to an order with Options.Reports. alias maps references of the
-// laboratory to order numbers.
+// storeFiles stores with Options.Reports the PDF file of each report that has exactly one and surely belongs to an
+// order. It ignores the errors NotFound and Invalid of Options.Reports. alias maps references of the laboratory to
+// order numbers.
 func (b *Backend) storeFiles(ctx context.Context, reports []Report, numbers []string, alias map[string]string) error {
 	if b.opts.Reports == nil || !slices.ContainsFunc(reports, func(r Report) bool { return len(r.Documents) == 1 }) {
 		return nil

@@ -77,8 +77,8 @@ func setParallel() {
 }
 
 // URL returns the URL of a migrated database without rows of other tests. When the test ends, its sessions are
-// terminated, the database is emptied for reuse, and functions that the test replaced are restored. A database whose
-// tables or rights the test changed is dropped.
+// terminated, the database is emptied for reuse, and functions that the test replaced are restored. A database
+// is dropped instead if the test failed, if it changed tables or rights, or after mostUses tests.
 func URL(t testing.TB) string {
 	t.Helper()
 	base, template := ensureServer(t)

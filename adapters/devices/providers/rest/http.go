@@ -116,7 +116,8 @@ func (h *HTTP) Do(req *http.Request) (*Answer, error) {
 	return &Answer{resp.StatusCode, resp.Header, body}, nil
 }
 
-// RetryAfter returns how long the header Retry-After of a response asks to wait; zero if it is absent.
+// RetryAfter returns how long the header Retry-After of a response asks to wait, at most 24 hours; zero if
+// it is absent, malformed or past.
 func (h *HTTP) RetryAfter(a *Answer) time.Duration {
 	return webhook.ParseRetryAfter(a.Header.Get("Retry-After"), h.now())
 }

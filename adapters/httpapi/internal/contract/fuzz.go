@@ -59,8 +59,9 @@ func (f *fuzzer) oneIn(n int) bool { return f.r.IntN(n) == 0 }
 
 func (f *fuzzer) strange(n int) bool { return !f.calm && f.oneIn(n) }
 
-// known returns the value of p.Path for a parameter or property name. A list of ids has the plural of the name. It
-// returns false if there is no value, and sometimes at random unless f.calm is set.
+// known returns the value of Probes.Path for a parameter or property name. For a list whose name is the plural of such
+// a name, it returns a list with that value. It returns false if there is no value, and sometimes at random unless
+// f.calm is set.
 func (f *fuzzer) known(name string, schema map[string]any) (any, bool) {
 	if v := f.probes.Path[name]; v != "" {
 		return v, !f.strange(8)
