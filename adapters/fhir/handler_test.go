@@ -150,6 +150,7 @@ func TestLaboratory_codeOfAKnownSystemBecomesACoding(t *testing.T) {
 		object{"system": "http://loinc.org", "code": "LA6576-8", "display": "Positive"},
 		object{"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "B95.62", "display": "Infection"},
 		object{"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "A49.01", "display": "Infection"},
+		object{"system": "http://snomed.info/sct", "code": "260373001", "display": "Detected"},
 	}, got)
 }
 
@@ -159,7 +160,8 @@ func codedReport(version int) *labresult.Report {
 	codes := []labresult.Code{
 		{Code: "10828004", Text: "Positive", System: "SCT"}, {Code: "10828004", Text: "Positive", System: "SNM"}, {Code: "G-A200", Text: "Positive", System: "SNM"},
 		{Code: "LA6576-8", Text: "Positive", System: "LN"}, {Code: "B95.62", Text: "Infection", System: "I10"}, {Code: "A49.01", Text: "Infection", System: "I10C"},
-		{Code: "POS", Text: "Positive", System: "L"},
+		{Code: "POS", Text: "Positive", System: "L"}, {Code: "260373001", Text: "Detected", System: "http://snomed.info/sct"},
+		{Code: "pos", Text: "Positive", System: "urn:oid:2.999.1"},
 	}
 	method := []labresult.Coded{{Text: "Culture", Codes: []labresult.Code{{Code: "104177005", Text: "Blood culture", System: "SCT"}, {Code: "P3-0001", System: "SNM"}}}}
 	one := &method[0]

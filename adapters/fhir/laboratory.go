@@ -308,8 +308,12 @@ func quantityOf(value json.Number, unit *string) *quantity {
 	return q
 }
 
-// codeSystems maps the names of code systems in HL7 table 0396, which laboratories use, to their URIs in FHIR.
-var codeSystems = map[string]string{"SCT": snomed, "SNM": snomed, "LN": loinc, "I10": icd10, "I10C": icd10}
+// codeSystems maps the names of code systems in HL7 table 0396, which laboratories use, to their URIs in FHIR. A
+// laboratory that speaks FHIR names them by these URIs.
+var codeSystems = map[string]string{
+	"SCT": snomed, "SNM": snomed, "LN": loinc, "I10": icd10, "I10C": icd10,
+	strings.ToUpper(snomed): snomed, strings.ToUpper(loinc): loinc, strings.ToUpper(icd10): icd10,
+}
 
 // snomedID matches identifiers of SNOMED CT. Codes of older editions, which SNM names, have another form.
 var snomedID = regexp.MustCompile(`^[1-9][0-9]{5,17}$`)
