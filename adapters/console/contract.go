@@ -65,7 +65,8 @@ type parameter struct {
 	Value       string
 }
 
-// contract returns the OpenAPI document of the API. The first call reads it, and later calls return the same.
+// contract returns the OpenAPI document of the API. The first successful call reads it, and later calls return the
+// same.
 func (s *Console) contract(r *http.Request) (*contract, error) {
 	s.contractMu.Lock()
 	defer s.contractMu.Unlock()

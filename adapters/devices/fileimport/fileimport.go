@@ -28,15 +28,15 @@ import (
 // states the provider, the type and, if known, the app and the sport. Items have no id, user, CreatedAt or UpdatedAt.
 //
 // If a method returns a [*RefusedError], or a healthlab.InvalidError whose problems all have a path that begins with
-// "data" and the index of an item, only those items are left out. If Stream returns any healthlab.InvalidError, only the
-// stream is left out. Any other error stops the import and is returned wrapped, so that errors.Is works; items of earlier
-// calls stay stored. Importing the same file again makes the same calls.
+// "data" and the index of an item, only those items are left out. If Stream returns any healthlab.InvalidError, only
+// the stream is left out. Any other error stops the import and is returned wrapped, so that errors.Is works; items of
+// earlier calls stay stored. Importing the same file again makes the same calls.
 type Sink interface {
 	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A SleepCycle has the
 	// ExternalID, the source and the start of the Sleep to which it belongs.
 	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
-	// Samples stores samples of one resource and one source in the order of the file. Units are those of the catalogue,
-	// values are finite, and intervals do not end before they start.
+	// Samples stores samples of one resource and one source in the order of the file. A unit is that of the catalogue, or
+	// one that healthdata converts to it. Values are finite, and intervals do not end before they start.
 	Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error
 	// Stream stores the recording of a workout. workout is a pointer that an earlier call of Summaries received, so an id
 	// that the sink has set there is present.

@@ -72,8 +72,8 @@ type appMetric struct {
 	body   bodyPart
 }
 
-// appMetrics maps metric names of the app to resources. Values of other metrics, except sleep_analysis, are left out and
-// counted.
+// appMetrics maps metric names of the app to resources. Values of other metrics, except sleep_analysis, are left out
+// and counted.
 var appMetrics = map[string]appMetric{
 	"heart_rate":                       {resource: "heartrate"},
 	"heart_rate_variability":           {resource: "hrv_sdnn"},

@@ -663,8 +663,8 @@ func (s *scanner) value(a attr) []byte {
 	return s.expand(a.raw)
 }
 
-// expand returns b with references replaced. Undefined references and characters that XML does not allow are dropped. An
-// & that begins no reference is kept.
+// expand returns b with references replaced. Undefined references and characters that XML does not allow are dropped.
+// An & that begins no reference is kept.
 func (s *scanner) expand(b []byte) []byte {
 	out := s.scratch[:0]
 	for len(b) > 0 {
