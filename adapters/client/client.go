@@ -91,9 +91,10 @@ func (e *Error) Error() string {
 }
 
 // Do calls an operation. It repeats GET, HEAD, PUT, DELETE and requests with an idempotency key if no answer arrives,
-// or if the status is 429, 502, 503 or 504. It waits as long as Retry-After says, or else for a random time that grows
-// with each repeat. A repeat of a DELETE that succeeded may return status 404. The error is an [*Error], or the error
-// of the connection or the context.
+// if the status is 429, 502, 503 or 504, or if the service still runs the request with this key. Before a repeat it
+// waits for a random time that grows with each repeat, and at least as long as Retry-After says. A repeat of a DELETE
+// that succeeded may return status 404. The error is an [*Error] if the answer has status 300 or above. Otherwise it is
+// that of an invalid request, of the connection, of the context, or of an answer that cannot be decoded.
 func (c *Client) Do(ctx context.Context, r Request) error {
 	fault, err := c.sender.Send(ctx, rest.Request(r))
 	if fault != nil {

@@ -68,7 +68,8 @@ func (c *Client) CreateLinkToken(ctx context.Context, t NewLinkToken) (LinkToken
 	return call[LinkToken](ctx, c, Request{Method: "POST", Body: t}, "v2", "link", "token")
 }
 
-// UploadSamples stores samples of a resource, such as heartrate. Counts.Refused lists the samples that were not stored.
+// UploadSamples stores samples of a resource, such as heartrate. Counts.Refused lists the first 100 samples that the
+// service refused. Samples outside of the user's ingestion bounds are only counted, in Counts.Dropped.
 func (c *Client) UploadSamples(ctx context.Context, userID, resource string, u SampleUpload) (Counts, error) {
 	return call[Counts](ctx, c, Request{Method: "POST", Body: u}, "v2", "timeseries", userID, resource)
 }

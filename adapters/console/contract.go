@@ -65,7 +65,8 @@ type parameter struct {
 	Value       string
 }
 
-// contract returns the OpenAPI document of the API. The first call reads it, and later calls return the same.
+// contract returns the OpenAPI document of the API. The first successful call reads it, and later calls return the
+// same.
 func (s *Console) contract(r *http.Request) (*contract, error) {
 	s.contractMu.Lock()
 	defer s.contractMu.Unlock()
@@ -112,7 +113,7 @@ func (c *contract) parameters(path, method string) (list []parameter) {
 	return list
 }
 
-// enum returns the allowed values of the query parameter name; nil if any value is allowed.
+// enum returns the allowed values of the query parameter name; nil if the contract lists none.
 func (c *contract) enum(path, method, name string) []string {
 	for _, p := range c.parameters(path, method) {
 		if p.Name == name {
@@ -129,8 +130,9 @@ func (c *contract) interpretations() []string {
 // document is an operation that answers with a PDF file.
 type document struct{ Path, Name string }
 
-// documents returns the GET operations that answer with a PDF file and whose path starts with below. The list is sorted
-// by path. Path is the rest of the path, and Name the summary of the operation without its verb.
+// documents returns the GET operations that answer with a PDF file and whose path starts with below. It omits those
+// with a parameter in the rest of the path. The list is sorted by path. Path is the rest of the path, and Name the
+// summary of the operation without its verb and "the".
 func (c *contract) documents(below string) (list []document) {
 	for path, methods := range c.Paths {
 		rest, ok := strings.CutPrefix(path, below)

@@ -51,8 +51,8 @@ const (
 	diagramTop            = 34.0
 )
 
-// draw returns the diagram of a lifecycle. had holds the statuses that an order has had, oldest first. It shows the
-// transitions that the order took, and those that are possible from its last status.
+// draw returns the diagram of a lifecycle; nil if had is empty. had holds the statuses that an order has had, oldest
+// first. The diagram shows the transitions that the order took, and those that are possible from its last status.
 func (l *lifecycle) draw(had []string) *diagram {
 	if len(had) == 0 {
 		return nil

@@ -86,7 +86,7 @@ func endpointForm(r *http.Request) (map[string]any, error) {
 	return in, nil
 }
 
-// makeEndpoint makes an endpoint and shows its secret.
+// makeEndpoint makes an endpoint and redirects to its page.
 func (s *Console) makeEndpoint(w http.ResponseWriter, r *http.Request, on *session) error {
 	in, err := endpointForm(r)
 	if err != nil {

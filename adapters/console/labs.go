@@ -185,7 +185,7 @@ func (s *Console) labs(w http.ResponseWriter, r *http.Request, on *session) erro
 	return s.show(w, r, on, "labs", data.title(), data)
 }
 
-// Title returns the name of the analyte, with the unit in brackets if there is one.
+// Title returns the name of the analyte, or else of the result, with the unit in brackets if there is one.
 func (m *markerTrend) Title() string {
 	if m.Unit == "" {
 		return m.Name

@@ -379,7 +379,8 @@ func (s *Console) person(w http.ResponseWriter, r *http.Request, on *session) er
 	return s.show(w, r, on, "person", data.title(), data)
 }
 
-// latest converts newest, the time of the newest data of a resource, to the person's local time. Zero stays zero.
+// latest converts newest, the time of the newest data of a resource, to the person's local time. Zero stays zero. If
+// the query API finds no data at that time, latest returns it in UTC.
 func (s *Console) latest(r *http.Request, res resource, newest time.Time) (time.Time, error) {
 	if newest.IsZero() {
 		return newest, nil

@@ -37,7 +37,7 @@ type resultColumn struct {
 	bars              bool // draw bars: the column is a sum or a count
 }
 
-// query shows the page of queries, and runs a query on a user's data. It sends the entered text unchanged as the body.
+// query shows the page of queries, and runs a query on a user's data. It sends the entered JSON as the body.
 func (s *Console) query(w http.ResponseWriter, r *http.Request, on *session) error {
 	var data struct {
 		User, Text, Problem string

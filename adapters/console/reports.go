@@ -34,8 +34,8 @@ type reviewedJob struct {
 	Data        *draft       `json:"data"` // what clients see; nil until the job is completed
 }
 
-// correction is a change that a reviewer has made to the draft. Result is the index of the changed result; nil if the
-// metadata was changed.
+// correction is a change that a reviewer has made to the draft. Result is the index of the changed or dropped result.
+// For an added result it is the index before which the result is inserted. Nil means the metadata, or the end.
 type correction struct {
 	Action string            `json:"action"`
 	Result *int              `json:"result"`

@@ -236,8 +236,8 @@ func (s *Console) steps(r *http.Request, id string, res resource, days rangeOf, 
 	}})
 }
 
-// runQuery runs one query on a range of days of the user id. policy is its overlap_policy. The column names of the
-// table have the form function.timeseries.field.
+// runQuery runs one query on a range of days of the user id. policy is its overlap_policy. In the table, the column of
+// a function is called function.timeseries.field.
 func (s *Console) runQuery(r *http.Request, id string, days rangeOf, policy string, question map[string]any) (table, error) {
 	in := map[string]any{
 		"timeframe": map[string]any{"type": "relative", "anchor": days.to.Format(time.DateOnly), "past": map[string]any{"unit": "day", "value": days.days()}},

@@ -26,7 +26,8 @@ const cannotUnpack = "a file of the archive cannot be unpacked: it is damaged, e
 func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 
 // entriesOf returns the regular files of an archive by their paths (cleaned by [path.Clean], Unicode form NFC), and
-// their total unpacked size in bytes. It fails if the archive declares an unpacked size of more than most bytes.
+// their total unpacked size in bytes. It omits the files that macOS adds for attributes. It fails if the archive
+// declares an unpacked size of more than most bytes.
 func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, error) {
 	entries, total := map[string]*zip.File{}, uint64(0)
 	for _, f := range archive.File {

@@ -198,8 +198,8 @@ func (c *cellReader) split(row []csvLine) {
 }
 
 // looksLikeRows reports whether the lines of a quoted cell look like separate rows, which means that the quote was not
-// meant to open a cell. That is so if the whole row has another number of cells than the header, or if one of the lines
-// alone has the number of the header.
+// meant to open a cell. That is so if the whole row has another number of cells than the header, or if the header has
+// more than two cells and one of the lines alone has as many. Before the header is read, it returns false.
 func (c *cellReader) looksLikeRows(lines []csvLine) bool {
 	if c.width == 0 {
 		return false

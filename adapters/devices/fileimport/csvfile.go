@@ -357,8 +357,8 @@ func (r *remarks) add(place, what, expected string) {
 	}
 }
 
-// timeOf reads a time as [readTime] does. If the time is malformed, ok is false and a note gives expected as an
-// example.
+// timeOf reads a time as [readTime] does. If the time is malformed or not from firstYear to lastYear, ok is false and a
+// note gives expected as an example.
 func timeOf(r *rows, column, expected string) (at time.Time, zoned, ok bool) {
 	at, zoned, ok = readTime(r.text(column))
 	if !ok || at.Year() < firstYear || at.Year() > lastYear {

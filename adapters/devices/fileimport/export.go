@@ -92,7 +92,7 @@ type record struct {
 	endOffset  int         // seconds east of UTC at the end
 	value      float64     // in the unit of kind
 	sent       float64     // value as written, in unit
-	unit       string      // unit of sent; empty if value and sent are in the same unit
+	unit       string      // unit of sent; empty if value is stored, not sent
 	sampleType string
 	sensor     string
 	stage      sleepStage
@@ -423,7 +423,7 @@ func (r *record) source() *origin {
 type bucketKey struct {
 	resource *healthdata.Resource
 	kind     healthdata.SourceType
-	app      string // bundle id of the recording app; empty if unknown
+	app      string // app of the origin; empty if unknown
 	sport    string
 }
 
@@ -556,7 +556,8 @@ func (e *export) head(from *origin) healthdata.Head {
 	return healthdata.Head{Source: healthdata.Source{Provider: e.provider(), Type: from.kind, AppID: from.app}}
 }
 
-// finish sends the remaining items to the sink: workouts, activity days, sleep, body measurements and samples.
+// finish sends the remaining items to the sink: workouts, activity days, sleep, body measurements, the profile and
+// samples.
 func (e *export) finish() error {
 	if err := e.flushWorkouts(); err != nil {
 		return err

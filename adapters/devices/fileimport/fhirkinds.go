@@ -70,7 +70,7 @@ var fhirKinds = []fhirKind{
 }
 
 // fhirByCode maps LOINC codes to kinds. fhirByName maps the codes of the code system of adapters/fhir to kinds. An
-// Observation that has only a code of the latter may also come from a laboratory.
+// Observation with a kind of the latter is imported even in the category laboratory.
 var fhirByCode, fhirByName = indexFHIR(fhirKinds)
 
 func indexFHIR(kinds []fhirKind) (byCode, byName map[string]*fhirKind) {

@@ -202,7 +202,7 @@ func (f *fhirImport) origin(head *fhirResource, o *fhirObservation) *origin {
 type fhirTime struct {
 	day    healthlab.Date
 	at, to time.Time // to is zero for an instant
-	offset *int      // seconds east of UTC; nil if the Observation states no offset
+	offset *int      // seconds east of UTC; nil for a day, and for a time with Z
 }
 
 // time reads the time of an Observation. why is the reason if it cannot be read.

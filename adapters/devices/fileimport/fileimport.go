@@ -28,15 +28,15 @@ import (
 // states the provider, the type and, if known, the app and the sport. Items have no id, user, CreatedAt or UpdatedAt.
 //
 // If a method returns a [*RefusedError], or a healthlab.InvalidError whose problems all have a path that begins with
-// "data" and the index of an item, only those items are left out. Any other error stops the import and is returned
-// wrapped, so that errors.Is works; items of earlier calls stay stored. Importing the same file again makes the same
-// calls.
+// "data" and the index of an item, only those items are left out. If Stream returns any healthlab.InvalidError, only
+// the stream is left out. Any other error stops the import and is returned wrapped, so that errors.Is works; items of
+// earlier calls stay stored. Importing the same file again makes the same calls.
 type Sink interface {
 	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A SleepCycle has the
 	// ExternalID, the source and the start of the Sleep to which it belongs.
 	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
-	// Samples stores samples of one resource and one source in the order of the file. Units are those of the catalogue,
-	// values are finite, and intervals do not end before they start.
+	// Samples stores samples of one resource and one source in the order of the file. A unit is that of the catalogue, or
+	// one that healthdata converts to it. Values are finite, and intervals do not end before they start.
 	Samples(ctx context.Context, resource string, source healthdata.Source, samples []healthdata.Sample) error
 	// Stream stores the recording of a workout. workout is a pointer that an earlier call of Summaries received, so an id
 	// that the sink has set there is present.
@@ -55,11 +55,11 @@ type Options struct {
 	// Zone is the time zone of the person. It is required by exports without zones (Dexcom, LibreView, Withings) and by
 	// FHIR times without an offset. FIT files whose clock had only local time use it; their default is UTC.
 	Zone *time.Location
-	// DateOrder is the order of day and month in dates such as 03-04-2026. It is needed for LibreView files in which no
-	// date shows the order. Default: none; such a file is refused.
+	// DateOrder is the order of day and month in dates such as 03-04-2026. It is needed for LibreView files whose dates
+	// do not show the order, or contradict each other. Default: none; such a file is refused.
 	DateOrder DateOrder
-	// Aggregation is the interval that each total of a Health Auto Export file covers, for files whose times do not show
-	// it. Default: none; such totals are left out.
+	// Aggregation is the interval that each total of a Health Auto Export file covers. It is used for metrics whose totals
+	// begin at full hours. Default: none; then the times must show the interval, or the totals are left out.
 	Aggregation Aggregation
 	// ScaleUser selects the weighings of one user of a scale by the user index in the FIT file. Default nil: the weighings
 	// of all users are imported, and the report notes if there are several users.
@@ -92,7 +92,7 @@ type Options struct {
 	span      *span         // part of the progress that this file covers; nil: none
 	inArchive bool          // the file is part of an archive
 	nested    bool          // the file may be an archive inside an archive
-	unpacked  uint64        // unpacked bytes of the archives that contain the file
+	unpacked  uint64        // unpacked bytes of the archives that contain the file, and of nested ones before it
 	zoned     bool          // the caller has set Zone; otherwise Zone is UTC
 	subjects  *fhirSubjects // the person of all FHIR files of the import
 }
@@ -150,7 +150,8 @@ const (
 	TCX Format = "tcx"
 	// ZIP is an archive of files in the other formats.
 	ZIP Format = "zip"
-	// GZIP is a gzip file that cannot be unpacked. A gzip file that can be unpacked has the format of its content.
+	// GZIP is a gzip file that cannot be unpacked, or whose content has an unknown format. Any other gzip file has the
+	// format of its content.
 	GZIP Format = "gzip"
 	// WHOOPExport is a CSV file of the export of a WHOOP account.
 	WHOOPExport Format = "whoop_export"
@@ -316,7 +317,7 @@ func belongsToOwner(dir string, exists func(name string) bool) bool {
 }
 
 // filesOf lists the paths and the sizes in bytes of the regular files of a tree. It leaves out recordings that belong
-// to another file (see owners).
+// to another file (see owners), and the files that macOS adds for attributes.
 func filesOf(fsys fs.FS) (names []string, sizes []int64, _ error) {
 	exists := func(name string) bool {
 		_, err := fs.Stat(fsys, name)

@@ -183,8 +183,8 @@ var bytePosition = regexp.MustCompile(`byte pos: (\d+)`)
 // fitBudget limits the number of measurements in a chain of files: to most in all, of which left may still be read.
 type fitBudget struct{ most, left int }
 
-// decode reads the messages of one file. base is the file's position in a chain of files. If budget has no measurement
-// left, decode stops.
+// decode reads the messages of one file. base is the file's position in a chain of files. If the messages exceed
+// budget, decode stops and returns a FileError.
 func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *fitBudget) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

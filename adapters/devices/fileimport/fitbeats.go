@@ -20,8 +20,8 @@ type beats struct {
 // beatSum is the sum and number of heart rates in one second.
 type beatSum struct{ sum, n float64 }
 
-// readMessage reads an hr message. at is its timestamp, if timed. readMessage returns the number of heart rates times
-// costPoint.
+// readMessage reads an hr message. at is its timestamp, if timed. readMessage returns the number of the message's beats
+// times costPoint; 0 if the strap's full clock is not known yet.
 func (b *beats) readMessage(m *proto.Message, at float64, timed bool) int {
 	var events []uint32
 	var rates []uint8

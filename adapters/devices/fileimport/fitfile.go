@@ -29,7 +29,7 @@ const (
 type fitFile struct {
 	zone *time.Location
 
-	kind         float64 // type in the file_id message; NaN if absent
+	kind         float64 // type in the file_id message, if anyKind
 	anyKind      bool
 	serial       float64
 	created      float64
@@ -390,8 +390,8 @@ const sessionSlack = 2
 
 // assignPoints assigns every point to the last session that began at or before it, or to the first session. A session
 // ends at its stated end, or at the start of the next session if that is earlier. Points between two sessions are
-// dropped and counted. Heart rates of a chest strap from outside of a session go to loose. The points of a recording
-// without a session form one session.
+// dropped and counted. Heart rates of a chest strap from outside of a session go to loose. The points of a file without
+// a session form one session, unless the file_id message says that the file is no activity.
 func (f *fitFile) assignPoints() {
 	planned := f.anyKind && f.kind != float64(typedef.FileActivity)
 	if len(f.sessions) == 0 {

@@ -182,7 +182,8 @@ func offsetBetween(d time.Duration) *int {
 	return new(int(d / time.Second))
 }
 
-// date reads a day. If the day is malformed, it returns false and adds a note that begins with place.
+// date reads a day. If the day is malformed, before 1990 or in the future, it returns false and adds a note that begins
+// with place.
 func (g *garminReader) date(place, text string) (healthlab.Date, bool) {
 	date, err := healthlab.ParseDate(text)
 	if err != nil || !g.out.inTime(date.At(time.UTC).UnixMicro()) {
@@ -261,8 +262,8 @@ func (g *garminReader) nights() error {
 	return b.flush()
 }
 
-// utc reads a time in UTC without an offset. If the time is malformed, it returns false and adds a note that begins
-// with place and names field.
+// utc reads a time in UTC. If the time is malformed, has another offset, or is before 1990 or in the future, it returns
+// false and adds a note that begins with place and names field.
 func (g *garminReader) utc(place, field, text string) (time.Time, bool) {
 	t, _, ok := readTime(text)
 	if _, offset := t.Zone(); !ok || offset != 0 || !g.out.inTime(t.UnixMicro()) {

@@ -196,7 +196,8 @@ func itemOf[T any](raw json.RawMessage) *T {
 	return nil
 }
 
-// mostMistyped is the largest number of values of an unexpected JSON type that itemOf converts in one element.
+// mostMistyped is the number of attempts of itemOf to decode one element. After a failed attempt it converts one value
+// of an unexpected JSON type.
 const mostMistyped = 32
 
 // retyped returns an object in which the value at a path is converted to the expected kind. It returns false if the

@@ -72,7 +72,8 @@ type appMetric struct {
 	body   bodyPart
 }
 
-// appMetrics maps metric names of the app to resources. Values of other metrics are left out and counted.
+// appMetrics maps metric names of the app to resources. Values of other metrics, except sleep_analysis, are left out
+// and counted.
 var appMetrics = map[string]appMetric{
 	"heart_rate":                       {resource: "heartrate"},
 	"heart_rate_variability":           {resource: "hrv_sdnn"},
@@ -236,8 +237,8 @@ func (a *phoneApp) metric(n int) error {
 	return nil
 }
 
-// time reads a time with its offset. If the time is malformed, it returns false and adds a note that begins with place
-// and names field.
+// time reads a time with its offset. If the time is malformed, has no offset, or is before 1990 or in the future, it
+// returns false and adds a note that begins with place and names field.
 func (a *phoneApp) time(place, field, text string) (time.Time, bool) {
 	at, zoned, ok := readTime(text)
 	if !ok || !zoned || !a.out.inTime(at.UnixMicro()) {
@@ -253,9 +254,10 @@ func secondOfDay(t time.Time) int {
 }
 
 // lengthOf returns the length of the interval that each value of a metric covers; 0 for values of an instant. The file
-// does not state the length: lengthOf derives it from the times of the items (whether most of them are full days, hours
-// or minutes) and else takes Options.Aggregation. It returns false if the length is unknown, or if the values are means
-// of intervals where an instant is required.
+// does not state the length. If most times are full minutes, but not full hours, the length is a minute. If most are
+// full hours, Options.Aggregation decides, except days for times that are not midnights; without it, the times show
+// hours or successive days. lengthOf returns false if the length is unknown, or if the values are means of intervals
+// where an instant is required.
 func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
 	times := make([]time.Time, len(items))
 	spread := false // some heart rate has a minimum and a maximum that differ

@@ -174,7 +174,8 @@ func (o *output) countSkipped(what string, n int) {
 	}
 }
 
-// skipAt counts a part of the file that is left out as what, and adds a note with its position place.
+// skipAt counts a part of the file that is left out as what. For the first mostRemarks parts it adds a note with the
+// position place.
 func (o *output) skipAt(place, what string) {
 	o.countSkipped(what, 1)
 	if o.places++; o.places <= mostRemarks {

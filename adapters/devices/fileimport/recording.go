@@ -70,7 +70,7 @@ func haversine(lat1, lng1, lat2, lng2 float64) float64 {
 }
 
 // measure derives missing distances from positions and speeds from distances, except over a pause. The points must have
-// passed output.possible.
+// passed output.plausiblePoints.
 func (r *recording) measure() {
 	slices.SortStableFunc(r.points, func(a, b point) int { return cmp.Compare(a.micros, b.micros) })
 	known := func(of func(*point) float64) bool {

@@ -34,7 +34,7 @@ type Report struct {
 	Notes []string
 	// Files are the reports of the files of an archive, sorted by name. The counts of the archive are their sums.
 	Files []Report
-	// Err is the reason why [ImportDir] did not import the file; nil if it did.
+	// Err is the reason why a file of a folder ([ImportDir]) or of an archive was not imported; nil if it was.
 	Err error
 
 	unpacked uint64 // unpacked size of an archive, in bytes

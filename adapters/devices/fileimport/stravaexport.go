@@ -50,7 +50,8 @@ var stravaElapsed = []value[float64]{{"Elapsed Time", 0, longestWorkout, func(v 
 // longestWorkout is the longest accepted workout, in seconds.
 const longestWorkout = 90 * 86400
 
-// stravaSports maps activity types to sport slugs, for types whose slug is not the type without blanks and hyphens.
+// stravaSports maps activity types, in lower case without blanks and hyphens, to sport slugs. The slug of any other
+// type is that of [wordsOf].
 var stravaSports = map[string]string{
 	"run": "running", "virtualrun": "running", "trailrun": "trail_running", "ride": "cycling", "virtualride": "indoor_cycling",
 	"mountainbikeride": "mountain_biking", "gravelride": "gravel_cycling", "ebikeride": "e_biking", "swim": "swimming", "walk": "walking",

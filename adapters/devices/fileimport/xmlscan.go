@@ -664,6 +664,7 @@ func (s *scanner) value(a attr) []byte {
 }
 
 // expand returns b with references replaced. Undefined references and characters that XML does not allow are dropped.
+// An & that begins no reference is kept.
 func (s *scanner) expand(b []byte) []byte {
 	out := s.scratch[:0]
 	for len(b) > 0 {

@@ -167,8 +167,8 @@ func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Proble
 	return opts, problems
 }
 
-// problemsOf returns the error of the response for a file whose import failed with err. It contains the notes of the
-// report.
+// problemsOf returns the error of the response for a file whose import failed with err. If err is Invalid and no
+// RuleError, the result contains the first 100 notes of the report.
 func problemsOf(report *fileimport.Report, err error) error {
 	var rule *healthlab.RuleError
 	if errors.As(err, &rule) || !errors.Is(err, healthlab.Invalid) {

@@ -228,7 +228,7 @@ type reading struct {
 	with instrument
 }
 
-// pulled returns the samples of the page, grouped by device, and the unreadable documents.
+// pulled returns the samples of the page, grouped by source type and device, and the unreadable documents.
 func (m *mapper) pulled() []linking.PullItem {
 	var order []place
 	made := map[place]*reading{}

@@ -76,8 +76,8 @@ type Account struct {
 type API struct {
 	// BaseURL is prefixed to Resource.Path.
 	BaseURL string `json:"base_url"`
-	// Headers are sent with every request that has an access token, in addition to Authorization. Accept is
-	// application/json unless Headers contains it.
+	// Headers are sent with every data request, and with the request of OAuth.Account.URL, in addition to Authorization.
+	// Accept is application/json unless Headers contains it.
 	Headers map[string]string `json:"headers"`
 	// MaxBytes is the size of the largest accepted response body, in bytes. Default 8 MiB, at most 64 MiB.
 	MaxBytes int `json:"max_bytes"`
@@ -141,7 +141,7 @@ type Resource struct {
 	// Combine merges the items of one hour to one sample, for items that people type in and that the provider dates
 	// to the start of the hour. Items must be sorted by time, ascending or descending.
 	Combine bool `json:"combine"`
-	// Exactly one of Sample and Summary maps an item.
+	// Exactly one of Sample and Summary maps an item. For the resource device, neither is set, and Device maps it.
 	Sample  *Sample  `json:"sample"`
 	Summary *Summary `json:"summary"`
 }

@@ -40,7 +40,8 @@ type Connector struct {
 }
 
 // New returns the connector of a configuration that [ReadConfig] returned. It sends no requests. It returns Invalid
-// with the path of every address that opts.Guard refuses, and for an incomplete client.
+// with the path of every address that opts.Guard refuses, and for a client that has no id or whose secret does not fit
+// client_auth.
 func New(config Config, client Client, opts *Options) (*Connector, error) {
 	o := Options{}
 	if opts != nil {
@@ -80,7 +81,7 @@ func (c *Config) canUseClient(client Client) bool {
 }
 
 // ForClient returns a connector for another OAuth client of the provider. client.Details must be empty. client.Secret
-// must be set, unless client_auth is none. Errors are those that linking.ProviderConnector documents.
+// must be empty if client_auth is none, and set otherwise. Errors are those that linking.ProviderConnector documents.
 func (c *Connector) ForClient(client linking.OAuthClient) (linking.ProviderConnector, error) {
 	var p healthlab.Problems
 	own, as := *c, Client{ID: client.ID, Secret: client.Secret}

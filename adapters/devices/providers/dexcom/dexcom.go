@@ -140,8 +140,8 @@ func (r *record) device() *healthdata.DeviceInfo {
 	return &healthdata.DeviceInfo{Manufacturer: rest.Ptr("Dexcom"), Model: &g, ID: r.TransmitterID}
 }
 
-// sample returns the sample of a record. unit is the unit of the value. ok is false if the record has no value, or no
-// readable value or time, which is reported to out.
+// sample returns the sample of a record. unit is the unit of the value. ok is false if the record has no value or no
+// known unit. It is also false if the record has no time or an unreadable value, which is reported to out.
 func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok bool) {
 	v := r.Value.Value()
 	switch {
@@ -158,7 +158,8 @@ func (r *record) sample(out *rest.Batch, unit string) (s healthdata.Sample, ok b
 }
 
 // offset returns the UTC offset of displayTime in seconds east. If displayTime has no offset, it is the difference
-// between displayTime and systemTime; nil if that is implausible or displayTime is absent.
+// between displayTime and systemTime, to the quarter of an hour; nil if that is more than 14 hours or displayTime is
+// absent.
 func (r *record) offset() *int {
 	switch d := r.DisplayTime.Sub(r.SystemTime.Time.Time).Round(15 * time.Minute); {
 	case r.DisplayTime.IsZero():

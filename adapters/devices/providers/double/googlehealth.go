@@ -179,7 +179,8 @@ func googleSum(p *Person, d *Day, name string) object {
 	return doc
 }
 
-// googlePoints calls add for each point of the data type name whose time keep accepts.
+// googlePoints calls add for each point of the data type name whose time keep accepts. The only point of height is
+// added in any case.
 func googlePoints(p *Person, name string, keep func(time.Time) bool, add func(doc object)) {
 	offset := fmt.Sprint(p.Offset, "s")
 	span := func(start, end time.Time) object {

@@ -99,7 +99,7 @@ func Oura(o Options) (*Server, func(*Person) Truth) {
 	return s, ouraTruth
 }
 
-// ouraSmallCollections serves the collections with few documents. days registers a path and its documents.
+// ouraSmallCollections serves readiness, VO2 max, sessions and tags. days registers a path and its documents.
 func ouraSmallCollections(days func(path string, all func(p *Person) []object)) {
 	days("daily_readiness", func(p *Person) (out []object) {
 		for i := range p.Nights {

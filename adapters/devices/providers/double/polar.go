@@ -21,7 +21,7 @@ type PolarServer struct {
 	members map[string]string // person id → member-id
 }
 
-// Registered reports whether a person has been registered by POST /v3/users.
+// Registered reports whether a person was registered by POST /v3/users, and not deleted since.
 func (s *PolarServer) Registered(p *Person) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,8 +170,8 @@ func (s *PolarServer) biosensingPaths() {
 	})
 }
 
-// respond responds to a request with the document that of returns, or with the status none if it returns nil. A person
-// who is not registered gets 403.
+// respond responds to a request with the document that of returns, with the status none if it returns nil, or with 400
+// if it returns an error. A person who is not registered gets 403.
 func (s *PolarServer) respond(w http.ResponseWriter, r *http.Request, none int, of func(*Person, url.Values) any) {
 	p, status, _ := s.checkRequest(w, bearer(r))
 	if status == 0 && !s.Registered(p) {

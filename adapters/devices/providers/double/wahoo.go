@@ -21,7 +21,7 @@ import (
 )
 
 // Wahoo returns a test double of the Wahoo Cloud API v1, and a function that returns the expected data of a person.
-// Every fifth workout of the list is a plan that was not carried out.
+// For every fifth workout the list also has a plan that was not carried out.
 func Wahoo(o Options) (*Server, func(*Person) Truth) {
 	o.PageSize = cmp.Or(o.PageSize, 30)
 	s := newServer("Wahoo", paths{authorize: "/oauth/authorize", token: "/oauth/token", revoke: "DELETE /v1/permissions"}, o)
