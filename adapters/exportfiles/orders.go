@@ -19,7 +19,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// orderLine is an order with all that is stored for it: results, appointments, consents, answers, insurance, physician.
+// orderLine is an order with what is stored for it: results, published appointments, consents, answers, insurance,
+// physician.
 type orderLine struct {
 	Order           orders.Order                 `json:"order"`
 	Results         *orders.OrderResults         `json:"results"`
