@@ -204,7 +204,7 @@ func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 // loadChunks is how many chunks of a series are loaded at a time.
 const loadChunks = 64
 
-// writeSeries calls add one or more times, with all samples of the series s in time order.
+// writeSeries passes all samples of the series s to add in time order, a block at a time.
 func writeSeries(ctx context.Context, v healthdata.View, r *healthdata.Resource, s *healthdata.Series, add func([]Sample) error) error {
 	var scan series.Scanner
 	var rows []Sample
