@@ -55,8 +55,9 @@ func (s Services) summaries() (list []file) {
 	return list
 }
 
-// windows returns queries for all records of a resource: one for each month from 2000 to 2099, and one each for the
-// time before and after. The answer to a query is held in memory, and one record may have a megabyte.
+// windows returns queries for all records of a resource: one for each year from 2000 to 2099, or for each month of a
+// stream, and one each for the time before and after. The answer to a query is held in memory, and one record may have
+// a megabyte.
 func windows(r *healthdata.Resource) func(yield func(healthdata.RecordQuery) bool) {
 	return func(yield func(healthdata.RecordQuery) bool) {
 		const most = time.Microsecond
@@ -106,7 +107,8 @@ func writeRecords(ctx context.Context, v healthdata.View, q healthdata.RecordQue
 type Sample struct {
 	Provider   string `json:"provider" parquet:"provider,dict"`
 	SourceType string `json:"source_type" parquet:"source_type,dict"`
-	// Part is the Type or the Workout, for resources whose samples it distinguishes at one time; otherwise empty.
+	// Part is the Type or the Workout, for resources whose samples it distinguishes at one time. It is the Device if
+	// the team keeps devices apart, and otherwise empty.
 	Part string    `json:"part,omitempty" parquet:"part,dict,optional"`
 	At   time.Time `json:"at" parquet:"at,timestamp(microsecond)"`
 	// End is the end of an interval; nil for a sample at an instant.
@@ -202,7 +204,7 @@ func (f sampleFiles) Write(ctx context.Context, team healthlab.TeamID, user heal
 // loadChunks is how many chunks of a series are loaded at a time.
 const loadChunks = 64
 
-// writeSeries calls add one or more times, with all samples of the series s in time order.
+// writeSeries passes all samples of the series s to add in time order, a block at a time.
 func writeSeries(ctx context.Context, v healthdata.View, r *healthdata.Resource, s *healthdata.Series, add func([]Sample) error) error {
 	var scan series.Scanner
 	var rows []Sample

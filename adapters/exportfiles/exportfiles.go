@@ -115,7 +115,8 @@ func jsonWriter[T any](read func(context.Context, healthlab.TeamID, healthlab.Us
 	}
 }
 
-// person returns the files with the account, connections, consents, devices and demographics of the user.
+// person returns the files with the account, connections, consents and devices of the user. With Orders it also returns
+// those with the demographics and the insurance.
 func (s Services) person() []file {
 	list := []file{
 		{"user.json", jsonWriter(s.Health.User)},

@@ -19,7 +19,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/people"
 )
 
-// orderLine is an order with all that is stored for it: results, appointments, consents, answers, insurance, physician.
+// orderLine is an order with what is stored for it: results, published appointments, consents, answers, insurance,
+// physician.
 type orderLine struct {
 	Order           orders.Order                 `json:"order"`
 	Results         *orders.OrderResults         `json:"results"`
@@ -93,7 +94,7 @@ func (s Services) orders(ctx context.Context, team healthlab.TeamID, user health
 type documentFiles Services
 
 // documentEnds maps a kind of document to the end of its file name, which begins with the order id. Labels and
-// instructions are omitted, because they contain only what the requisition contains too.
+// instructions are omitted, because they have no data of the person that the requisition lacks.
 var documentEnds = map[documents.DocumentKind]string{
 	documents.RequisitionForm: "_requisition.pdf", documents.ResultsReport: "_result.pdf", documents.BeneficiaryNotice: "_abn.pdf",
 }

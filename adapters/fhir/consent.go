@@ -30,7 +30,8 @@ type provisionActor struct {
 	Reference reference `json:"reference"`
 }
 
-// consents calls use with a user's Consents: each allows the team to collect data of one provider.
+// consents calls use with a user's Consents: each allows the team to collect data of one provider, or did so until it
+// was withdrawn.
 func (s *server) consents(_ context.Context, u *healthdata.User, _ *query, use func([]match) error) error {
 	out := make([]match, len(u.Consents))
 	seen := map[string]int{}

@@ -78,7 +78,8 @@ func (s *server) mayRead(ctx context.Context, team healthlab.TeamID, user health
 	return err //nolint:wrapcheck // names the feature that is off
 }
 
-// insuranceRecord reads an insurance record by its id, and adds the insured person to the access log entry.
+// insuranceRecord reads an insurance record by its id, and adds its user to the access log entry. It returns Forbidden
+// unless the team may read insurance records.
 func (s *server) insuranceRecord(ctx context.Context, by caller, id string) (people.Coverage, error) {
 	u, ok := parseUUID(id)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// streamTime is the longest duration of the answer to $everything.
+// streamTime is the longest duration of the answer to $everything, and of the download of an export file.
 const streamTime = time.Hour
 
 // everythingParams lists the parameters of $everything.
@@ -106,7 +106,8 @@ func (l *selection) matches(m *match) bool {
 		(m.when.from.IsZero() || !slices.ContainsFunc(l.date, func(either []moment) bool { return !anyMatches(either, m.when) }))
 }
 
-// everything answers with all resources of a person. It streams them, so that memory does not grow with their number.
+// everything answers with the resources of a person that the parameters select; without parameters, with all. It
+// streams them, so that memory does not grow with their number.
 func (s *server) everything(w http.ResponseWriter, r *http.Request, by caller) error {
 	if !acceptsJSON(r, r.URL.Query()) {
 		return refuseFormat(w)

@@ -176,8 +176,8 @@ func (s *server) readExport(params string, handling handling) (l *selection, fil
 	return l, filters, problems
 }
 
-// setPersons sets x.Persons to the users of the team, or to the one user for whom the caller may act. With x.Since it
-// also sets x.Deleted.
+// setPersons sets x.Persons to the users of the team, or to the one user for whom the caller may act. For a whole team,
+// and with x.Since, it also sets x.Deleted.
 func (s *server) setPersons(ctx context.Context, by caller, x *export) error {
 	if !by.User.IsZero() {
 		x.Persons = []uuid.UUID{by.User.UUID}
@@ -344,8 +344,8 @@ func (s *server) deleteExport(w http.ResponseWriter, r *http.Request, by caller)
 	return nil
 }
 
-// exportFile answers with one file of an export: the resources of one type of at most shard persons. It leaves out
-// persons who were deleted since the kick-off.
+// exportFile answers with one file of an export: the resources of one type of at most shard persons, or bundles that
+// delete resources. It leaves out persons who were deleted since the kick-off.
 func (s *server) exportFile(w http.ResponseWriter, r *http.Request, by caller) error {
 	may, err := s.rightsOf(r)
 	if err != nil {

@@ -201,8 +201,8 @@ func (m *measurement) usesSource(source healthdata.SourceType) bool {
 	return true
 }
 
-// removedObservations calls use with each observation that existed before data of its day was removed, and no longer
-// exists.
+// removedObservations calls use with each observation that the removed data of its day may have produced, and that does
+// not exist now.
 func (s *server) removedObservations(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, by interval, removed []healthdata.RemovedDay,
 	use func(resource string) error,
 ) error {

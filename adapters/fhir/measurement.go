@@ -499,7 +499,7 @@ func (r *rows) setEffective(o *observation, from, to time.Time) {
 }
 
 // samples returns an observation for each day of the first n rows, with one number for each minute from the first to
-// the last sample of the day.
+// the last sample of the day, or E for a minute without samples.
 func (r *rows) samples(n int) (out []match) {
 	for from := 0; from < n; {
 		day := healthlab.DateOf(r.at.Time(from))

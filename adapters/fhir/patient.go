@@ -166,7 +166,8 @@ func (s *server) resolveIdentifiers(ctx context.Context, by caller, q *query) er
 	return nil
 }
 
-// searchPatients returns a page of the team's users as Patients, in the order of the list of users.
+// searchPatients returns a page of the team's users as Patients, in the order of the list of users. A search by _id or
+// identifier sorts them by id.
 func (s *server) searchPatients(ctx context.Context, by caller, q *query) (found, error) {
 	if err := s.resolveIdentifiers(ctx, by, q); err != nil {
 		return found{}, err

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// resultParams lists the search parameters that every type supports and that change the form of the answer, not the
-// matches.
+// resultParams lists the search parameters that every type supports. Except for _since, they change the form of the
+// answer, not the matches.
 var resultParams = []string{"_count", "_after", "_format", "_pretty", "_summary", "_elements", "_total", "_since"}
 
 // sortKeys lists the parameters by which matches can be sorted.

@@ -26,7 +26,7 @@ func (a api) bulkOperations() []server.Operation {
 	}
 }
 
-// checkTeamID reads the query parameter team_id. If it is present, it must be the caller's team.
+// checkTeamID reads the query parameter team_id. If it is present, it must be the caller's team or infer_from_context.
 func checkTeamID(in *wire.In, team healthlab.TeamID) error {
 	text := in.OptText("team_id", 36)
 	if text == nil || *text == "infer_from_context" {

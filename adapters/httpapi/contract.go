@@ -31,7 +31,7 @@ var contractExtras []byte
 var errorTypes string
 
 // document joins the embedded files of the contract on first use. It panics if they cannot be joined, which
-// TestContractIsJoined prevents.
+// TestContract_partsJoinWithoutConflict prevents.
 var document = sync.OnceValue(func() []byte {
 	folder, err := fs.Sub(contractParts, "openapi")
 	if err != nil {

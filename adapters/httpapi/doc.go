@@ -16,8 +16,9 @@
 // # Input
 //
 // A request is refused, and nothing is stored, if it has unknown, misspelt or repeated keys, wrong types, missing
-// values, trailing bytes, text with U+0000, or unknown query parameters. One answer lists all problems. A body that
-// exceeds the limit of its operation is refused. Config.IgnoreUnknown accepts unknown keys and parameters.
+// values, trailing bytes, text with U+0000, or unknown query parameters. One answer lists all problems. An upload of
+// health data refuses single invalid items, and stores the others. A body that exceeds the limit of its operation is
+// refused. Config.IgnoreUnknown accepts unknown keys and parameters.
 //
 // # Error answers
 //
@@ -29,8 +30,9 @@
 //
 //	{"detail":{"error_type":"NOT_FOUND","error_message":"user 0d4b1f5e-0000-4000-8000-000000000001 not found"}}
 //
-// A broken business rule has its own error_type, mostly with status 400. Error answers and log lines never repeat a
-// value that was sent. An error with a method RetryAfter() time.Duration sets the header Retry-After.
+// A broken business rule has its own error_type, mostly with status 400. Error answers and log lines repeat no value
+// that was sent, except ids that are UUIDs. An error with a method RetryAfter() time.Duration sets the header
+// Retry-After of a 429 or 503.
 //
 // # Keys
 //

@@ -13,8 +13,9 @@ import (
 	"github.com/healthlab-dev/healthlab/adapters/httpapi/internal/wire"
 )
 
-// replies returns the replies of the operation, with default texts for those without one. Replies for all operations
-// follow: a 404 that names the kind of thing and its id, and a 401 that names the header of the credential.
+// replies returns the replies of the operation, with default texts for those about a rule or a 404 without one. Replies
+// for all operations follow: a 404 that names the kind of thing and its id, and a 401 that names the header of the
+// credential. For a RuleError the reply of its rule follows instead, and for a Fault none.
 func (a api) replies(r *http.Request, c *call, err error) []server.Reply {
 	var rule *healthlab.RuleError
 	words := ""

@@ -32,9 +32,10 @@ func New(s Sender, store labjournal.Store, o *Options) *Backend {
 	return &Backend{sender: s, journal: labjournal.Journal[dossier]{Store: store, Lab: opts.LabSlug, Order: of}, opts: opts}
 }
 
-// Submit implements exchange.LabBackend. A repeated call sends the same bundle, byte for byte, so that the laboratory
-// creates nothing twice. The returned SampleID is the order number. It returns Invalid for a kit, because laboratories
-// of this kind do not send kits.
+// Submit implements exchange.LabBackend. Until the laboratory has accepted the order, a repeated call sends the same
+// bundle, byte for byte, so that the laboratory creates nothing twice. After that it sends nothing. The returned
+// SampleID is the order number. It returns Invalid for a refused or cancelled order. It also returns Invalid for a kit,
+// because laboratories of this kind do not send kits.
 func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
 		return exchange.Accepted{}, err

@@ -16,8 +16,8 @@ type collection struct {
 	at, reported *labresult.TimestampWithOffset
 }
 
-// sampleData returns the data of the sample. Missing times of collection and report are taken from the
-// DiagnosticReport.
+// sampleData returns the data of the sample. A missing time of collection is that of the Observation, or else of the
+// DiagnosticReport. A missing time of report is that of the DiagnosticReport.
 func (c collection) sampleData() labresult.SampleData {
 	data := c.data
 	if data.DateCollected == nil {

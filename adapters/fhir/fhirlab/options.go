@@ -35,8 +35,8 @@ type Options struct {
 	// Insurance returns the insurance record to which an order is billed, such as orders.Service.People().Insurance.
 	// Default: orders are sent without insurance.
 	Insurance func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) (people.Coverage, error)
-	// Reports stores PDF files that come with the reports of an order: [orders.Files.StoreReport].
-	// Default: the files stay in the journal, inside the bundle.
+	// Reports stores the PDF file of a report that belongs to an order: [orders.Files.StoreReport]. It is not called
+	// for a report with several files. Default: the files stay in the journal, inside the bundle.
 	Reports func(ctx context.Context, team healthlab.TeamID, order orders.OrderID, id string, pdf []byte) error
 	// MaxBytes is the largest accepted bundle, in bytes. Default 16 MiB.
 	MaxBytes int64

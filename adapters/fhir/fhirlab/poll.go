@@ -167,8 +167,8 @@ func (c *Client) usePage(ctx context.Context, page *polledPage, use func(raw []b
 	return nil
 }
 
-// collect returns a bundle of type collection with a report and the resources to which it refers. held maps references
-// to resources of the page. Resources that held lacks are requested from the server.
+// collect returns a bundle of type collection with a report and the resources to which it refers, directly or through
+// others. held maps references to resources of the page. Resources that held lacks are requested from the server.
 func (c *Client) collect(ctx context.Context, report string, held map[string]json.RawMessage) ([]byte, error) {
 	type entry struct {
 		FullURL  string          `json:"fullUrl"`

@@ -166,7 +166,8 @@ func (b *Backend) Receive(ctx context.Context, raw []byte) error {
 }
 
 // apply adds the reports of a group to the state of their order. n is the position of the group in the bundle d. It
-// returns the message to the orders.Service, or the reason for which the journal holds the bundle for review.
+// returns the message to the orders.Service, or the reason for which the journal holds the bundle for review, or
+// neither if there is nothing new to report.
 func (g *group) apply(d *labjournal.Delivery, n int, opts *Options) (*exchange.Message, string) {
 	if g.held == nil {
 		if opts.ReviewTeam.IsZero() {

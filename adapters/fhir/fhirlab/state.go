@@ -235,7 +235,9 @@ func (d *dossier) markers(r *labresult.Result, report []string, opts *Options) (
 }
 
 // message returns the message to the orders.Service about a bundle, which arrived at a time and has a delivery key. It
-// returns nil if the message would repeat the last one, or if the order has no result and may still get one.
+// returns nil if the message would repeat the last one. It also returns nil for an order without a result, unless the
+// order is complete with missing results and no final result was sent: then the message says that the sample was
+// rejected.
 func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPatient, opts *Options) *exchange.Message {
 	s := &d.State
 	m := exchange.Message{Team: d.Team, Order: d.Order, SampleID: d.Number, At: at, Lab: opts.LabSlug, Patient: patient}

@@ -129,7 +129,8 @@ func (n *names) body(v *item, within, taken func(key string) bool) (map[string]a
 }
 
 // refer rewrites the references in a value. A reference becomes a full URL if its resource is in the transaction
-// (within), a conditional reference if the server has the resource (taken), and else a logical reference by identifier.
+// (within), a conditional reference if it is the person's Patient or the server has the resource (taken), and else a
+// logical reference by identifier.
 func (n *names) refer(v any, within, taken func(key string) bool) {
 	switch v := v.(type) {
 	case []any:

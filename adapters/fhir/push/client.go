@@ -33,7 +33,8 @@ const (
 	tokenLife = 4 * time.Minute
 )
 
-// holdError means that the server's answer is not that of a FHIR server, or says to send later. It pauses the pipeline.
+// holdError means that the server does not answer, or that its answer is not that of a FHIR server, or says to send
+// later. It pauses the pipeline.
 type holdError struct {
 	reason string // contains no value of a person
 	after  time.Duration
@@ -64,7 +65,8 @@ type answer struct {
 	body   []byte
 }
 
-// post sends a transaction. If the server refuses the token, post gets a new token and sends the transaction once more.
+// post sends a transaction. If the server refuses the token of a pipeline with BackendServices, post gets a new token
+// and sends the transaction once more.
 func (c *client) post(ctx context.Context, p *ehr.Pipeline, bundle []byte) (answer, error) {
 	for again := false; ; again = true {
 		bearer, err := c.bearer(ctx, p)

@@ -33,7 +33,8 @@ type Options struct {
 	Workers int
 	// Entries is the largest number of resources of a transaction. Default 100.
 	Entries int
-	// Idle is how long Run waits, if no person is due to be pushed, before it looks again. Default 1 s.
+	// Idle is how long Run waits, plus or minus a quarter, before it looks again after fewer persons than free workers
+	// were due. Default 1 s.
 	Idle time.Duration
 	// Wake ends the wait of Idle early. The channel should have a buffer of one.
 	Wake <-chan struct{}
@@ -177,7 +178,7 @@ type run struct {
 	*Pusher
 	task    *ehr.Task
 	names   names
-	patient *item // sent with the first resources; nil if the server has it
+	patient *item // sent with every transaction; nil if the pipeline creates no Patients
 	has     map[string]bool
 	// Number of refusals before the first accepted resource.
 	refusals int
@@ -448,8 +449,8 @@ func (r *run) send(ctx context.Context, items []item) error {
 	return r.record(ctx, items, []*ehr.Refusal{&refused.refusal})
 }
 
-// sendPatient sends the Patient alone, unless the server is known to have it. A server that refuses the Patient cannot
-// accept anything else of the person.
+// sendPatient sends the Patient alone, unless the server is known to have it or the pipeline creates no Patients. A
+// server that refuses the Patient cannot accept anything else of the person.
 func (r *run) sendPatient(ctx context.Context) error {
 	if r.patient == nil || r.known {
 		return nil
@@ -475,8 +476,8 @@ func (r *run) refusePerson(ctx context.Context, why *ehr.Refusal) error {
 	return errPerson
 }
 
-// exchange sends the Patient, unless the server has it, and items. It returns for each item nil or the reason of its
-// refusal. A refused Patient is a refusedError, or, without items, the only element of the result.
+// exchange sends items and, if the pipeline creates Patients, the Patient before them. It returns for each item nil or
+// the reason of its refusal. A refused Patient is a refusedError, or, without items, the only element of the result.
 func (r *run) exchange(ctx context.Context, items []item) ([]*ehr.Refusal, error) {
 	sending := make([]ehr.Result, len(items))
 	for i := range items {

@@ -43,7 +43,8 @@ func parseScope(scope string) (kind, rights string, ok bool) {
 	return "", "", false
 }
 
-// granted returns the scopes that a token gets: those of asked that the scopes of the client (has) allow.
+// granted returns the scopes that a token gets: those of asked that the scopes of the client (has) allow. For a scope
+// of all types that has does not allow, it returns the scopes of single types in has.
 func granted(asked, has []string) (out []string) {
 	own := &Grant{Scopes: has}
 	for _, scope := range asked {

@@ -55,8 +55,8 @@ func (l lineListener) Accept() (net.Conn, error) {
 }
 
 // admit adds a connection. If a limit is reached, it closes the connection that has waited longest for its caller:
-// among those of the same address, or else among those of the address with the most connections. It returns false, and
-// adds nothing, if no connection is waiting.
+// among those of the same address, or else, at the limit of all connections, among those of the address with the most.
+// It returns false, and adds nothing, if none of these is waiting.
 func (s *connections) admit(c *conn) bool {
 	at := netip.Addr{}
 	if tcp, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {

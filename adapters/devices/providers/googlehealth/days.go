@@ -23,8 +23,8 @@ var days = []rest.Collection{
 	temperatures(),
 }
 
-// rollUp returns the collection of the daily sums of the data type name. Other sums of the same day are joined by the
-// day.
+// rollUp returns the collection of the daily sums of the data type name. The collection of total calories joins it by
+// the day.
 func rollUp(name string) rest.Collection {
 	midnight := func(d healthlab.Date) any {
 		return map[string]civil{"date": {d.Year, int(d.Month), d.Day}}
@@ -159,7 +159,7 @@ func joinedDay(out *rest.Batch, kind string, day healthlab.Date) (p dayPoint) {
 	return p
 }
 
-// readDay reads a daily total with the joined sums of the day. On a stored page it reads the one sum in v.
+// readDay reads a daily total with the joined values of the day. On a stored page it reads the one value in v.
 func readDay(v *dayPoint, out *rest.Batch) {
 	if !v.dated(out) {
 		return
@@ -190,7 +190,7 @@ func readAtNoon(resource, unit string, of func(*dayPoint) *rest.Float) func(json
 }
 
 // readTemperature reads the skin temperature of a night as a sample during the joined sleep, or at noon on a stored
-// page, where the sleep is unknown.
+// page, where the sleep is unknown. Without a joined sleep it reads nothing.
 func readTemperature(v *dayPoint, out *rest.Batch) {
 	if !v.dated(out) {
 		return

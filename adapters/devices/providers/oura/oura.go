@@ -158,8 +158,8 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // Read decodes a stored page. kind is the name of the collection. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// wait returns the time from now until X-RateLimit-Reset, which is in Unix seconds; 0 if the header is absent, past or
-// more than an hour away.
+// wait returns the time from now until X-RateLimit-Reset, which is in Unix seconds; 0 if the header is absent,
+// malformed or past, or an hour or more away.
 func wait(h http.Header, now time.Time) time.Duration {
 	at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
 	if d := time.Unix(at, 0).Sub(now); err == nil && d > 0 && d < time.Hour {
@@ -217,7 +217,7 @@ type readiness struct {
 	Delta *float64       `json:"temperature_deviation"`
 }
 
-// sleepTypes maps the provider's types of sleep to ours. Other types, such as rest and deleted, are ignored.
+// sleepTypes maps the provider's types of sleep to ours. A sleep of another type, such as rest and deleted, is deleted.
 var sleepTypes = map[string]healthdata.SleepType{
 	"long_sleep": healthdata.SleepLong, "sleep": healthdata.SleepNap, "late_nap": healthdata.SleepNap, "": "",
 }

@@ -22,7 +22,8 @@ var days = []rest.Collection{
 	},
 }
 
-// stepped holds the number of steps in the interval that begins at an instant and ends at the next element.
+// stepped holds the number of steps of an interval. The number applies to each interval from the instant to the next
+// element, because the service leaves out equal neighbours.
 type stepped struct {
 	Steps float64 `json:"steps"`
 	At    clock   `json:"timestamp"`

@@ -12,8 +12,8 @@ import (
 )
 
 // Read returns the recordings in a FIT, TCX or GPX file, in the order of the file. provider is the slug for their
-// source. A file without recordings is not an error. The error for an unreadable file is a [*fileimport.FileError] or
-// wraps [fileimport.ErrFormat].
+// source. A file without recordings is not an error. The error for an unreadable file wraps a [*fileimport.FileError]
+// or [fileimport.ErrFormat].
 func Read(provider string, file []byte) (fileimport.Recordings, error) {
 	var s fileimport.Recordings
 	if _, err := fileimport.Import(context.Background(), bytes.NewReader(file), &s, &fileimport.Options{Provider: provider}); err != nil {

@@ -142,8 +142,8 @@ const maxConfig = 1 << 20
 //	}
 //
 // It returns Invalid with every problem and its path in the document: an unknown, duplicate or missing provider, and an
-// unknown, duplicate, missing or malformed member. No error contains a secret. If from is nil, secrets must be in the
-// document itself.
+// unknown, duplicate, missing or malformed member. The first malformed member of a provider ends the check of that
+// provider. No error contains a secret. If from is nil, secrets must be in the document itself.
 func ReadConfig(r io.Reader, from *Sources) (Config, error) {
 	doc, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
 	if err != nil {
@@ -247,7 +247,8 @@ type ConfiguredProvider struct {
 }
 
 // Connectors returns a connector for each configured provider, sorted by slug. opts apply to all of them, except that
-// VerifyToken and MessageURL are those of each provider. An error names the provider, and wraps an error of [rest.New].
+// VerifyToken and MessageURL are those of each provider. An error names the provider. It is Invalid for an unknown
+// slug, and otherwise wraps an error of [rest.New].
 func (c Config) Connectors(opts *rest.Options) (out []ConfiguredProvider, err error) {
 	for _, slug := range slices.Sorted(maps.Keys(c)) {
 		e := Find(slug)

@@ -54,8 +54,8 @@ func (b *Batch) Owner(id string) {
 	}
 }
 
-// About sets the resources for which problems of the current item are reported. Default: all resources of the
-// collection.
+// About sets the resources for which problems of the current item are reported. Default: Collection.Resources and, on a
+// stored page, also Collection.Stored.
 func (b *Batch) About(resources ...string) { b.about = resources }
 
 // Zone sets the IANA zone in which times without an offset of the current item are local.

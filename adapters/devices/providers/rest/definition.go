@@ -20,7 +20,7 @@ type Definition struct {
 	OAuth    OAuth
 	// BaseURL is the prefix of the collections' paths.
 	BaseURL string
-	// Header lists constant headers of every data request.
+	// Header lists constant headers of every data request, except those for a Collection.File.
 	Header map[string]string
 	// KeyHeader is the name of the header in which data requests send Client.Key. Empty: the provider uses no key.
 	KeyHeader   string
@@ -61,8 +61,9 @@ type Collection struct {
 	Query url.Values
 	// Range describes how a time range is requested. The zero value requests all items.
 	Range Range
-	// Time returns the time of an item, for collections without range parameters. Items outside of the requested range are
-	// dropped. The pages of such a collection must be sorted newest first.
+	// Time returns the time of an item, for collections that cannot request the whole range. Items outside of the
+	// requested range are dropped; an item with the zero time belongs to every range that ends after it. The pages of
+	// such a collection must be sorted newest first.
 	Time func(item json.RawMessage) time.Time
 	// Pages describes the paging. Nil: there is one page.
 	Pages Pages

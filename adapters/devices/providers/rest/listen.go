@@ -19,13 +19,14 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// Listening is passed to [Definition.Listen], and decodes and checks pushed messages for it.
+// Listening is passed to [Definition.Listen]. It holds the secrets that check pushed messages, and decodes their items.
 type Listening struct {
 	healthlab.Private
 
 	// Client is the OAuth client that the message is for. Many providers sign messages with its secret.
 	Client Client
-	// VerifyToken is Options.VerifyToken or, for a provider with Definition.MessageKey, the token of the client.
+	// VerifyToken is Options.VerifyToken. For the client of [Connector.ForClient] of a provider with
+	// Definition.MessageKey, it is the detail of that name.
 	VerifyToken string
 
 	def *Definition

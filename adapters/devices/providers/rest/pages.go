@@ -8,7 +8,7 @@ import (
 
 // Pages describes the paging of a collection. A token identifies a page. The token of the first page is empty.
 type Pages interface {
-	// ask adds the parameter that requests the page with a token to a query.
+	// setPage adds the parameter that requests the page with a token to a query.
 	setPage(q url.Values, token string)
 	// next returns the token of the next page; empty at the end. token and body are those of the current page, and n is
 	// the number of its items.

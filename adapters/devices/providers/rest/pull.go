@@ -247,7 +247,7 @@ func (c *Connector) request(ctx context.Context, w *window, token string) (*http
 	return req, nil
 }
 
-// setHeaders adds the headers of every data request. token is the access token.
+// setHeaders adds the headers of every data request, except those for a Collection.File. token is the access token.
 func (c *Connector) setHeaders(req *http.Request, token string) {
 	for name, value := range c.def.Header {
 		req.Header.Set(name, value)

@@ -75,7 +75,8 @@ func withCalendarDate(s healthdata.Summary) healthdata.Summary {
 	return s
 }
 
-// writeLine writes the set fields of v, a sample, summary or stream, as JSON. what names the kind of v.
+// writeLine writes the fields of v, a sample, summary or stream, as JSON. It leaves out ids, sources, and empty and
+// zero values. what names the kind of v.
 func writeLine(b *strings.Builder, what string, v any) {
 	doc, err := json.Marshal(v)
 	var members map[string]any

@@ -122,7 +122,8 @@ func New(client rest.Client, opts *rest.Options) (*rest.Connector, error) {
 // or file for a FIT file, from which Read also takes the workouts. See [rest.Definition.Read].
 func Read(kind string, page []byte) (rest.Data, error) { return definition.Read(kind, page) }
 
-// reset returns the time until an exhausted rate limit is reset, from X-RateLimit-Reset; 0 if none is exhausted.
+// reset returns the time until an exhausted rate limit is reset, from X-RateLimit-Reset in seconds; 0 if the header is
+// absent, malformed or more than a day.
 func reset(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("X-RateLimit-Reset"))
 	if err != nil || n < 0 || n > 86_400 {

@@ -311,8 +311,8 @@ func readBody(v *body, out *rest.Batch) {
 // changed record.
 const reach = 7 * rest.Day
 
-// listen reads a message. A message names a recovery by the id of its sleep. If a sleep was deleted, its recovery is
-// deleted too.
+// listen reads a message. A message names a recovery by the id of its sleep, so a deleted recovery is not passed on as
+// a deletion: its resources are pulled again. If the provider deletes a sleep, it deletes the recovery too.
 func listen(l *rest.Listening, m linking.Message) (linking.ListenResult, error) {
 	stamp := rest.Header(&m, "X-WHOOP-Signature-Timestamp")
 	ms, err := strconv.ParseInt(stamp, 10, 64)

@@ -145,8 +145,8 @@ func (c *Client) Send(t T, method, target string, body any) *Reply {
 }
 
 // Do sends a request, and fails the test unless the contract lists the reply's status and content type and its schema
-// accepts the body. If the reply is a success, the query and the JSON body of the request must match the contract too,
-// unless Lenient is set.
+// accepts the body. A path that the contract lacks must be answered with 404 or 405 and an Error. If the reply is a
+// success, the query and the JSON body of the request must match the contract too, unless Lenient is set.
 func (c *Client) Do(t T, r *http.Request) *Reply {
 	t.Helper()
 	for name, values := range c.Header {

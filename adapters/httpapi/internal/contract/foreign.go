@@ -65,7 +65,7 @@ func Foreign(ctx context.Context, h http.Handler, p Probes, owned []string, exce
 }
 
 // differ sends a request, and the same request with unknown ids in place of ids. It reports whether the answers differ
-// by more than these ids.
+// by more than these ids. Of two successful answers it compares only the status, and which of ids they contain.
 func (f *fuzzer) differ(ctx context.Context, h http.Handler, op *Operation, pr probe, ids []string) bool {
 	other := pr
 	pr.header, other.header = f.anotherRequest(pr.header), f.anotherRequest(pr.header)

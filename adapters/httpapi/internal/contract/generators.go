@@ -206,8 +206,8 @@ func (g *generators) names(node map[string]any, at string) {
 	}
 }
 
-// contains reports whether every value of a schema contains a value of the component with the JSON pointer target.
-// Lists, maps, optional and nullable members do not count. seen holds the components that were searched.
+// contains reports whether the generated Go type of a schema contains that of the component with the JSON pointer
+// target. Lists, maps, optional and nullable members do not count. seen holds the components that were searched.
 func (g *generators) contains(node map[string]any, target string, seen map[string]bool) bool {
 	member := func(v any) bool {
 		node, _ := v.(map[string]any)

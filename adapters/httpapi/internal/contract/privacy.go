@@ -133,7 +133,8 @@ type probe struct {
 	header                          http.Header
 }
 
-// run sends the request. If the handler panics, panicked is the Go type of the panic value; else it is empty.
+// run sends the request. If the handler panics with another value than http.ErrAbortHandler, panicked is the Go type of
+// the value; else it is empty.
 func (pr probe) run(ctx context.Context, h http.Handler, op *Operation, p Probes) (reply *Reply, panicked string) {
 	r := httptest.NewRequestWithContext(ctx, op.Method, pr.target, strings.NewReader(pr.body))
 	for _, header := range []http.Header{p.Header, pr.header} {

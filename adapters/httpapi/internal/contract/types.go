@@ -21,9 +21,9 @@ type Pair struct {
 	Schema string
 	// Value is a value of the Go type.
 	Value any
-	// Input is true for a type that is decoded from requests: a field is required unless it is a pointer, a wire.Opt, or
-	// has omitempty or omitzero. In a type that is encoded in answers, a field is required unless it has omitempty or
-	// omitzero.
+	// Input is true for a type that is decoded from requests: a field is required unless it is a pointer, a wire.Opt,
+	// or has omitempty or omitzero. The words opt, in and required of its wire tag override this. In a type that is
+	// encoded in answers, a field is required unless it has omitempty or omitzero.
 	Input bool
 	// Enums maps the keys of fields with an enumeration, such as status or events.status, to their values in Go. The
 	// schema must list the same values, under enum, or under x-extensible-enum where values may be added.
