@@ -362,7 +362,7 @@ func (c *Connector) markUsed(code string) bool {
 }
 
 // grant returns a new grant after a sign-in. It invalidates all earlier grants of the account, and ends revocations and
-// withdrawals. With a life of zero the grant does not expire.
+// withdrawals. With a life of zero the grant does not expire, except with [BehaviourEnded] and [BehaviourStuck].
 func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // Codes of acknowledgements (MSA-1).
 const (
 	accepted = "AA"
-	refused  = "AE" // the message is malformed, or its content is wrong
-	rejected = "AR" // the receiver does not accept this message type, or cannot accept messages at present
+	refused  = "AE" // the message is malformed, its content is wrong, or it could not be stored
+	rejected = "AR" // the message type is not supported, the frame is unreadable, or the receiver is not ready
 )
 
 // Error codes of acknowledgements (HL7 table 0357).

@@ -71,7 +71,8 @@ func PlainFault(err error) *wire.Fault {
 	return &own
 }
 
-// addRetryAfter sets the header Retry-After, in whole seconds, if the error has a method RetryAfter() time.Duration.
+// addRetryAfter sets the header Retry-After of an answer with status 429 or 503, in whole seconds, rounded up. It does
+// so if the error has a method RetryAfter() time.Duration that returns a positive duration.
 func addRetryAfter(f *wire.Fault, err error) {
 	var later interface{ RetryAfter() time.Duration }
 	if f.Status != http.StatusTooManyRequests && f.Status != http.StatusServiceUnavailable || !errors.As(err, &later) {
