@@ -155,8 +155,8 @@ func (o *labOrder) plan() []happening {
 	return o.outcome.Story.applyTo(steps, o.order.Method() == catalogue.Testkit)
 }
 
-// applyTo returns a plan without incidents, changed by the incident s. Incidents of shipping, and
-// Blocked, Expired and Stopped, change only the plans of kits.
+// applyTo returns a plan without incidents, changed by the incident s. Incidents of shipping, and Blocked, Expired and
+// Stopped, change only the plans of kits.
 func (s Story) applyTo(plan []happening, kit bool) []happening {
 	at := func(on orders.Trigger) int {
 		return slices.IndexFunc(plan, func(h happening) bool { return h.on == on })

@@ -34,7 +34,8 @@ var codeTexts = map[string]string{
 }
 
 // answer returns an acknowledgement of m with code in MSA-1 and an ERR segment for each problem; nil if the sender
-// wants none. m is nil if the message could not be read.
+// wants none. If the sender wants an accept acknowledgement, the code is CA, CE or CR. m is nil if the message could
+// not be read.
 func (o *Options) answer(m *er7.Message, code string, problems ...error) []byte {
 	out, err := o.answerIn(er7.ASCII, m, code, problems)
 	if err != nil {

@@ -26,9 +26,9 @@ var kinds = map[healthlab.ErrorKind]wire.Fault{
 	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this deployment does not support the operation"},
 }
 
-// FaultOf returns the answer to an error; replies take precedence. An error with [ProblemsOf] is answered with its
-// problems. The text comes from kinds, a RuleError or a Fault, never from another error, because the text of other
-// errors may contain values.
+// FaultOf returns the answer to an error; replies take precedence. Callers answer an error with [ProblemsOf] with its
+// problems instead. The text comes from replies, kinds, a RuleError or a Fault, never from another error, because the
+// text of other errors may contain values.
 func FaultOf(err error, replies []Reply) *wire.Fault {
 	f := PlainFault(err)
 	for _, r := range replies {
