@@ -75,8 +75,8 @@ const (
 	BehaviourStrange = "strange"
 	// BehaviourTravelling means that the person is in another time zone every day.
 	BehaviourTravelling = "travelling"
-	// BehaviourHourly means that the times of manual entries are rounded down to the hour, with several entries per
-	// hour.
+	// BehaviourHourly means that the provider rounds the times of manual entries down to the hour. The connector
+	// combines the entries of each hour.
 	BehaviourHourly = "hourly"
 )
 
