@@ -83,7 +83,7 @@ type managed struct {
 }
 
 func (a api) managing(do func(http.ResponseWriter, *http.Request, *managed) error) func(http.ResponseWriter, *http.Request) error {
-	// do must call m.open, which checks the caller's mandate, before it does anything else.
+	// do must call m.authorizedTeam, which checks the caller's mandate, before it reads or changes data of the team.
 	return a.managingHere(func(w http.ResponseWriter, r *http.Request, m *managed) error {
 		m.asks = m.PathText("environment", wire.MaxPathText)
 		return do(w, r, m)

@@ -45,8 +45,8 @@ type managedTeams struct {
 	org uuid.UUID
 }
 
-// managingTeams returns a handler that authenticates a management request and calls do. do must first call allowed
-// or a function that calls it, because allowed checks the caller's mandate.
+// managingTeams returns a handler that authenticates a management request and calls do. do must first call
+// authorizedTeams, or a function that calls it, because authorizedTeams checks the caller's mandate.
 func (a api) managingTeams(do func(http.ResponseWriter, *http.Request, *managedTeams) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := a.manager(r)

@@ -45,8 +45,8 @@ type Options struct {
 }
 
 // Store provides the stores of all domain packages as methods, over one engine. Safe for concurrent use. A function
-// that runs inside an Update must pass the context that it receives to all writes: a write with another context waits
-// forever for the lock that the Update holds.
+// that runs inside an Update must pass the context that it receives to all writes: a write with another context waits,
+// until that context ends, for the lock that the Update holds.
 type Store struct {
 	*stores.Stores
 	engine *memstore.Engine

@@ -75,8 +75,8 @@ const (
 	BehaviourStrange = "strange"
 	// BehaviourTravelling means that the person is in another time zone every day.
 	BehaviourTravelling = "travelling"
-	// BehaviourHourly means that the times of manual entries are rounded down to the hour, with several entries per
-	// hour.
+	// BehaviourHourly means that the provider rounds the times of manual entries down to the hour. The connector
+	// combines the entries of each hour.
 	BehaviourHourly = "hourly"
 )
 
@@ -362,7 +362,7 @@ func (c *Connector) markUsed(code string) bool {
 }
 
 // grant returns a new grant after a sign-in. It invalidates all earlier grants of the account, and ends revocations and
-// withdrawals. With a life of zero the grant does not expire.
+// withdrawals. With a life of zero the grant does not expire, except with [BehaviourEnded] and [BehaviourStuck].
 func (c *Connector) grant(name string, life time.Duration) linking.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

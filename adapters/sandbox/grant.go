@@ -59,8 +59,8 @@ func (c *Connector) Decode(secret []byte) (linking.Tokens, error) {
 	return linking.Tokens{Access: string(secret), Refresh: string(secret)}, nil
 }
 
-// accountState returns the state of an account, by the key that grantee returns. It creates the state if there is none.
-// c.mu must be locked.
+// accountState returns the state of an account, by the key that accountKey returns. It creates the state if there is
+// none. c.mu must be locked.
 func (c *Connector) accountState(name string) *account {
 	a := c.accounts[name]
 	if a == nil {
@@ -71,7 +71,7 @@ func (c *Connector) accountState(name string) *account {
 }
 
 // issue gives t the next number and makes it the newest grant of the account a. It returns when the grant expires; zero
-// for a life of zero.
+// for a life of zero, except with [BehaviourEnded] and [BehaviourStuck], whose grants have expired already.
 func (c *Connector) issue(t *ticket, a *account, life time.Duration) (until time.Time) {
 	now := c.now()
 	switch {

@@ -61,7 +61,7 @@ type source interface {
 	next(l *Lab) (time.Time, bool)
 	// message executes the next step, at the instant at, and returns the message that reports it.
 	message(l *Lab, at time.Time) exchange.Message
-	// again returns how many more times each message is sent.
+	// repeats returns how many more times each message is sent.
 	repeats() int
 }
 

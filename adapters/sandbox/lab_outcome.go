@@ -48,9 +48,9 @@ const (
 	LostInbound Story = "lost_inbound"
 	// MissingScans means that for a kit the lab reports only the result: no shipping, and no arrival of the sample.
 	MissingScans Story = "missing_scans"
-	// Blocked means that the lab waits for missing documents, receives them and continues.
+	// Blocked means that the lab of a kit waits for missing documents, receives them and continues.
 	Blocked Story = "blocked"
-	// Expired means that the lab waits for missing documents until the sample is too old.
+	// Expired means that the lab of a kit waits for missing documents until the sample is too old.
 	Expired Story = "expired"
 	// Rejected means that the lab cannot use the sample.
 	Rejected Story = "rejected"
@@ -63,7 +63,7 @@ const (
 	CriticalResult Story = "critical"
 	// CorrectedReport means that the lab sends a corrected report after the final one.
 	CorrectedReport Story = "corrected"
-	// Stopped means that the lab cancels the order after it accepted it.
+	// Stopped means that the lab cancels the order of a kit after it accepted it.
 	Stopped Story = "stopped"
 	// NeverAgain means that the lab accepts the order and then sends no message about it.
 	NeverAgain Story = "never_again"
@@ -155,8 +155,8 @@ func (o *labOrder) plan() []happening {
 	return o.outcome.Story.applyTo(steps, o.order.Method() == catalogue.Testkit)
 }
 
-// applyTo returns a plan without incidents, changed by the incident s. Incidents of shipping change only the plans of
-// kits.
+// applyTo returns a plan without incidents, changed by the incident s. Incidents of shipping, and Blocked, Expired and
+// Stopped, change only the plans of kits.
 func (s Story) applyTo(plan []happening, kit bool) []happening {
 	at := func(on orders.Trigger) int {
 		return slices.IndexFunc(plan, func(h happening) bool { return h.on == on })

@@ -220,8 +220,8 @@ func (l *Lab) day(p slotPlace, day healthlab.Date) []appointment.Slot {
 	return out
 }
 
-// findSlot returns the slot whose key is b.Slot.Key. It returns Invalid if there is no such slot, and NotFound if the
-// slot is not free.
+// findSlot returns the slot whose key is b.Slot.Key. It returns Invalid if the key is malformed, or is of another
+// provider or site than b, and NotFound if the slot is not free or has begun.
 func (l *Lab) findSlot(b visits.Booking) (appointment.Slot, error) {
 	parts := strings.Split(b.Slot.Key, "|")
 	bad := fmt.Errorf("%w: slot: must be one that FreeSlots returned for this provider and site", healthlab.Invalid)

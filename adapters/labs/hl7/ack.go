@@ -14,8 +14,8 @@ import (
 // Codes of acknowledgements (MSA-1).
 const (
 	accepted = "AA"
-	refused  = "AE" // the message is malformed, or its content is wrong
-	rejected = "AR" // the receiver does not accept this message type, or cannot accept messages at present
+	refused  = "AE" // the message is malformed, its content is wrong, or it could not be stored
+	rejected = "AR" // the message type is not supported, the frame is unreadable, or the receiver is not ready
 )
 
 // Error codes of acknowledgements (HL7 table 0357).
@@ -34,7 +34,8 @@ var codeTexts = map[string]string{
 }
 
 // answer returns an acknowledgement of m with code in MSA-1 and an ERR segment for each problem; nil if the sender
-// wants none. m is nil if the message could not be read.
+// wants none. If the sender wants an accept acknowledgement, the code is CA, CE or CR. m is nil if the message could
+// not be read.
 func (o *Options) answer(m *er7.Message, code string, problems ...error) []byte {
 	out, err := o.answerIn(er7.ASCII, m, code, problems)
 	if err != nil {

@@ -119,7 +119,8 @@ func (d *dossier) addSamples(to map[string]labresult.SampleData, t heldTest) str
 	return first
 }
 
-// descriptionsDiffer reports whether two descriptions of a sample differ.
+// descriptionsDiffer reports whether two descriptions of a sample contradict each other in a property such as the type
+// or the container. A property that only one of them has does not count.
 func descriptionsDiffer(a, b labresult.SampleData) bool {
 	one := func(a, b *labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }
 	list := func(a, b []labresult.Coded) bool { return a != nil && b != nil && !reflect.DeepEqual(a, b) }

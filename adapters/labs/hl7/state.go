@@ -60,7 +60,8 @@ type heldResult struct {
 	Corrects bool `json:",omitempty"`
 }
 
-// mergeTests merges the tests of a message into the state of the order; their results only if results is true.
+// mergeTests merges the tests of a message into the state of the order. If results is false, it only notes from them
+// whether the laboratory has completed or cancelled the order, and its order number.
 func (d *dossier) mergeTests(tests []TestReport, results bool) {
 	s := &d.State
 	s.Tests, s.Results, s.Notes = maps.Clone(s.Tests), maps.Clone(s.Results), maps.Clone(s.Notes)

@@ -67,8 +67,8 @@ func smoothDarkPaper(g *image.Gray) {
 	}
 }
 
-// deviation returns by how much most of the paper is darker than its most common brightness, in a picture after
-// [normalizeLight].
+// deviation returns how far the brightness of the paper spreads below its most common value, about one standard
+// deviation, in a picture after [normalizeLight].
 func deviation(g *image.Gray) int {
 	hist := histogram(g)
 	paper := 128

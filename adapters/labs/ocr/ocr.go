@@ -225,7 +225,7 @@ func (e *Engine) withSlot(ctx context.Context, work func() error) error {
 type try struct {
 	part float64 // size of the picture, as a share of the full size
 	psm  string  // tesseract's page segmentation mode
-	raw  bool    // the lines of tables are not erased before
+	raw  bool    // the picture is read in full size, and the lines of tables are not erased before
 }
 
 // Ways of reading a page, the best first. They make different mistakes: with mode 11, a value is read separately
@@ -235,7 +235,7 @@ var (
 	triesGrainy = []try{{0.76, "6", false}, {0.88, "6", false}, {0.64, "6", false}, {0.85, "11", true}}
 )
 
-// sureEnough is the mean confidence of a first reading above which a page is read only twice.
+// sureEnough is the mean confidence of a first reading from which on a page is read only twice.
 const sureEnough = 0.95
 
 // read reads a page, and reads a second time the areas that Options.DoubtfulNumbers returns.

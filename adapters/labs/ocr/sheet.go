@@ -134,7 +134,8 @@ func (e edge) intersection(vertical edge) point {
 	return point{x, e.at + e.slope*x}
 }
 
-// edges fits a straight line to the first cells of a region in every line of its raster, and one to the last cells.
+// edges fits a straight line to the first cells of a region in evenly spaced lines of its raster, and one to the last
+// cells.
 // The raster has along lines of across cells, and in reports whether a cell belongs to the region.
 func (r region) edges(along, across int, in func(along, across int) bool) (first, last edge) {
 	var starts, ends []point

@@ -49,8 +49,8 @@ func uprightRect(w, h, orientation int) image.Rectangle {
 	return image.Rect(0, 0, w, h)
 }
 
-// storedPoint returns the position in the stored picture of the pixel at x, y of the upright one, which has the size w
-// by h.
+// storedPoint returns the position in the stored picture, which has the size w by h, of the pixel at x, y of the
+// upright one.
 func storedPoint(x, y, w, h, orientation int) (int, int) {
 	switch orientation {
 	case 2:

@@ -241,8 +241,8 @@ func unrotate(b labreport.Box, degrees int) labreport.Box {
 	return b
 }
 
-// needsOCR reports whether a page must be read by OCR, because its text layer has hardly a word, or characters that
-// cannot be mapped to letters.
+// needsOCR reports whether a page must be read by OCR, because its text layer has fewer than 20 words, or many
+// characters that cannot be mapped to letters: more than half the number of its letters and digits.
 func needsOCR(t pageText) bool {
 	if len(t.Words) < 20 {
 		return true

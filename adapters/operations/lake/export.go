@@ -226,7 +226,8 @@ func (x *export) fillTable(ctx context.Context, t *table, p partition, found *da
 	return nil
 }
 
-// recordAccess calls Options.Accessed once per export for each user, before the first data of the user is written.
+// recordAccess calls Options.Accessed before the first data of a user is written. It calls it once per export for each
+// user, or more often if partitions of the user are written concurrently.
 func (x *export) recordAccess(ctx context.Context, user healthlab.UserID) error {
 	x.mu.Lock()
 	known := x.accessed[user]

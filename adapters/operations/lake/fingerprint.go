@@ -15,8 +15,8 @@ import (
 // Fingerprint identifies the data of a month of a resource. Different data has different fingerprints, except as
 // described at [Options.Verify].
 type Fingerprint struct {
-	// Headers covers the headers of chunks of samples, not the samples in them, and the full content of everything
-	// else.
+	// Headers covers the headers of chunks of samples, not the samples in them. For results it covers their orders,
+	// which change with every report of the laboratory. Of everything else it covers the full content.
 	Headers print `json:"headers"`
 	// Content covers the full content of everything, including all samples.
 	Content print `json:"content"`

@@ -102,7 +102,8 @@ func cycleMonths(r *healthdata.Record) []string {
 	return out
 }
 
-// fillSummaries writes to t the summaries of a user in a month, and adds their fingerprints to print.
+// fillSummaries writes to t the summaries of a user in a month, except sessions that another session covers. It adds
+// the fingerprints of all of them to print.
 func (x *export) fillSummaries(ctx context.Context, t *table, v healthdata.View, s *tables.Table, user healthlab.UserID, from, to time.Time, print *Fingerprint) error {
 	records, err := v.Records(ctx, healthdata.RecordQuery{Resource: s.Resource, From: from, To: to.Add(-time.Microsecond)})
 	if err != nil || len(records) == 0 {

@@ -143,7 +143,7 @@ func Connect(t testing.TB, address string) *pgxpool.Pool {
 }
 
 // ensureServer starts the server and creates the template database, once. It returns the URL of the database postgres,
-// and the name of the template. It skips the test if there is no server.
+// and the name of the template. If there is no server, it skips the test; if CI is set, the test fails.
 func ensureServer(t testing.TB) (base, template string) {
 	t.Helper()
 	run.Lock()

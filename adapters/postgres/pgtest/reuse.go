@@ -31,7 +31,7 @@ type idle struct {
 	uses    int
 }
 
-// ourTables is the end of a select statement: it selects all tables except those of PostgreSQL.
+// ourTables is the part of a select statement after from: it selects all tables except those of PostgreSQL.
 const ourTables = ` pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast') `
 
@@ -66,8 +66,8 @@ func newReuse(ctx context.Context, template *pgx.Conn) (*reuse, error) {
 	return r, err
 }
 
-// fingerprint returns a hash of a database's schema, without the bodies of functions, and of the rows of the kept
-// tables. Two databases that were made from one template have the same hash.
+// fingerprint returns a hash of a database's schema, including its functions, and of the rows of the kept tables. Two
+// databases that were made from one template have the same hash.
 func (r *reuse) fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	parts := []string{`
 		select string_agg(c.oid || ':' || c.xmin, ',' order by c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -125,8 +125,8 @@ func (r *reuse) acquire(t testing.TB, base, template string) string {
 	return g.address
 }
 
-// clear deletes all rows of a database, and restores replaced functions. It returns an error if the schema differs from
-// the template's.
+// clear deletes the rows of all tables except the kept ones, and restores replaced functions. It returns an error if
+// the schema, or a kept row, differs from the template's.
 func (r *reuse) clear(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

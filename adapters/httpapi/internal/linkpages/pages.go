@@ -226,7 +226,7 @@ func sourceOf(u *url.URL) string {
 	return u.Scheme + ":"
 }
 
-// redirect redirects a browser with status 303, so that a form becomes a GET.
+// redirect redirects a browser with status 303 after a POST, so that a form becomes a GET, and with 307 otherwise.
 func (v *visit) redirect(to string) error {
 	privatePage(v.w.Header())
 	v.w.Header().Set("Location", to)

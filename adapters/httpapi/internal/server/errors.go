@@ -26,9 +26,9 @@ var kinds = map[healthlab.ErrorKind]wire.Fault{
 	healthlab.Unimplemented:   {Status: 501, Type: "NOT_IMPLEMENTED", Msg: "this deployment does not support the operation"},
 }
 
-// FaultOf returns the answer to an error; replies take precedence. An error with [ProblemsOf] is answered with its
-// problems. The text comes from kinds, a RuleError or a Fault, never from another error, because the text of other
-// errors may contain values.
+// FaultOf returns the answer to an error; replies take precedence. Callers answer an error with [ProblemsOf] with its
+// problems instead. The text comes from replies, kinds, a RuleError or a Fault, never from another error, because the
+// text of other errors may contain values.
 func FaultOf(err error, replies []Reply) *wire.Fault {
 	f := PlainFault(err)
 	for _, r := range replies {
@@ -71,7 +71,8 @@ func PlainFault(err error) *wire.Fault {
 	return &own
 }
 
-// addRetryAfter sets the header Retry-After, in whole seconds, if the error has a method RetryAfter() time.Duration.
+// addRetryAfter sets the header Retry-After of an answer with status 429 or 503, in whole seconds, rounded up. It does
+// so if the error has a method RetryAfter() time.Duration that returns a positive duration.
 func addRetryAfter(f *wire.Fault, err error) {
 	var later interface{ RetryAfter() time.Duration }
 	if f.Status != http.StatusTooManyRequests && f.Status != http.StatusServiceUnavailable || !errors.As(err, &later) {

@@ -24,7 +24,8 @@ type StoreWatch struct {
 	// Ping returns nil if the store answers. An error other than Unavailable or a context error also shows that the
 	// store answers. Nil: the store is never silent.
 	Ping func(context.Context) error
-	// Timeout is how long the store may leave a ping unanswered before it counts as silent. It must be positive.
+	// Timeout is how long a request may wait before the store counts as silent: half of it until the first ping, and
+	// half of it for the answer to a ping. It must be positive.
 	Timeout time.Duration
 	// Log receives a line when the store becomes silent and when it answers again. Required.
 	Log *slog.Logger

@@ -189,7 +189,8 @@ func (d *decoder) add(p healthlab.Problem) bool {
 	return d.stop("too_many_problems", fmt.Sprintf("has %d or more problems; the rest of the body was not checked", d.MaxProblems))
 }
 
-// problemCount returns the number of recorded problems. An item whose problems are not recorded counts as one problem.
+// problemCount returns the number of recorded problems, plus one if the current item has a problem, because the
+// problems of an item may not be recorded.
 func (d *decoder) problemCount() int {
 	n := len(d.problems) + len(d.item.noted)
 	if d.item.bad {

@@ -12,7 +12,7 @@ const tooLargeExponent = "must not have an exponent of more than three digits"
 // rawKey is a key of an object that is read without a Go type. Its escapes are resolved.
 type rawKey []byte
 
-// decodeRaw reads a value into a type with a method UnmarshalJSON.
+// decodeRaw reads a value into a type with a method UnmarshalJSON, a json.RawMessage, a []byte (from base64) or an any.
 func (d *decoder) decodeRaw(p *plan, v reflect.Value, c byte) bool {
 	start, before := d.pos, d.problemCount()
 	if !d.walk(c, true) {
@@ -50,8 +50,8 @@ func (d *decoder) callUnmarshalJSON(v reflect.Value, raw []byte) bool {
 
 func (d *decoder) skipValue() bool { return d.walk(d.peek(), false) }
 
-// walk skips a value that is not decoded into a Go type. It checks the JSON syntax and, if strict, that keys are
-// unique, texts contain no NUL, and the nesting is at most maxDepth.
+// walk skips a value. It checks the JSON syntax and that the nesting is at most maxDepth. If strict, it also checks
+// that keys are unique, that texts are valid Unicode without NUL, and that no exponent is too large.
 func (d *decoder) walk(c byte, strict bool) bool {
 	switch {
 	case c == '{' || c == '[':

@@ -63,8 +63,8 @@ func (s *Settings) replaceUser(id healthlab.UserID) healthlab.UserID {
 	return healthlab.UserID{UUID: uuid.MustParse(s.Replace(id.String()))}
 }
 
-// namesUsers reports whether a value of a type can contain the id of a user. depth is the nesting of the type, which is
-// limited because types may contain themselves.
+// namesUsers reports whether a value of a type can contain the id of a user in structs, slices and pointers. It does
+// not search maps. depth is the nesting of the type, which is limited because types may contain themselves.
 func namesUsers(t reflect.Type, depth int) bool {
 	if t == userType {
 		return true

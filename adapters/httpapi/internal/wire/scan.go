@@ -123,7 +123,7 @@ type text struct {
 	bad     flaw // most serious flaw of the text
 }
 
-// flaw is a fault of a string that is valid JSON: NUL, or an escape that is not valid Unicode.
+// flaw is a fault of a string that is otherwise valid JSON: NUL, or an escape or bytes that are not valid Unicode.
 type flaw uint8
 
 const (

@@ -18,8 +18,8 @@ var places = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib*/postgresql*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
 }
 
-// find returns the folder of the server's programs: named, if it is not empty, else a folder with programs of the major
-// version, or of the newest one if version is 0.
+// find returns the folder of the server's programs: named, or if it is empty the first of installed. The programs must
+// have the major version, or if version is 0 at least the oldest supported one.
 func find(ctx context.Context, named string, version int) (string, error) {
 	candidates := []string{named}
 	if named == "" {
