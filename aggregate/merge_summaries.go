@@ -126,8 +126,8 @@ func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 	return out
 }
 
-// ordered sorts summaries by the team's preference between sources. Summaries of one source, which its apps and devices
-// sent, are sorted by the time of receipt, the latest first.
+// ordered sorts summaries by the team's preference between sources. Within one source it keeps the summaries of an
+// origin (app or device) together; the origin that sent the summary received last comes first.
 func (m *summaryMerger) ordered(rows []kept) {
 	latest := map[teller]int64{}
 	for i := range rows {
