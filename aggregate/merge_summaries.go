@@ -210,7 +210,8 @@ func (p *plan) isKeyColumn(slot int) bool {
 	return slices.ContainsFunc(p.keys, func(k key) bool { return k.kind == keySlot && k.slot == slot })
 }
 
-// mergeDate merges the rows of one local date, in days since 1970. rows are sorted, preferred source first.
+// mergeDate merges the rows of one local date, in days since 1970, or all rows of a profile, with the date 0. rows are
+// sorted, preferred source first.
 func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
 	best := m.recorderOf(&rows[0])
 	count := map[teller]int{}

@@ -257,8 +257,8 @@ func compareBare(ctx context.Context, c config, s *server, address string, out i
 }
 
 // sendFor sends random requests of the mix with do for a duration (long), and returns a sample of each, with the
-// latency from the instant at which the request was sent. m.workers
-// goroutines send concurrently; each sends its next request after the answer to the last one.
+// latency from the instant at which the request was sent. m.workers goroutines send concurrently; each sends its next
+// request after the answer to the last one.
 func (m *mix) sendFor(ctx context.Context, do func(context.Context, due) error, long time.Duration) (all []sample) {
 	queue, found := make(chan due), make([][]sample, m.workers)
 	var group sync.WaitGroup
