@@ -9,8 +9,10 @@ import (
 )
 
 // carry fills the gaps of a result with the nearest values, as p.align selects. Each combination of the group keys
-// other than the bucket gets a row for every bucket from its first to its last. now is the present time in the person's
-// local time, in microseconds. The error is too_many_rows if the result has more than limit rows.
+// other than the bucket gets a row for every bucket from its first to its last; with p.align.Limit, also for the
+// buckets before and after them that a value may be carried to. now is the present time in the person's local time, in
+// microseconds: no bucket after it is added at the end. The error is too_many_rows if the result has more than limit
+// rows.
 func (p *plan) carry(g *grid, now int64, limit int) error {
 	parts := p.partitions(g)
 	out := p.newGrid()

@@ -254,7 +254,7 @@ func (s *slab) join(accs [][]series.Acc, source int) {
 }
 
 // addAcc adds b to a. If the last values of a and b have the same time, a's value stays: the caller adds sources in
-// order of preference.
+// order of preference, and the series of a source in the order of their keys.
 func addAcc(a, b *series.Acc) {
 	if a.N == 0 {
 		*a = *b
@@ -295,7 +295,7 @@ func (s *slab) seriesOf(source int) []int {
 }
 
 // reduce adds up the series of one source, by column and bucket. list has the indexes of the series. The result is nil
-// if the series have no samples in the buckets of s.
+// if the method tasks returns no parts for any of them.
 func (s *slab) reduce(ctx context.Context, list []int) ([][]series.Acc, error) {
 	var total [][]series.Acc
 	for _, i := range list {

@@ -205,8 +205,9 @@ type hourScan struct {
 	scan  series.Scanner
 }
 
-// eachHour calls visit for each hour in which a series has samples. It skips a chunk if taken is true for all of its
-// hours; a nil taken skips none.
+// eachHour calls visit for each hour in which a series has samples. It skips a chunk outside of the span, and a chunk
+// for which taken is true in all of its hours; a nil taken is never true. It skips no chunk into which pending samples
+// must be merged.
 func (s *hourScan) eachHour(ctx context.Context, sr *sampleSeries, taken []bool, visit func(series.HourRun)) error {
 	for _, p := range sr.cut() {
 		var need []int

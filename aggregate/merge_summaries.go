@@ -126,8 +126,8 @@ func (m *summaryMerger) mergeSessions(rows []kept) []kept {
 	return out
 }
 
-// ordered sorts summaries by the team's preference between sources. Summaries of one source, which its apps and devices
-// sent, are sorted by the time of receipt, the latest first.
+// ordered sorts summaries by the team's preference between sources. Within one source it keeps the summaries of an
+// origin (app or device) together; the origin that sent the summary received last comes first.
 func (m *summaryMerger) ordered(rows []kept) {
 	latest := map[teller]int64{}
 	for i := range rows {
@@ -210,7 +210,8 @@ func (p *plan) isKeyColumn(slot int) bool {
 	return slices.ContainsFunc(p.keys, func(k key) bool { return k.kind == keySlot && k.slot == slot })
 }
 
-// mergeDate merges the rows of one local date, in days since 1970. rows are sorted, preferred source first.
+// mergeDate merges the rows of one local date, in days since 1970, or all rows of a profile, with the date 0. rows are
+// sorted, preferred source first.
 func (m *summaryMerger) mergeDate(rows []kept, date int64) (out []kept) {
 	best := m.recorderOf(&rows[0])
 	count := map[teller]int{}

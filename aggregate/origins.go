@@ -399,7 +399,7 @@ func (d *decider) assign(from, to int64, best *priority) {
 }
 
 // decideIntervals decides about all samples of a resource whose samples have durations. A sample counts for the time
-// that no preferred sample covers.
+// that no preferred sample covers. A value that cannot be added up counts in full, unless all of its time is covered.
 func (d *decider) decideIntervals() {
 	d.sweep()
 	apart := hasSeparateEntries(d.resource)

@@ -28,7 +28,7 @@ type plan struct {
 	fill      bool // gaps of the chosen source are filled from the others
 	align     *Align
 	joins     []joinPlan
-	latest    bool // the plan is that of a join with AsOf, so its rows must be of one analyte
+	latest    bool // the plan is that of a join with AsOf, so each number column of lab_result must be of one analyte
 	traced    bool // an explanation was requested
 }
 

@@ -100,7 +100,7 @@ func HouseReadiness(night Night, before []Night) (recovery, strain *int64) {
 
 // deviation returns the distance of a value from the mean of the nights before, in standard deviations, limited to -3
 // and 3. get returns the value of a night. least is the least standard deviation, as a share of the mean. ok is false
-// if v or too many nights are unknown.
+// if v or too many nights are unknown, or if the standard deviation is 0.
 func deviation(v *float64, before []Night, get func(Night) *float64, least float64) (z float64, ok bool) {
 	if v == nil {
 		return 0, false

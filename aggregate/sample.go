@@ -286,7 +286,7 @@ func (f *filler) ranks(block *series.Block) {
 	b.OwnRank = b.Rank
 }
 
-// longest is the longest duration of a sample, and the duration of a sample before which there is none.
+// longest is the longest duration of a sample, and the duration of the only sample of a series in the window.
 const longest = 15 * minute
 
 // setHoldTimes sets the duration of each sample: the time until the next sample of its series in the window, but at

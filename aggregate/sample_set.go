@@ -135,7 +135,8 @@ type piece struct {
 	start, stop int64        // the earliest and the latest start of a sample in it
 }
 
-// pieces cuts a series into pieces of at most atOnce chunks. A merged piece may have more.
+// pieces cuts a series into pieces of at most atOnce chunks. A merged piece also has the pending segments of its time
+// range.
 func pieces(s *healthdata.Series, atOnce int) []piece {
 	var out []piece
 	last := series.MinTime

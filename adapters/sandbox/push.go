@@ -21,7 +21,7 @@ const (
 	PushSignature = "Sandbox-Signature"
 )
 
-// pushAge is the age from which a push message is refused.
+// pushAge is the greatest age of a push message that is accepted. A message may also be as far in the future.
 const pushAge = 5 * time.Minute
 
 // pushed is the body of a push message.
@@ -64,8 +64,8 @@ func (c *Connector) pushSum(text string) string {
 
 var plainChallenge = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// Listen reads the messages of [Connector.Push] and [Connector.Verify]. It refuses a message that is more than five
-// minutes old.
+// Listen reads the messages of [Connector.Push] and [Connector.Verify]. It refuses a pushed message that is more than
+// five minutes old, or more than five minutes in the future.
 func (c *Connector) Listen(_ context.Context, m linking.Message) (linking.ListenResult, error) {
 	one := func(values map[string][]string, name string) string {
 		if all := values[name]; len(all) == 1 {

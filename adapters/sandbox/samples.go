@@ -18,8 +18,8 @@ func workoutID(user healthlab.UserID, date healthlab.Date) uuid.UUID {
 	return uuid.NewSHA1(workoutSpace, append(user.UUID[:], date.String()...))
 }
 
-// rare describes an occasional measurement: how often per day, around which hour of the day, and the mean and standard
-// deviation of its value.
+// rare describes an occasional measurement: how often per day, at which hour of the day if there is only one, and the
+// mean and standard deviation of its value.
 type rare struct {
 	perDay   float64
 	hour     float64

@@ -43,7 +43,7 @@ type Config struct {
 	// Ping(context.Context) error, which [Service.Ready] calls, returns nil if the engine can be used. Signal()
 	// webhook.Signal tells the dispatchers of other processes on the store about new events.
 	Stores *stores.Stores
-	// Files stores uploaded reports and generated documents, encrypted.
+	// Files stores uploaded reports, generated documents and exports of persons, encrypted.
 	Files labreport.BlobStore
 	// Secret is at least 32 random bytes. Signing keys are derived from it, and the encryption key of stored secrets
 	// unless Sealer is set. All processes on one store must use the same.
@@ -100,7 +100,7 @@ type Config struct {
 	// Settings unless the host sets it.
 	Orders orders.Options
 	// Exchange holds options of package exchange, which sends orders to the Laboratory and receives results. [New] sets
-	// RequisitionURL and Accessed, and Simulator unless the host sets it.
+	// Accessed, RequisitionURL if there is a Printer, and Simulator unless the host sets it.
 	Exchange exchange.Options
 	// Visits holds options for the appointments of orders. [New] sets BookingKeys and SlotCache. If the Laboratory
 	// offers appointments, [New] also sets Slots and Bookings to it, unless the host sets them.
@@ -132,9 +132,11 @@ type Config struct {
 	// stores and manual sources, and demo data in a sandbox.
 	LinkPages *httpapi.LinkPages
 
-	// HTTP holds the configuration of the API. [New] sets Environment and Region. Unless the host sets Authenticate,
-	// [New] sets it to check the API keys of the teams of Service.Organisations. The operations of HTTP.Parts are added
-	// after those of the service. The operations that manage teams are served only if AuthenticateManagement is set.
+	// HTTP holds the configuration of the API. [New] sets Environment, Region, Access, Idempotency, Transact, Parquet
+	// and SendsEvents. Unless the host sets them, [New] also sets Limits.Timeout, Ping if the engine of Stores has that
+	// method, and Authenticate, which then checks the API keys of the teams of Service.Organisations. The operations of
+	// HTTP.Parts are added after those of the service. The operations that manage teams are served only if
+	// AuthenticateManagement is set.
 	HTTP httpapi.Config
 }
 

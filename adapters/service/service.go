@@ -508,7 +508,7 @@ func (s *Service) buildHandler(context.Context) (err error) {
 }
 
 // linkPages returns the link pages of the host, or the default ones. It adds a function that reports the progress of
-// first imports.
+// first imports, unless the host has set one.
 func (s *Service) linkPages() *httpapi.LinkPages {
 	pages := httpapi.LinkPages{OnDevice: true, Manual: true, Demo: s.config.Environment == healthlab.Sandbox}
 	if s.config.LinkPages != nil {

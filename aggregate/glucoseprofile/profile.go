@@ -199,7 +199,8 @@ func float(v *int) *float64 {
 	return new(float64(*v))
 }
 
-// fillClock sets the distribution by quarter hour of the day. f has the means of five minutes.
+// fillClock sets the distribution by quarter hour of the day, the means of the last days and the number of days with
+// readings. f has the means of five minutes.
 func (q *Question) fillClock(p *Profile, f *aggregate.Frame) {
 	const dailyMost = 14
 	first := p.To.AddDays(1 - min(q.Days, dailyMost))

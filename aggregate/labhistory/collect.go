@@ -18,8 +18,8 @@ import (
 // identity is the UUID namespace of the ids of results.
 var identity = uuid.MustParse("5e0a3c52-6d0b-4f5e-9a53-1f4b7e1f9f0d")
 
-// ids makes the ids of the results of one order or report. It counts the results by name, so that a repeated name gets
-// different ids.
+// ids makes the ids of the results of one order or report. It counts the results by finding, so that results with the
+// same finding get different ids. The finding is that of labresult.Result, or the name of the test in a report.
 type ids map[string]int
 
 func (n ids) of(source uuid.UUID, finding string) uuid.UUID {

@@ -48,13 +48,13 @@ var ofTeam = []string{"team_settings", "continuous_query"}
 // reads fewer rows.
 const mostRead = 16
 
-// bare is a plain handler with net/http and pgx, to compare the server with. For each request it reads and writes the
-// same rows as the server, including an event and an access log line, in one transaction of two round trips. It checks
-// and merges nothing, and sends recorded answers of the server.
+// bare is a plain handler with net/http and pgx, to compare the server with. For each request it reads and writes rows
+// in copies of the tables that the server uses, including an event and an access log line, in one transaction of two
+// round trips. It checks and merges nothing, and sends recorded answers of the server.
 type bare struct {
 	pool    *pgxpool.Pool
 	team    uuid.UUID
-	docs    map[string][]byte // by table, the JSON document that inserted rows get, copied from a row of the server
+	docs    map[string][]byte // by table, the document that inserted rows get, copied from a row of the server
 	answers [][]byte          // recorded answers of the server, by the index in operations
 	server  *http.Server
 	url     string
@@ -256,8 +256,9 @@ func compareBare(ctx context.Context, c config, s *server, address string, out i
 	return ctx.Err()
 }
 
-// sendFor sends random requests of the mix with do for a duration (long), and returns a sample of each. m.workers
-// goroutines send concurrently; each sends its next request after the answer to the last one.
+// sendFor sends random requests of the mix with do for a duration (long), and returns a sample of each, with the
+// latency from the instant at which the request was sent. m.workers goroutines send concurrently; each sends its next
+// request after the answer to the last one.
 func (m *mix) sendFor(ctx context.Context, do func(context.Context, due) error, long time.Duration) (all []sample) {
 	queue, found := make(chan due), make([][]sample, m.workers)
 	var group sync.WaitGroup

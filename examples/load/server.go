@@ -221,7 +221,7 @@ func (r *receiver) count() int {
 	return len(r.at)
 }
 
-// since returns when each event arrived, as the duration since began.
+// since returns when each event arrived, as the duration since began. It omits events that arrived before began.
 func (r *receiver) since(began time.Time) (out []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

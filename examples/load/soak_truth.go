@@ -34,7 +34,7 @@ func (t *truth) recordSeed(people []*person, days int) {
 	}
 }
 
-// acknowledged records a request that succeeded, unless it was a query. order is the id of the placed order; empty for
+// acknowledged records a request that succeeded, unless it only reads. order is the id of the placed order; empty for
 // an upload.
 func (t *truth) acknowledged(d due, order string) {
 	if d.method != http.MethodPost || operations[d.op].name == question {
@@ -159,8 +159,8 @@ func (b *inbox) recordOrder(id string, data []byte) error {
 	return nil
 }
 
-// missing returns how many of the samples and of the orders' events no message contains. lengths has the number of
-// events by order.
+// missing returns how many of the samples no message contains, plus how many of the orders' events have no message in
+// which they are the last event. lengths has the number of events by order.
 func (b *inbox) missing(samples map[string]map[int64]float64, lengths map[string]int) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

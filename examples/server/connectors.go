@@ -38,8 +38,8 @@ type sources struct {
 }
 
 // sources returns the providers that the flags name: a list of providers, a folder with descriptions of further
-// providers, the doubles (test servers), and a file with OAuth clients. In a sandbox, each provider without a connector
-// gets an invented one with the options invented, which accepts any password.
+// providers, the doubles (test servers), and a file with OAuth clients. In a sandbox, each provider of the class
+// cloud without a connector gets an invented one with the options invented, which accepts any password.
 func (c *config) sources(invented *sandbox.ConnectorOptions) (*sources, error) {
 	list, err := readProviders(c.providers)
 	if err == nil && c.providers == "" && c.environment != healthlab.Sandbox {

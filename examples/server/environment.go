@@ -15,7 +15,7 @@ import (
 const variablePrefix = "HEALTHLAB"
 
 // checkVariables refuses a variable (NAME=VALUE) whose name begins with variablePrefix and names no flag of f, and one
-// whose value has another type than the flag. An empty value is ignored.
+// whose value has another type than the flag. It accepts an empty value for every flag.
 func checkVariables(environment []string, f *flag.FlagSet) error {
 	known := map[string]*flag.Flag{}
 	f.VisitAll(func(one *flag.Flag) {

@@ -95,7 +95,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// patience is how long take waits for the next event.
+// patience is how long waitFor waits for the next event.
 const patience = 30 * time.Second
 
 // waitFor waits until enough returns true for the events that have arrived since the last call, and returns these

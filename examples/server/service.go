@@ -537,8 +537,8 @@ func (s *host) registered(ctx context.Context) (*webhook.Endpoint, error) {
 	}
 }
 
-// drainEvents waits until the store has delivered every event or grace ends, and prints how many events are lost. It
-// waits only for a store in memory: a durable store has undelivered events after a restart too.
+// drainEvents waits until every event is delivered or grace ends, and prints how many events and deliveries are lost.
+// It waits only for a store in memory: a durable store has undelivered events after a restart too.
 func (s *host) drainEvents(grace context.Context, stdout io.Writer) {
 	if !s.store.volatile {
 		if s.freshDir {

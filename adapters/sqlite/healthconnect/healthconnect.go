@@ -239,7 +239,8 @@ func (i *importer) countOrphans() error {
 	return nil
 }
 
-// countUnimported counts, in the report, the records of tables that are not imported.
+// countUnimported counts, in the report, the records of tables that are not imported. It counts only tables whose name
+// ends with _record_table or begins with exercise_.
 func (i *importer) countUnimported() error {
 	known := map[string]bool{heartRateTable: true, pressureTable: true, mindfulTable: true, sleepTable: true, exerciseTable: true, heightTable: true}
 	for _, t := range tables {

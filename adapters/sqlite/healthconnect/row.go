@@ -128,7 +128,8 @@ func (r row) text(column string) (string, bool) {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), ""), s != ""
 }
 
-// instant returns a column with Unix milliseconds as a time. It returns false for a time before 1900 or after 2200.
+// instant returns a column with Unix milliseconds as a time. It returns false for a time before the year 1900 or after
+// the year 2199.
 func (r row) instant(column string) (healthlab.Time, bool) {
 	ms, ok := r.integer(column)
 	if !ok || ms < -2_208_988_800_000 || ms >= 7_258_118_400_000 {

@@ -145,7 +145,8 @@ func (i *importer) sessions() error {
 	})
 }
 
-// collect adds a sample to its bucket. When a bucket has a full batch, collect passes the batch to the sink.
+// collect adds a sample to its bucket. When a bucket has a full batch, collect passes the batch to the sink. When all
+// buckets together have four batches, it passes all of them.
 func (i *importer) collect(resource string, source healthdata.Source, s healthdata.Sample) error {
 	b := bucket{resource: resource, kind: source.Type}
 	if source.AppID != nil {

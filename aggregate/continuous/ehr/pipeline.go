@@ -20,7 +20,7 @@ const (
 	Active Status = "active"
 	// Disabled: the pipeline collects changed resources and pushes them when it is active again.
 	Disabled Status = "disabled"
-	// deleted: the pipeline is being removed. Methods return NotFound for it.
+	// deleted: the pipeline is being removed. Methods return NotFound for it, and lists omit it.
 	deleted Status = "deleted"
 )
 
@@ -165,8 +165,8 @@ type DeadLetter struct {
 	Codes       []string       `json:"codes"`
 	Expressions []string       `json:"expressions"`
 	At          healthlab.Time `json:"refused_at"`
-	// Subject and Span select the data that Replay pushes again: Subject names a resource slug, an order or a
-	// continuous query, see [DataSubject].
+	// Subject and Span select the data that Replay pushes again. Subject is the subject of a task's mark, such as
+	// [DataSubject] plus the slug of a resource, or that of a refused Patient.
 	Subject string `json:"-"`
 	Span    Span   `json:"-"`
 	version string

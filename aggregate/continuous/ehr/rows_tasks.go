@@ -251,8 +251,8 @@ func sentOf(tx store.Tx, t *Task, p sentPlace) (*store.Entry[sentRow], error) {
 }
 
 // sentRow has the resource versions of a subject and month that the server accepted or refused. Versions has them by
-// SentKey. The prefix refusedNew or refusedOld means that the server refused the version, or that the version is being
-// sent.
+// SentKey. The prefix refusedNew or refusedOld before a version means that the server refused it. The prefix alone
+// means that the resource is being sent, or must be sent again.
 type sentRow struct {
 	Team     healthlab.TeamID  `json:"t"`
 	User     healthlab.UserID  `json:"u"`

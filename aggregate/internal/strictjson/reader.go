@@ -30,7 +30,7 @@ const CodeBody = "invalid_body"
 func (r *Reader) Fault(code, msg string, p Path) { r.Problems.Add(code, msg, p...) }
 
 // Object checks that n is an object with only the given keys, each at most once. It returns false only if n is not an
-// object; other keys and repeated keys become problems.
+// object. Repeated keys become problems, and also other keys unless r is Lenient.
 func (r *Reader) Object(n *Node, p Path, keys ...string) bool {
 	if n.Kind != '{' {
 		r.Fault(CodeBody, "must be an object", p)

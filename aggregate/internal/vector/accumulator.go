@@ -332,7 +332,8 @@ func compareCells(t tables.ColumnType, a, b tables.Cell) int {
 }
 
 // Edge finds the value of the row with the smallest index, or with the largest if Newest is true. Of several such rows
-// the first one counts. Within one series, where the clock was set back, the row with the later instant counts.
+// the first one counts. With Newest, the last one of the same series counts, which has the later instant: within a
+// series an index repeats where the clock was set back.
 type Edge struct {
 	best   tables.Cell
 	at     int64
@@ -366,8 +367,8 @@ func (a *Edge) Merge(o Acc) {
 // Result implements [Acc].
 func (a *Edge) Result() (tables.Cell, error) { return a.best, nil }
 
-// OverTime weights each value by the time until the next value. With Mean it computes the weighted mean, else the
-// percentage of the time in which the value was from Low to High.
+// OverTime weights each value by the duration of its sample (Batch.Hold). With Mean it computes the weighted mean, else
+// the percentage of the time in which the value was from Low to High.
 type OverTime struct {
 	inside, whole series.Sum
 	Low, High     float64

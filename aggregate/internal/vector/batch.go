@@ -5,7 +5,7 @@ import "github.com/healthlab-dev/healthlab/healthdata/tables"
 // Batch is a set of rows of one source, stored as columns.
 type Batch struct {
 	N     int
-	Index []int64 // the person's local time of each row, in microseconds since 1970
+	Index []int64 // the index of each row, in microseconds since 1970: local time, but UTC for a profile
 	Cols  []Vec   // by number of the column in the plan
 
 	Source   int // rank of the source in the order of preference

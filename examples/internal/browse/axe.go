@@ -21,8 +21,8 @@ import (
 // axeVersion is the version of axe-core, the accessibility checker that npm downloads (MPL-2.0).
 const axeVersion = "axe-core@4.14.1"
 
-// LoadAxe loads axe-core for [Tab.Check]. npm downloads it once for each run of the test program. Without npm, LoadAxe
-// skips the test; in CI it fails the test.
+// LoadAxe loads axe-core for [Tab.Check]. npm downloads it once for each run of the test program. Without npm, or if
+// the download fails, LoadAxe skips the test; in CI it fails the test.
 func (b *Browser) LoadAxe() {
 	b.t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
