@@ -46,8 +46,8 @@ type Reading struct {
 	Page int `json:"page"`
 	Box  Box `json:"box"`
 	// Confidence of the reading, 0 to 1. It covers the letters and their role in the row, not the LOINC code. A field
-	// of a picture has 0.9 or more only if two OCR passes agree. docs/labreport.md lists how often readings are
-	// right.
+	// of a picture has 0.9 or more only if two OCR passes agree, or if a person corrected it. docs/labreport.md lists
+	// how often readings are right.
 	Confidence float64 `json:"confidence"`
 	// Alternatives are further possible texts of a number in a value or a reference range: its decimal point may have
 	// been lost, or a second OCR gave another text. A reader gives NeedsReview instead of AutoMatch to a result whose
