@@ -166,7 +166,8 @@ func (u *User) delete(at time.Time) {
 	}
 }
 
-// restore removes the mark of a deletion. It returns an error after the grace period.
+// restore removes the mark of a deletion. It returns healthlab.NotFound if the user is not deleted, or if the grace
+// period is over.
 func (u *User) restore(at time.Time, grace time.Duration) error {
 	if u.Live() || !at.Before(u.DeletedAt.Add(grace)) {
 		return fmt.Errorf("%w: the user is not deleted, or the grace period is over", healthlab.NotFound)
@@ -204,7 +205,8 @@ func (s *Deletions) erasures() *work.Loop[UserRef] {
 	}
 }
 
-// erase erases one user. It does nothing if the user was erased or restored meanwhile.
+// erase calls each function of Options.Forget, and then erases the user from the store. It returns nil if the store no
+// longer has the user, or if the user was restored meanwhile; the functions have run even then.
 func (s *Deletions) erase(ctx context.Context, ref UserRef) error {
 	for _, forget := range s.opts.Forget {
 		if err := forget(ctx, ref.Team, ref.User); err != nil {

@@ -192,8 +192,8 @@ func (in *intake) device() Device {
 }
 
 // onlyDevice returns the id of the only device that is known for the provider, for data without a device. It returns
-// nil if no device or several are known, or if the known device has another source type than the data. It also returns
-// nil for an on-device store and for the team's own data, because that data may come from unknown devices.
+// nil if no device or several are known, or if the source types of the device and of the data are known and differ. It
+// also returns nil for an on-device store and for the team's own data, because that data may come from unknown devices.
 func (in *intake) onlyDevice(ctx context.Context) (*uuid.UUID, error) {
 	if in.provider.Class == classStore || in.provider.Class == classManual {
 		return nil, nil //nolint:nilnil // there is none, which is no error

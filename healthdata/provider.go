@@ -68,8 +68,8 @@ type Provider struct {
 	OwnSite bool `json:"own_site,omitempty"`
 	// Demo reports whether demo connections with generated data are allowed.
 	Demo bool `json:"demo,omitempty"`
-	// Throttle is the rate at which bulk backfills from the provider start, such as 8_per_minute. Package bulk lists
-	// the allowed rates. Empty means 8_per_minute.
+	// Throttle is the limit on bulk backfills from the provider: on how many start in a period, such as 8_per_minute,
+	// or on how many run at a time, such as 250_at_a_time. Package bulk lists the limits. Empty means 8_per_minute.
 	Throttle string `json:"throttle,omitempty"`
 	// RateLimits are the provider's limits on requests.
 	RateLimits RateLimits `json:"rate_limits,omitzero"`

@@ -63,8 +63,8 @@ func readDevices(ctx context.Context, data Data, team healthlab.TeamID, user hea
 }
 
 // RawDevices returns the documents of providers about devices, unchanged and in no defined order. If provider is not
-// empty, it returns those of one provider. It returns none for a team that does not store payloads (see
-// [TeamSettings].ProviderRawData), and healthlab.NotFound if the team has no such user.
+// empty, it returns those of one provider. A device has a document only if [TeamSettings].ProviderRawData was set when
+// the device was last written. RawDevices returns healthlab.NotFound if the team has no such user.
 func (s *Service) RawDevices(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) ([]RawRecord, error) {
 	out := []RawRecord{}
 	err := s.data.View(ctx, team, user, func(v View) error {

@@ -272,7 +272,7 @@ func (w *seriesWrite) allRivals(b *series.Block) ([]rival, error) {
 	return out, nil
 }
 
-// storedSamples returns the stored samples of the series at some times, by time. times must ascend.
+// storedSamples returns the stored samples of the series at some times, by time. times must ascend and not be empty.
 func (w *seriesWrite) storedSamples(times []int64) (map[int64]series.Sample, error) {
 	out := map[int64]series.Sample{}
 	var block series.Block

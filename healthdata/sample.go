@@ -300,7 +300,8 @@ func appendTags(b []byte, tags string) []byte {
 	return appendJSON(b, strings.Split(tags, tagSeparator))
 }
 
-// extraAttr returns the attribute that is published under a JSON name of [Resource].Fields; empty for another name.
+// extraAttr returns the text attribute that is published under a JSON name of [Resource].Fields; empty for another name
+// and for tags.
 func extraAttr(a *series.Attrs, name string) string {
 	switch name {
 	case "sensor_location":

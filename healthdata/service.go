@@ -173,7 +173,8 @@ func (s *Service) HasUser(ctx context.Context, team healthlab.TeamID, id healthl
 	return err == nil, err
 }
 
-// liveUsers reads and changes only users who have not been deleted.
+// liveUsers is a store of users whose methods live and updateLive read and change only users who have not been deleted.
+// The methods of Users itself also find deleted users.
 type liveUsers struct{ Users }
 
 // live returns a user. It returns healthlab.NotFound if the user does not exist or is deleted.

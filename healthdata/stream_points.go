@@ -64,9 +64,9 @@ type leftOut struct {
 	count int           // the number of all left-out points
 }
 
-// dropImpossible removes the points of a recording with impossible times, and sets impossible positions and
-// altitudes to null. latest is the latest possible time. unread are the values that could not be read; they are null
-// already. The recording must have passed check.
+// dropImpossible removes the points of a recording with impossible or unreadable times, and sets impossible positions
+// and altitudes to null. latest is the latest possible time. unread are the values that could not be read: a time is 0,
+// and another value is null already. The recording must have passed check.
 func (w *WorkoutStream) dropImpossible(latest time.Time, unread *Unparsed) (out leftOut) {
 	named := map[string]int{} // number of named points by field
 	untimed, unplaced := map[int]bool{}, map[int]bool{}

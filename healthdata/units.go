@@ -12,8 +12,8 @@ var unitCodes = map[string]string{
 	"mL/kg/min": "mL/kg/min", "mV": "mV", "mmHg": "mm[Hg]", "unit": "[iU]", "count": "1", "index": "1", "mmol/L": "mmol/L", "m/s": "m/s", "W": "W",
 }
 
-// statistics maps the names of statistics that sources send as units, in lower case, to the catalogue's units, which
-// are not UCUM units.
+// statistics maps names that sources send as units and that UCUM does not have, in lower case, to the catalogue's
+// units.
 var statistics = map[string]string{"rmssd": "rmssd", "sdnn": "ms", "fsu": "FSU", "index": "index"}
 
 // millimetreOfMercury has conversion factors with more digits than the table of UCUM, where 1 mmHg is 133.322

@@ -52,7 +52,7 @@ func (s *Service) CreateUserAs(ctx context.Context, team healthlab.TeamID, id he
 
 // CreateOrGet adds a person, or returns the live user with the same client user id unchanged; the other fields of n are
 // then ignored. It may be repeated after any error. The errors are those of [Service.CreateUser], except
-// [*ClientUserIDError].
+// [*ClientUserIDError]. It returns [healthlab.Unavailable] if such a user is found and deleted meanwhile three times.
 func (s *Service) CreateOrGet(ctx context.Context, team healthlab.TeamID, n NewUser) (u User, created bool, err error) {
 	// The existing user may be deleted between the two calls. Three such failures in a row are an error.
 	for range 3 {

@@ -12,9 +12,9 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
-// readMultiLine reads results that are spread over several lines, beginning with line i: names above their values, and
-// names that wrap around their values. claimed is the set of lines that already belong to a result; readMultiLine adds
-// the lines that it uses.
+// readMultiLine reads results that are spread over line i and its neighbours: names in line i above their values, and a
+// name that wraps around its value in line i or i+1. claimed is the set of lines that already belong to a result;
+// readMultiLine adds the lines that it uses.
 func (d *document) readMultiLine(i int, cols []column, claimed map[int]bool) []*parsed {
 	l := &d.lines[i]
 	// A row whose name is in the lines above and below it.
@@ -297,8 +297,9 @@ func (d *document) appendRange(i, lastRow int, cols []column) bool {
 }
 
 // appendName reads line i as the second line of the name of the row above, and adds it to the row. It reports
-// whether it did. The catalogue must have the joined name, and must not match the first part better. A unit at the
-// end of line i becomes the unit of the row. lastRow is the index of the last line of the row.
+// whether it did. The catalogue must have the joined name, and must not match the first part clearly better. A remark
+// in parentheses need only match about as well as the name before it. A unit in parentheses, at the end of line i or
+// alone in it, becomes the unit of a row that has none. lastRow is the index of the last line of the row.
 func (d *document) appendName(i, lastRow int) bool {
 	if lastRow < 0 || len(d.rows) == 0 || i-lastRow != 1 {
 		return false
@@ -349,8 +350,8 @@ func (d *document) appendName(i, lastRow int) bool {
 	return true
 }
 
-// nameCell returns the tokens of a row's name up to the end of its cell, including words that belong to no field; nil
-// if the cell contains another field of the row.
+// nameCell returns the tokens of a row's name up to the end of its cell or up to a unit, including words that belong to
+// no field; nil if another field of the row comes before that end.
 func (r *row) nameCell() []token {
 	for k, s := range r.p.pieces {
 		if s.role != rName {
@@ -463,8 +464,8 @@ var reSpecimen = regexp.MustCompile(`(?i)^(?:specimen|sample|specimen type|sampl
 var reSite = regexp.MustCompile(`(?i)^(?:source|specimen source|specimen|sample|site|body site|collection site|material|probe|entnahmeort|entnahmestelle|muestra|sitio|lugar|localizaci[oó]n|pr[eé]l[eè]vement|siège|site de pr[eé]l[eè]vement)\s*:`)
 
 // statesSpecimen records the specimen that line l states: before the first row as that of the report, later as that
-// of the section in. A title with a specimen counts only before the first row. It returns true if the line is only a
-// specimen statement.
+// of the section in. A title with a specimen counts only before the first row. It returns true if the line has a label
+// with a specimen, such as "Specimen: serum", and false for a title.
 func (d *document) statesSpecimen(l *line, in *section) bool {
 	state := func(of loinc.Specimen) {
 		switch {

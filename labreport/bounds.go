@@ -62,7 +62,8 @@ func spanOf(t ValueType, value string) (span, bool) {
 }
 
 // RangeFlags reports whether a value is above the upper bound or below the lower one. A flag is nil if the bounds
-// have no such end, or if the value can lie on both sides of it: ">500" may or may not be above 1100.
+// have no such end, or if the value can lie on both sides of it: ">500" may or may not be above 1100. Both are nil if
+// the value is neither a number nor a range of numbers.
 func RangeFlags(t ValueType, value string, b Bounds) (above, below *bool) {
 	p, ok := spanOf(t, value)
 	if !ok {

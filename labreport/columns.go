@@ -99,7 +99,8 @@ func heading(l line) []column {
 }
 
 // tableHeads reports whether cols are the headings of a table of results. If no column is named as the result, it
-// makes the column with the newest date the value column, and the other dated columns older results.
+// makes the column with the newest date the value column, and the other dated columns older results. If one is named
+// so, it makes dated columns after the first column older results.
 func tableHeads(cols []column) bool {
 	has := map[role]int{}
 	for _, c := range cols {
@@ -245,9 +246,9 @@ func columnOf(cols []column, x0, x1, h float64) (int, float64) {
 	return best, bestCost / max(h, 1e-9)
 }
 
-// valueAmongRanges reports, for a row from a picture, whether its value is where most other rows of the page have
-// their range, and no other row has its value. Then OCR missed the value, and the text in its field is a part of a
-// range or of another row.
+// valueAmongRanges reports, for a row from a picture, whether its value is where at least two and at least half of the
+// ranges of other rows of the page are, and no other row has its value. Then OCR missed the value, and the text in its
+// field is a part of a range or of another row.
 func (d *document) valueAmongRanges(r *row) bool {
 	value := r.p.find(rValue)
 	if !d.pages[r.p.line.page].Image || len(value) == 0 {

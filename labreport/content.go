@@ -43,7 +43,7 @@ func (s *search) contentScore(r role, i, n int) float64 {
 }
 
 // isNoFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number,
-// the letter of an hour, or the start of a name ("Normal forms").
+// a single small letter (as of an hour) in a table without a flag column, or the start of a name ("Normal forms").
 func (s *search) isNoFlag(i, n int) bool {
 	text := textOf(s.l.tokens[i : i+n])
 	var next string

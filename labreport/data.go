@@ -46,11 +46,12 @@ type Reading struct {
 	Page int `json:"page"`
 	Box  Box `json:"box"`
 	// Confidence of the reading, 0 to 1. It covers the letters and their role in the row, not the LOINC code. A field
-	// of a picture has 0.9 or more only if two OCR passes agree. docs/labreport.md lists how often readings are
-	// right.
+	// of a picture has 0.9 or more only if two OCR passes agree, or if a person corrected it. docs/labreport.md lists
+	// how often readings are right.
 	Confidence float64 `json:"confidence"`
-	// Alternatives are further possible texts of a number whose decimal point may have been lost. A result with
-	// alternatives needs review.
+	// Alternatives are further possible texts of a number in a value or a reference range: its decimal point may have
+	// been lost, or a second OCR gave another text. A reader gives NeedsReview instead of AutoMatch to a result whose
+	// value has alternatives.
 	Alternatives []string `json:"alternatives,omitempty"`
 }
 
@@ -60,8 +61,8 @@ type MatchStatus string
 // Match statuses. Nil means that matching was not possible.
 const (
 	// AutoMatch: the ConfidenceScore of the best candidate is at least 0.90 and at least 0.05 above that of the
-	// second. Name, value and unit were read with high confidence, and the specimen is stated or implied by the
-	// analyte.
+	// second. Name, value and unit were read with high confidence, value and unit are valid for the candidate, and
+	// the specimen is stated or implied by the analyte.
 	AutoMatch MatchStatus = "auto_match"
 	// NeedsReview: the ConfidenceScore of the best candidate is at least 0.50, and a condition of AutoMatch is not
 	// met.

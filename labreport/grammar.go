@@ -25,7 +25,8 @@ type parsed struct {
 	line   *line
 	pieces []piece
 	score  float64
-	// known is the likeness of the best catalogue term for the name, 0 to 1.
+	// known is the likeness of the best catalogue term for the name, 0 to 1. Before accept, it is 0 if the likeness is
+	// less than 0.85.
 	known float64
 	cols  []column
 }

@@ -13,7 +13,7 @@ var (
 	reDash    = regexp.MustCompile(`\s+[-|:•·]+\s+|\s{3,}|\s*[|•]\s*`)
 )
 
-// labName returns the name of the laboratory: the text at the top of the first page, or under a label for
+// labName returns the name of the laboratory: the text at the top of the first page, or the text of a label for
 // laboratories (labelled), that looks most like one. Words such as laboratory and large letters count. isRow reports
 // whether line i is a result, which ends the top. It returns false if no text is likely.
 func labName(lines []line, labelled []found, isRow func(int) bool) (found, bool) {

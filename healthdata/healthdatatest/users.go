@@ -374,7 +374,7 @@ func updateRestore(t usersT) {
 	requireTaken(t, got, err)
 }
 
-// overwriteFields overwrites everything that a user points to.
+// overwriteFields overwrites values that a user points to: in the birth date, the ingestion days and the connections.
 func overwriteFields(u *healthdata.User) {
 	u.FallbackBirthDate.SourceSlug = "scribbled"
 	*u.IngestionStart, *u.IngestionEnd = healthlab.Date{}, healthlab.Date{}

@@ -150,7 +150,7 @@ func (t usersT) storeData(u healthdata.User) healthdata.Record {
 	return r
 }
 
-// countData counts the stored records and series of a user.
+// countData counts the stored records of body and series of heartrate of a user, as storeData writes them.
 func (t usersT) countData(u healthdata.User) (records, series int) {
 	t.Helper()
 	require.NoError(t, t.Data.View(t.Context(), u.Team, u.ID, func(v healthdata.View) error {

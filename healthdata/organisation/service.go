@@ -357,9 +357,9 @@ const UseInterval = 10 * time.Minute
 // findTime is the timeout of a read of the store for FindKey.
 const findTime = 10 * time.Second
 
-// FindKey returns the key with the SHA-256 sum, and records its use. It returns NotFound if there is no such key, or if
-// the key has expired. Concurrent calls share one read of the store, which begins after all of them and not in a
-// transaction of ctx.
+// FindKey returns the key with the SHA-256 sum. It records the use if the last recorded use is [UseInterval] or longer
+// ago. It returns NotFound if there is no such key, or if the key has expired. Concurrent calls share one read of the
+// store, which begins after all of them and not in a transaction of ctx.
 func (s *Service) FindKey(ctx context.Context, sum [sha256.Size]byte) (Key, error) {
 	k, err := s.find.Do(ctx, sum)
 	now := s.now()

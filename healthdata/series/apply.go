@@ -176,8 +176,8 @@ func owningChunk(old []Chunk, next int, t int64, span Span) (target int, until i
 	return -1, cell.To
 }
 
-// appendChunks encodes b into at least one chunk for each cell of span and appends the chunks to body. A cell with more
-// than MaxChunk samples is split into equal parts.
+// appendChunks encodes b into at least one chunk for each cell of span that has samples, and appends the chunks to
+// body. A cell with more than MaxChunk samples is split into equal parts.
 func (w *writer) appendChunks(body []Chunk, b *Block, span Span) ([]Chunk, error) {
 	for i := 0; i < b.Len(); {
 		j := seek(b.Time, i, span.Cell(b.Time[i]).To)

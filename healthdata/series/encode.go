@@ -177,7 +177,8 @@ const (
 	decimalLimit = 1 << 51
 	// roundMagic is 1.5 * 2^52: a float64 of that size has no fraction.
 	roundMagic = 3 << 51
-	// probes is how many values of a column planValues tries first to find a scale.
+	// probes is about how many values of a column planValues tries first to find a scale; it tries all values of a
+	// column with fewer than 2 * probes.
 	probes = 16
 )
 

@@ -35,8 +35,9 @@ var bloodPhrases = []struct {
 	{"venous blood", venousBlood}, {"venose", venousBlood}, {"vbg", venousBlood}, {"abg", arterialBlood},
 }
 
-// bloodKindOf returns the kind of blood that the name or the heading of a row states; anyBlood if they state none.
-// specimen is the specimen of the row.
+// bloodKindOf returns the kind of blood that the name or the heading of a row states; anyBlood if they state none. If
+// specimen, the specimen of the row, is not blood, it returns anyBlood. If specimen is capillary blood, the result is
+// capillaryBlood, unless they state another kind than serum, plasma or only blood.
 func bloodKindOf(q Question, specimen Specimen) bloodKind {
 	if !specimen.Compatible(Blood) {
 		return anyBlood

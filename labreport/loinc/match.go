@@ -314,7 +314,8 @@ func MeasuredIn(t *Term, unit ucum.Unit) bool {
 	return unit.UCUM != "" && (ucum.IsAmong(unit.UCUM, t.Units) || kindsAgree(t.Kind(), unit.Kind()))
 }
 
-// Belong reports whether at least one of the terms can have the unit; see [MeasuredIn].
+// Belong reports whether at least one of the terms can have the unit. A term without a known kind of unit can have any.
+// Unlike [MeasuredIn] it does not accept every unit of the kind of a term.
 func Belong(terms []*Term, unit ucum.Unit) bool {
 	return ucum.IsAmong(unit.UCUM, UnitsOf(terms)) || slices.ContainsFunc(terms, func(t *Term) bool {
 		kind := t.Kind()

@@ -243,12 +243,12 @@ func (t *Term) Specimen() Specimen {
 var inFluids = fold.Set(`glucose protein albumin lactate amylase lipase cholesterol triglyceride bilirubin creatinine urea leukocyte erythrocyte neutrophil lymphocyte monocyte eosinophil
 	macrophage ph sodium potassium chloride ldh adenosine`)
 
-// everywhere are components that the catalogue has only for urine, and that laboratories examine in other specimens
-// too.
+// everywhere are components of urine in the catalogue that laboratories also examine in other specimens, whether or not
+// the catalogue has codes for those.
 var everywhere = fold.Set(`appearance clarity color turbidity volume crystal bacteria yeast mucus cell cast ph gravity parasite consistency odor fungi`)
 
-// ImpliedSpecimen returns the specimen that all terms found for a name have in common. It returns NoSpecimen if the
-// specimens differ or if laboratories also measure the analyte in other body fluids.
+// ImpliedSpecimen returns the specimen that the terms with the best likeness to a name have in common. It returns
+// NoSpecimen if the specimens differ or if laboratories also measure the analyte in other body fluids.
 func ImpliedSpecimen(found []Found) Specimen {
 	got := NoSpecimen
 	for _, f := range found {
