@@ -396,8 +396,9 @@ func eachNumber(path string, fields map[string]any, note func(string, float64)) 
 	}
 }
 
-// valuesByKey returns the values of items by key, to compare two pulls. The key of a sample is its instant and type,
-// that of a summary its ExternalID; the value of a summary is empty.
+// valuesByKey returns the values of items by key, to compare two pulls. The key of a sample is the type of its source,
+// its instant and its type. The key of a summary is its ExternalID, and its value is empty; a summary without an
+// ExternalID is left out.
 func valuesByKey(items []linking.PullItem) map[string]string {
 	out := map[string]string{}
 	for i := range items {
