@@ -57,8 +57,8 @@ func labelKey(t string) []string {
 	return strings.FieldsFunc(strings.ToLower(fold.Plain(t)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// readMeta reads the metadata of a report from the lines that are not results. isRow reports whether line i is a
-// result.
+// readMeta reads the metadata of a report from the lines that are not results. isRow reports whether line i belongs to
+// the results, for example as a heading of a table.
 func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) Metadata {
 	m := metaReader{fields: map[metaField][]found{}, language: language}
 	var texts []string
