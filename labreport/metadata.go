@@ -57,8 +57,8 @@ func labelKey(t string) []string {
 	return strings.FieldsFunc(strings.ToLower(fold.Plain(t)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// readMeta reads the metadata of a report from the lines that are not results. isRow reports whether line i is a
-// result.
+// readMeta reads the metadata of a report from the lines that are not results. isRow reports whether line i belongs to
+// the results, for example as a heading of a table.
 func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) Metadata {
 	m := metaReader{fields: map[metaField][]found{}, language: language}
 	var texts []string
@@ -215,7 +215,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 }
 
 // cellBelow returns the cell of the next three lines after lines[at] that is under a label from x0 to x1; nil if there
-// is none.
+// is none, or if the cell is another label.
 func cellBelow(lines []line, at int, x0, x1 float64) []token {
 	l := &lines[at]
 	for k := at + 1; k < len(lines) && k <= at+3; k++ {
@@ -260,7 +260,7 @@ func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
 }
 
 // readUnlabelled reads a line that has the patient's data without labels for each field: "Ada Example | DOB 02/04/1988
-// | F | #S-1001". It ignores a line without a birth date.
+// | F | #S-1001". It ignores a line without the label of a birth date.
 func (m *metaReader) readUnlabelled(l *line) {
 	var parts [][]token
 	var part []token

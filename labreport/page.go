@@ -159,7 +159,7 @@ func (l line) cells() [][]token {
 	return out
 }
 
-// maxLevel is the greatest number of lines at the same height that are compared with a word.
+// maxLevel is the greatest number of lines in one band of the page's height that are compared with a word.
 const maxLevel = 100
 
 // linesOf groups the words of a page into lines.

@@ -261,7 +261,7 @@ func secondHeading(l line) bool {
 	return words > 0 && words <= 6 && known*3 >= words*2
 }
 
-// parseLine reads a line as one result, or as several separated by semicolons or by repeated "Name: value".
+// parseLine reads a line as one result, or as several separated by semicolons. It returns nil if the line has none.
 func (d *document) parseLine(l *line, cols []column) []*parsed {
 	if len(l.tokens) < 2 || sentence(l) && !strings.Contains(l.text(), ";") {
 		return nil
@@ -312,7 +312,8 @@ func (d *document) parseLine(l *line, cols []column) []*parsed {
 	return nil
 }
 
-// accept reports whether a parsed line is a result: the catalogue must know its name, or its unit must be known.
+// accept reports whether a parsed line is a result. A name that the catalogue knows needs a fitting value, unit or
+// range. Another name needs a known unit and a range or, in a table, one of the two.
 func (d *document) accept(p *parsed, cols []column) bool {
 	name := cleanName(p.text(rName))
 	if name == "" || p.score < 2 {

@@ -98,8 +98,8 @@ func (d *document) nameAndUnit(r *row) {
 	}
 }
 
-// chooseUnit decides which of the units of the analyte the printed text means. On a picture it resolves letters that
-// OCR confuses. A unit that the analyte does not have stays and sets foreignUnit.
+// chooseUnit corrects, on a picture, a unit with letters that OCR confuses to a unit of the analyte. A unit that the
+// analyte does not have stays, and sets foreignUnit if the name is known.
 func (d *document) chooseUnit(r *row) {
 	if r.unitText == "" {
 		d.unitInName(r)
@@ -512,8 +512,8 @@ func agreed(tokens []token) bool {
 	return !slices.ContainsFunc(tokens, func(t token) bool { return t.votes < 2 })
 }
 
-// valueConfidence returns the confidence of a row's value, 0 to 1. known reports whether the catalogue knows the
-// analyte.
+// valueConfidence returns the confidence of a row's value, at most 1. It is negative if the row is very doubtful. known
+// reports whether the catalogue knows the analyte.
 func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	value := 0.98
 	switch valueShape(r.value, d.g.decimals) {

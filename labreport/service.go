@@ -292,7 +292,7 @@ func (s *Service) storeFile(ctx context.Context, j *Job, key string, data []byte
 }
 
 // reserveUpload counts a new upload of the team. It returns Exhausted if the team has too many uploads in progress;
-// otherwise the caller must call leave.
+// otherwise the caller must call releaseUpload.
 func (s *Service) reserveUpload(team healthlab.TeamID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -461,8 +461,8 @@ func (s *Service) Step(ctx context.Context, j Job) error {
 	return nil
 }
 
-// stage checks that all files of a new job are stored completely, and starts the job, or schedules a retry if they
-// are not.
+// stage checks that all files of a new job are stored completely, and starts the job. If they are not, it schedules a
+// retry or, after the last attempt, fails the job.
 func (s *Service) stage(ctx context.Context, j Job) error {
 	var fault error
 	for _, f := range j.Files {

@@ -69,7 +69,7 @@ func readUsual(r io.Reader) (map[string][]usualRange, error) {
 }
 
 // usualBounds returns the usual range of the first possible term of a row that has one, converted to the unit of the
-// row. It returns false if no term has one.
+// row. It returns false if the row has no unit, or if no term has a range that can be converted.
 func (d *document) usualBounds(r *row) (Bounds, bool) {
 	if r.unit.UCUM == "" {
 		return Bounds{}, false
@@ -156,7 +156,7 @@ func sizeOf(printed, usual Bounds) (rangeSize, int) {
 }
 
 // compareWithUsual compares the printed range of a row on a picture with the usual range of the analyte, as sizeOf
-// does. Rows of other pages, and rows without a range, have the usualSize.
+// does. Rows of other pages, and rows without a range or without a number as value, have the usualSize.
 func (d *document) compareWithUsual(r *row) (rangeSize, int) {
 	if !d.pages[r.p.line.page].Image || !r.bounds.any() || valueShape(r.value, d.g.decimals) != number1 {
 		return usualSize, 0

@@ -63,8 +63,8 @@ type ClientRegistry struct {
 func (r *ClientRegistry) Enabled() bool { return r.connectors.clients != nil }
 
 // List returns the clients of a team: by provider, the current one first. provider limits the list to one provider;
-// empty means all. Retired clients are listed while connections use them. It returns none if the registry is not
-// enabled.
+// empty means all. Retired clients are listed while connections use them, and at least for the [TokenLife] after they
+// were retired. It returns none if the registry is not enabled.
 func (r *ClientRegistry) List(ctx context.Context, team healthlab.TeamID, provider string) ([]TeamClient, error) {
 	list, err := r.connectors.ofTeam(ctx, ClientQuery{team, true})
 	if err != nil {

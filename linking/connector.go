@@ -166,7 +166,7 @@ type Refresher interface {
 	//
 	// A [*GrantError] means that the grant has ended; return it only for an explicit answer such as invalid_grant. Any
 	// other error, such as status 5xx, a timeout or an unreadable answer, means a later retry. If the error has a
-	// method RetryAfter() time.Duration, the retry waits for that time.
+	// method RetryAfter() time.Duration, the retry waits for that time, but at most 15 minutes.
 	Refresh(ctx context.Context, secret []byte) (Renewal, error)
 }
 

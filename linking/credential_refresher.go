@@ -25,11 +25,12 @@ import (
 //   - A new secret is stored before it is used, together with the previous one. If a process crashes between the
 //     provider's answer and the write, the old secret is exchanged again. So no connection is lost at a provider that
 //     still accepts the secret before the newest one.
-//   - A connection fails only if the provider explicitly refuses both the stored secret and the previous one. After an
-//     outage the refresh is retried.
+//   - A connection fails only if the provider explicitly refuses the stored secret and, if there is one, the previous
+//     secret. After an outage the refresh is retried.
 //   - A grant is refreshed by the OAuth client that obtained it, also after the team has changed its client. If the
-//     team has erased that client, the connection fails with that reason.
-//   - If a refresh ends after its lease, its failure is ignored, but its new secret is stored.
+//     team has erased that client, the connection fails as if the provider had refused it.
+//   - If another process has taken the lease before a refresh ends, a temporary failure of the refresh is ignored, but
+//     its new secret is stored.
 //
 // Safe for concurrent use; make it with [NewCredentialRefresher].
 type CredentialRefresher struct {
@@ -52,7 +53,8 @@ type CredentialRefresherOptions struct {
 	// Timeout bounds a call of a connector. Default 30 seconds.
 	Timeout time.Duration
 	// Lease is how long one process may take to renew a secret before another process may try, by the store's clock.
-	// The time includes two calls of the connector and the writes. Default 2 minutes; at least three times the Timeout.
+	// The time includes two calls of the connector and the writes. Default 2 minutes, or four times the Timeout if that
+	// is longer; at least three times the Timeout.
 	Lease time.Duration
 	// Clients stores the OAuth clients of teams, as in [Options].
 	Clients TeamClients
@@ -271,8 +273,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// claim takes the lease of a credential. It returns errMoved if the stored credential differs from seen, errBusy if
-// another process has the lease, and healthlab.NotFound if the connection does not work.
+// claim takes the lease of a credential. It returns errMoved if the stored credential differs from seen or must not be
+// retried yet, errBusy if another process has the lease, and healthlab.NotFound if the connection does not work.
 func (k *CredentialRefresher) claim(ctx context.Context, who account, seen Credential) (Credential, error) {
 	now := k.now()
 	return k.store.UpdateCredential(ctx, who.team, who.user, who.provider, func(c *Credential, u *healthdata.User) ([]healthlab.Event, error) {
@@ -433,8 +435,8 @@ func (k *CredentialRefresher) endGrant(ctx context.Context, who account, c Crede
 }
 
 // Fail sets a connection to failed, because the provider refused its secret permanently during a pull. It stays failed
-// until the person links again. Fail does nothing if the person has linked meanwhile. It returns NotFound if there is
-// no working connection.
+// until the person links again. Fail does nothing if the secret was replaced meanwhile, or if the connection is paused
+// or has failed. It returns NotFound if the user has no connection to the provider.
 func (k *CredentialRefresher) Fail(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string, refused GrantSecret, why *GrantError) error {
 	err := k.endGrant(ctx, account{team, user, provider}, Credential{ID: refused.Grant, Version: refused.Version}, why)
 	var over *GrantError
@@ -448,7 +450,8 @@ func (k *CredentialRefresher) Fail(ctx context.Context, team healthlab.TeamID, u
 }
 
 // Unlink sets a connection to failed with the reason deregistered, because the person ended the grant at the provider.
-// It returns NotFound if there is no working connection.
+// It does nothing if the connection is paused or has failed. It returns NotFound if the user has no connection to the
+// provider.
 func (k *CredentialRefresher) Unlink(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, provider string) error {
 	c, err := k.store.Credential(ctx, team, user, provider)
 	if err != nil {

@@ -71,7 +71,8 @@ func hashBrowser(secret string) []byte {
 // provider. The state parameter is the link token, bound to the session and, if d.Browser is set, to the browser.
 //
 // Errors: those of [Service.Open]; a [*healthlab.RuleError] of type [RuleInvalidProvider] (also without d.Browser if
-// the team allows only the link pages) or [RuleTooManyTries]; an [*Error] of type [ProviderAPIError].
+// the team allows only the link pages) or [RuleTooManyTries], or of type healthdata.RuleInvalidRequest if the user has
+// generated data; an [*Error] of type [ProviderAPIError].
 func (s *Service) Authorize(ctx context.Context, token string, d OAuthSignIn) (Authorization, error) {
 	t, err := s.begin(ctx, token, d.Provider, authOAuth, authTeamOAuth)
 	if err != nil {
@@ -202,7 +203,8 @@ type PasswordSignIn struct {
 // SignIn signs in with a name and a password. Failures that the person can solve, also those of the token, are in the
 // Result. A missing token is an error.
 //
-// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or [RuleTooManyTries].
+// Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or [RuleTooManyTries], or of
+// type healthdata.RuleInvalidRequest if the user has generated data.
 func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (Result, error) {
 	t, err := s.begin(ctx, token, in.Provider, authPassword)
 	if err != nil {

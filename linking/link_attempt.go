@@ -127,8 +127,8 @@ func (t *linkAttempt) savePending(ctx context.Context, on Trigger, notes []byte,
 
 func mfaPlace(id SessionID) []byte { return []byte("link challenge " + id.String()) }
 
-// callConnector calls a connector's method with a context that ends after timeout. If the context has ended when the
-// method returns, it returns the context's error.
+// callConnector calls a connector's method with a context that ends after timeout. If the method returns no error but
+// the context has ended, callConnector returns the context's error.
 func callConnector[T any](ctx context.Context, timeout time.Duration, call func(context.Context) (T, error)) (T, error) {
 	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
@@ -146,8 +146,8 @@ func asLinkError(err error, allowed ...ErrorType) error {
 	return &Error{Type: ProviderAPIError, Cause: err}
 }
 
-// recordFailure records in the session that the try failed, even if the request's context has ended. It returns the
-// session, and err unchanged.
+// recordFailure records in the session that the try failed, even if the request's context has ended. It does not record
+// [TokenConsumed] and [TokenExpired]. It returns the session, and err unchanged.
 func (t *linkAttempt) recordFailure(ctx context.Context, err error) (Session, error) {
 	s := t.service
 	kind, ok := typeOf(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Classes of providers without a sign-in, by the names in a provider's record.
+// Classes of providers, by the names in a provider's record. People sign in only at those of classCloud.
 const (
 	classCloud  = "cloud"
 	classStore  = "sdk_store"

@@ -108,7 +108,8 @@ func Choose(groups []Group, p Person) (Group, bool) {
 	return Group{}, false
 }
 
-// of reports whether a person meets the condition; unknown if a required fact about the person is missing.
+// of reports whether a person meets the condition. The answer is no if a known fact contradicts it, otherwise unknown
+// if a required fact about the person is missing or the condition is unclear.
 func (c *condition) of(p *Person) answer {
 	out := yes
 	and := func(a answer) { out = min(out, a) }
@@ -172,7 +173,7 @@ func (c *condition) count() int {
 }
 
 // of reports whether the age of a person born on one date, on another date, is within the bound. The answer is
-// unknown if a date is missing, or if the bound leaves this age open.
+// unknown if a date is missing, if on is before born, or if the bound leaves this age open.
 func (b bound) of(born, on healthlab.Date) answer {
 	if born.IsZero() || on.IsZero() || on.Before(born) {
 		return unknown

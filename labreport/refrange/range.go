@@ -24,7 +24,8 @@ func (r Range) Any() bool { return r.Low != "" || r.High != "" }
 
 // Parse reads a reference range whose numbers have a decimal point. ok reports whether the text has the form of a
 // range. A list by age or sex, or a range with swapped ends, returns a range without ends and ok true. Words and
-// single numbers return ok false. From a list of categories Parse takes normal, desirable, optimal or sufficient.
+// single numbers return ok false. From a list of categories Parse takes the good one, such as normal, optimal or
+// negative, if there is only one.
 func Parse(text string) (r Range, ok bool) {
 	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
 	if text == "" || len(text) > 300 {
@@ -68,8 +69,8 @@ func ParseBeside(text, result string) (r Range, ok bool) {
 }
 
 // Value reads the value of a result, with a decimal point, as the set of numbers that it can mean. A number is both
-// ends of the range; "<5" has only an upper end. It returns false for any other text and for a range with swapped
-// ends.
+// ends of the range; "<5" has only an upper end, and "3-5" has both. It returns false for any other text and for a
+// range with swapped ends.
 func Value(text string) (Range, bool) {
 	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
 	if n, ok := digits(text); ok {

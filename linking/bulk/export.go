@@ -15,7 +15,7 @@ import (
 
 // PauseResult is the result of a pause.
 type PauseResult struct {
-	// Users are the users whose connection is now paused, including those that were paused before. Missing are
+	// Users are the users whose connection is now paused, was paused before or has failed. Missing are
 	// the users without a connection. Both are in the order of the call, without duplicates, and never nil.
 	Users   []healthlab.UserID `json:"user_ids_paused"`
 	Missing []healthlab.UserID `json:"user_ids_failed"`

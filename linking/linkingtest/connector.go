@@ -186,8 +186,8 @@ func (h *ConnectorHarness) requireRefused(t *testing.T, err error, want linking.
 	h.requireNoSecret(t, err, hidden...)
 }
 
-// requireProviderFailure fails if err is a [*linking.Error] for a mistake of the person, that is of another type than
-// ProviderAPIError, or if it contains a text in hidden or a secret.
+// requireProviderFailure fails if err is nil, if it is a [*linking.Error] for a mistake of the person, that is of
+// another type than ProviderAPIError, or if it contains a text in hidden or a secret.
 func (h *ConnectorHarness) requireProviderFailure(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)

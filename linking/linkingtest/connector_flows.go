@@ -263,7 +263,8 @@ var flowCases = []connectorCase{
 	}},
 }
 
-// requireTransient fails if err is a [*linking.GrantError], which ends the grant, or contains a secret.
+// requireTransient fails if err is nil, is a [*linking.GrantError], which ends the grant, or contains a secret or a
+// text in hidden.
 func (h *ConnectorHarness) requireTransient(t *testing.T, err error, hidden ...string) {
 	t.Helper()
 	require.Error(t, err)

@@ -20,8 +20,8 @@ import (
 	"github.com/healthlab-dev/healthlab/linking"
 )
 
-// RunCredentialRefresh tests that two [linking.CredentialRefresher] on one store keep every connection, with concurrent
-// callers, outages, and crashes between the exchange and the write.
+// RunCredentialRefresh tests that two [linking.CredentialRefresher] on one store keep every connection of which the
+// provider accepts a stored secret, with concurrent callers, outages, and crashes between the exchange and the write.
 func RunCredentialRefresh(t *testing.T, newStore func(t testing.TB) StoreHarness) {
 	t.Run("OneExchange", func(t *testing.T) { refreshOnce(t, newStore(t)) })
 	t.Run("CallersClocks", func(t *testing.T) { refreshOnStoreClock(t, newStore(t)) })
@@ -33,11 +33,11 @@ type rotator struct {
 	mu        sync.Mutex
 	people    map[string]*rotation
 	exchanges int                       // number of exchanges, including failed ones
-	fault     func(answered bool) error // called before and after the provider returns a new secret
+	fault     func(answered bool) error // called at the start of an exchange, and after the provider made a new secret
 }
 
 type rotation struct {
-	last  int // number of the newest valid secret; -1 after the person revoked the grant
+	last  int // number of the newest valid secret
 	grace bool
 }
 

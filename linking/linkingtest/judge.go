@@ -140,7 +140,7 @@ func (noData) Series(context.Context, healthdata.SeriesQuery) ([]healthdata.Seri
 var sourceTypeForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
 // checkItem fails if an item has fields that its resource does not have, belongs to another account than the grant g,
-// or has an unparsed part.
+// or has an unparsed part, an invalid source type, or an invalid sample, session or deletion.
 func checkItem(t testing.TB, slug string, item *linking.PullItem, g linking.Grant) {
 	t.Helper()
 	r := healthdata.ResourceBySlug(slug)
@@ -396,8 +396,9 @@ func eachNumber(path string, fields map[string]any, note func(string, float64)) 
 	}
 }
 
-// valuesByKey returns the values of items by key, to compare two pulls. The key of a sample is its instant and type,
-// that of a summary its ExternalID; the value of a summary is empty.
+// valuesByKey returns the values of items by key, to compare two pulls. The key of a sample is the type of its source,
+// its instant and its type. The key of a summary is its ExternalID, and its value is empty; a summary without an
+// ExternalID is left out.
 func valuesByKey(items []linking.PullItem) map[string]string {
 	out := map[string]string{}
 	for i := range items {
@@ -429,8 +430,8 @@ func sampleRecord(s *healthdata.Sample) (key, value string) {
 	return key, fmt.Sprint(v.Number, v.Text, number(s.Systolic), number(s.Diastolic), s.Unit)
 }
 
-// checkOnce fails if one answer has two different values of the same sample. Samples of different workouts, apps and
-// devices are different samples.
+// checkOnce fails if one answer has two different values of the same sample. Samples of different source types, owners,
+// workouts, apps and sports are different samples.
 func checkOnce(t testing.TB, slug string, items []linking.PullItem) {
 	t.Helper()
 	seen := map[string]string{}

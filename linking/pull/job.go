@@ -23,8 +23,8 @@ type job struct {
 }
 
 // admit prepares the job if l has a free worker for it, and reports whether the job can run. If not, it releases the
-// task. If the workers of the team are used up, the task is due again after Options.Idle. Later claims skip an
-// application whose workers are used up.
+// task. If the workers of the team, or those for tasks other than refreshes, are used up, the task is due again after
+// Options.Idle. Later claims skip an application whose workers are used up.
 func (j *job) admit(ctx context.Context, l *workerLimiter) (bool, error) {
 	if l == nil {
 		return j.prepare(ctx)

@@ -129,7 +129,7 @@ func (s *Service) saveNotification(ctx context.Context, to Notice, m *linking.Me
 	return err
 }
 
-// storeMessageData stores the data of n in all connections of its account, or marks them as unlinked.
+// storeMessageData stores the data of n in all connections of its account, and marks them as unlinked if n says so.
 func (s *Service) storeMessageData(ctx context.Context, to Notice, body []byte, n *linking.Notification) error {
 	// A notice with another id finds the connections. The message's own id is stored last, so that a message is
 	// known only when it is complete.

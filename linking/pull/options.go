@@ -38,7 +38,8 @@ type Options struct {
 	Workers int
 	// Timeout bounds one request. Default 1 minute.
 	Timeout time.Duration
-	// Lease is how long a process may work on a claimed task. Default 5 minutes; at least twice the Timeout.
+	// Lease is how long a process may work on a claimed task. Default 5 minutes, or twice the Timeout if that is longer;
+	// at least twice the Timeout.
 	Lease time.Duration
 	// Idle is the interval at which an idle process checks for tasks. Default 500 ms.
 	Idle time.Duration
@@ -65,7 +66,7 @@ type TeamSettings struct {
 }
 
 // HistoryDays is the number of days of history that a team chooses; zero means the number in the provider's record. The
-// service reduces a number above the provider's maximum.
+// service reduces a number above the provider's maximum. It ignores the choice if the record does not allow one.
 type HistoryDays struct {
 	Default   int
 	Resources map[string]int

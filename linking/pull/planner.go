@@ -34,10 +34,10 @@ type planInput struct {
 	at         time.Time
 }
 
-// plan makes the tasks of a connection from its present ones, old. Tasks that were planned for the same link stay
-// unchanged. If the person linked again without a removal, and the provider's record does not ask for a new history
-// (RelinkRerunsBackfill), histories that have not failed stay too. Tasks of resources that are no longer fetched are
-// stopped.
+// plan makes the tasks of a connection from its present ones, old. Tasks that were planned for the same link keep their
+// progress, and are due again if they were stopped. If the person linked again without a removal, and the provider's
+// record does not ask for a new history (RelinkRerunsBackfill), histories that have not failed stay too. Tasks of
+// resources that are no longer fetched are stopped.
 func (l *planner) plan(in planInput, old []Task) (ConnectionPlan, error) {
 	c, at := in.connection, in.at
 	out := ConnectionPlan{Due: nextMaintenance(in.user)}

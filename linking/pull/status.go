@@ -105,8 +105,7 @@ type Timeline struct {
 }
 
 // Resources returns a page of the status of users' resources, by user id, and the cursor of the next page; empty on the
-// last one. A page before the last one may have fewer users than its limit. It returns Invalid for a wrong limit or
-// cursor.
+// last one. Only the last page may have fewer users than its limit. It returns Invalid for a wrong limit or cursor.
 func (s *Service) Resources(ctx context.Context, q StatusQuery) (list []UserResources, next string, err error) {
 	people, next, err := s.userStatuses(ctx, q)
 	if err != nil {

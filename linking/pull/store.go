@@ -47,8 +47,8 @@ type Store interface {
 	Update(ctx context.Context, key Key, change func(*Task) ([]healthlab.Event, error)) (Task, error)
 
 	// Count lets change edit a task as Update does, without events. If there is no task with this key, change edits a
-	// new one, whose Linked is the LinkedAt of the connection. Count does not lock the user, so that counts of
-	// different tasks of a user do not wait for each other. It returns NotFound if there is no task and no such
+	// new one, whose Linked is the LinkedAt of the connection. Counts of different tasks of a user do not wait for each
+	// other, because Count locks the user at most as Shared. It returns NotFound if there is no task and no such
 	// connection, whether Deregistered or not, or no such live user.
 	Count(ctx context.Context, key Key, change func(*Task)) error
 
@@ -68,7 +68,8 @@ type Store interface {
 	UserStatuses(ctx context.Context, q UserStatusQuery) ([]UserStatus, error)
 
 	// UpdateBudgets lets change edit the budgets of keys, in the order of keys, and writes them back. A budget that was
-	// never written is zero. It returns Invalid if two keys are equal, and NotFound if a key has an unknown user.
+	// never written is zero. It returns Invalid if two keys are equal, and NotFound if a key has a user who is unknown
+	// or deleted.
 	UpdateBudgets(ctx context.Context, keys []BudgetKey, change func([]Budget) error) error
 
 	// Quarantine stores refused items of a user's connection. If one with the same id is stored, only its At and Count

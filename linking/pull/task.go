@@ -95,11 +95,11 @@ type Task struct {
 	Lead   string `json:",omitempty"`
 	Status Status
 	// From and To bound the range of the run. It is fetched from To backwards: the part from Until to To was fetched.
-	// Until is zero before the first request.
+	// Until is zero before the first request, and after the whole range was fetched.
 	From, To, Until time.Time `json:",omitzero"`
 	// Cursor is the provider's cursor for the next page of the part that ends at Until; empty for its first page.
 	Cursor string `json:",omitzero"`
-	// Turn orders due tasks, the lowest first. Each request adds Step to Turn.
+	// Turn orders due tasks, the lowest first. Each stored page adds Step to Turn.
 	Turn, Step int64 `json:",omitzero"`
 	// Due is when the task makes its next request; zero if it makes none.
 	Due time.Time `json:",omitzero"`
@@ -113,7 +113,7 @@ type Task struct {
 	// Ended is the number of runs and failed tries that have ended.
 	Ended int64 `json:",omitzero"`
 	// Seen is the To of the last successful run, Swept the start of the last long run (see Options.SweepEvery), and
-	// Floor the earliest time at which a run may begin; only for News.
+	// Floor the earliest time at which a run may begin without a report of older data (see Reach); only for News.
 	Seen, Swept, Floor time.Time `json:",omitzero"`
 	// Announced is when the provider last reported new data. Reach is the earliest time of reported data that no run
 	// has fetched; only for News.
@@ -183,7 +183,7 @@ func (t *Task) DaysWithData() (n int) {
 }
 
 // historyDays returns the number of days of a history and the number of fetched days among them: all of a successful
-// history, none of a failed one.
+// history; of a failed one those that were fetched before the failure.
 func (t *Task) historyDays() (days, fetched int) {
 	if !t.To.After(t.From) {
 		return 0, 0
@@ -250,8 +250,9 @@ func addDay(list []DayCount, add DayCount) []DayCount {
 func (t *Task) running() bool { return !t.Until.IsZero() }
 
 // begin starts a run, unless one is running. A run of new data begins at Seen at the latest, and usually
-// Options.Overlap or Options.SweepBack earlier. While the history is running (historyOver is false), a run does not
-// begin before the link.
+// Options.Overlap or Options.SweepBack earlier. While the history is running (historyOver is false), and in the first
+// run, it does not begin before the link, unless Seen is before the link. After the history, a report of older data
+// (Reach) moves the beginning back.
 func (t *Task) begin(now time.Time, historyOver bool, o *Options) {
 	if t.running() {
 		return
@@ -318,8 +319,8 @@ func (t *Task) end(now time.Time, o *Options) {
 	}
 }
 
-// next returns when the next run of new data is due, about Options.Every after now. The exact time depends on the user,
-// so that people who connected together are not fetched together.
+// next returns when the next run of new data is due: about Options.Every after now, for devices Options.SweepEvery. The
+// exact time depends on the user, so that people who connected together are not fetched together.
 func (t *Task) next(now time.Time, o *Options) time.Time {
 	every := o.Every
 	if t.Resource == deviceSlug { // devices change rarely

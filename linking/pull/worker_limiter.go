@@ -75,7 +75,7 @@ func (l *workerLimiter) fullApps() (apps []string) {
 	return apps
 }
 
-// limiterState is the result of take: hasRoom, or the limit that is reached.
+// limiterState is the result of acquire: hasRoom, or the limit that is reached.
 type limiterState uint8
 
 const (

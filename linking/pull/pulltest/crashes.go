@@ -174,7 +174,7 @@ func (c *crashCloud) addReading(user healthlab.UserID, at, visible time.Time, va
 	c.held[user] = append(c.held[user], crashReading{at, visible, value})
 }
 
-// allReadings returns all readings of the provider in order of time.
+// allReadings returns all readings that the provider has of a user, in order of time.
 func (c *crashCloud) allReadings(user healthlab.UserID) []string {
 	out := []string{}
 	for _, r := range c.held[user] {

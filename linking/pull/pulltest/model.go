@@ -339,7 +339,7 @@ func (m *pullModel) claimConnections(rt *rapid.T) {
 	require.Equal(rt, want, got)
 }
 
-// changeStatus changes the status of a connection, or deletes its user.
+// changeStatus changes the status of a connection, and sometimes deletes its user.
 func (m *pullModel) changeStatus(rt *rapid.T) {
 	p := m.pick(rt)
 	if p.gone {
