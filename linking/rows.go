@@ -12,7 +12,7 @@ import (
 	"github.com/healthlab-dev/healthlab/store"
 )
 
-// keptAfterExpiry is how long rows stay after their expiry at least.
+// keptAfterExpiry is how long codes and sessions stay after their expiry at least.
 const keptAfterExpiry = 24 * time.Hour
 
 // pruneLimit is the highest number of expired rows that an insertion deletes.

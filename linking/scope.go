@@ -17,8 +17,9 @@ type ScopeRequirement struct {
 // scopePlan has the scopes to request (ask), and those of them that the person must grant (must).
 type scopePlan struct{ ask, must []string }
 
-// planScopes returns the scopes to request and the required ones: those of want, or all of the provider if want is nil,
-// and always minimum. They are sorted and without duplicates; empty for a provider without scopes.
+// planScopes returns the scopes to request: those of want, or all of the provider if want is nil, and always minimum.
+// The person must grant minimum and want.MustGrant, or everything if the provider has AllScopesRequired. Both lists are
+// sorted and without duplicates, and empty if the provider has no scopes and minimum is empty.
 func planScopes(p *healthdata.Provider, minimum []string, want *ScopeRequirement) scopePlan {
 	var plan scopePlan
 	if len(p.Scopes) == 0 && len(minimum) == 0 {

@@ -60,8 +60,8 @@ type Options struct {
 	NewID func() uuid.UUID
 	// Random is the source of codes, tokens and verifiers. Default crypto/rand.Reader; set it only in tests.
 	Random io.Reader
-	// Log receives failures of providers, grants that could not be revoked, and tries that could not be recorded.
-	// Default: slog.Default().
+	// Log receives failures of providers, grants that could not be revoked, tries that could not be recorded, and
+	// clients of teams that could not be marked as proven. Default: slog.Default().
 	Log *slog.Logger
 }
 
@@ -70,8 +70,8 @@ const minSigningKey = 32
 
 // New returns a Service on a store. users has the users whose accounts are linked, connectors has the connectors by
 // provider slug, and seal encrypts credentials. Without connectors, the service makes demo connections only. It returns
-// Invalid if another argument or a required option is missing, a key is too short, or a connector is for a provider
-// that is not configured. It starts no goroutine.
+// Invalid if another argument or a required option is missing, a key is too short, Region is unknown, or a connector is
+// for a provider that is not configured. It starts no goroutine.
 func New(store Store, users *healthdata.Service, connectors map[string]ProviderConnector, seal healthlab.Sealer, opts *Options) (*Service, error) {
 	if store == nil || users == nil || seal == nil {
 		return nil, fmt.Errorf("%w: linking.New: store, users and seal must not be nil", healthlab.Invalid)

@@ -8,7 +8,7 @@ import (
 	"github.com/healthlab-dev/healthlab/healthdata"
 )
 
-// Providers returns the providers that the team's people can link, by name. It does not apply the token's
+// Providers returns the providers that the team's people can link, by name. It does not apply the token's Provider and
 // FilterOnProviders. The errors are those of [Service.Open].
 func (s *Service) Providers(ctx context.Context, token string) ([]healthdata.Provider, error) {
 	x, err := s.open(ctx, token, s.now())
@@ -34,10 +34,11 @@ type Page struct {
 	Brand   Brand
 	// Consent is the text that the person agrees to; the zero value for none.
 	Consent healthdata.ConsentText
-	// Providers are the providers to choose from: the linkable ones that pass the token's FilterOnProviders.
+	// Providers are the providers to choose from: the linkable ones that the token's Provider and FilterOnProviders
+	// allow.
 	Providers []healthdata.Provider
 	// OnDevice are on-device stores, which a companion app connects with a code. Manual are providers for data that a
-	// person enters. Both pass the token's FilterOnProviders. Pages need not offer them.
+	// person enters. The token's Provider and FilterOnProviders allow both. Pages need not offer them.
 	OnDevice, Manual []healthdata.Provider
 }
 

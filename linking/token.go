@@ -43,7 +43,7 @@ type NewToken struct {
 	// that do not go through the pages.
 	FilterOnProviders []string
 	// OnError and OnClose are "redirect" or empty. With OnError, an error of the password and e-mail pages redirects to
-	// RedirectURL; with OnClose, closing the pages does.
+	// RedirectURL, unless the token no longer works. With OnClose, closing the pages redirects to it.
 	OnError, OnClose string
 }
 

@@ -164,8 +164,8 @@ func (r *Record) Apply(st Step) ([]healthlab.Event, error) {
 }
 
 // Enter puts the order into the status to, whatever its present status, for results that a person assigned to the
-// order. Enter ignores the trigger of the step. It also ends the order's appointment and plans the next call to the
-// lab, as [Record.Apply] does.
+// order. Enter ignores the trigger of the step. It also plans the next call to the lab, and ends the order's
+// appointment if the status to is one in which orders end.
 func (r *Record) Enter(to LowLevel, st Step) ([]healthlab.Event, error) {
 	if r.endingTrigger(to, st) != "" {
 		r.setShownVisit(nil)

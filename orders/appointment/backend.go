@@ -41,12 +41,13 @@ type SlotBackend interface {
 	// there are none.
 	ServedAt(ctx context.Context, zip string) ([]Served, error)
 	// FreeSlots returns the free slots that start in the requested time range, in any order. It reserves nothing at the
-	// provider. Invalid means that the provider does not accept the address or centers; after any other error the
-	// service asks the caller to try later.
+	// provider. Invalid means that the provider does not accept the address or centers. After any error, Invalid too,
+	// the service returns Unavailable and asks the caller to try later.
 	FreeSlots(ctx context.Context, q SlotQuery) ([]Slot, error)
 }
 
-// Served is a phlebotomy provider that visits an area, with the tier by which it is booked.
+// Served is a phlebotomy provider that visits an area, with the tiers by which it is booked. The service leaves out a
+// provider without tiers.
 type Served struct {
 	Provider string
 	Tiers    []ServiceTier

@@ -5,7 +5,7 @@
 // Package visits books a slot for an order.
 //
 // The lifecycle of an appointment is a table: [Next] looks up a transition, [Diagram] draws the
-// table, [Statuses] lists the statuses. [Centers] finds centers, and [Zips] the positions of postal
+// table, [Statuses] lists the published statuses. [Centers] finds centers, and [Zips] the positions of postal
 // codes; [CenterIndex] is a Centers in memory, for centers that [ReadCentersCSV] reads.
 //
 // Times of slots are instants; days are local days of the center or the patient's address. Distances are in statute

@@ -10,8 +10,9 @@ import (
 )
 
 // RunCache refreshes the cache of free slots until ctx ends. About every minute it queries each lab that takes
-// appointments for the free slots of the next three weeks at its bookable centers. A lease ensures that one process at
-// a time queries a lab. Without a cache RunCache returns at once.
+// appointments for the free slots of the next three weeks at its bookable centers, by site code, as far as it gets
+// within [Options].Lease. The lease ensures that one process at a time queries a lab. Without a cache RunCache returns
+// at once.
 func (s *Service) RunCache(ctx context.Context) error {
 	if !s.caches() {
 		return nil
@@ -47,7 +48,7 @@ func (s *Service) RefreshSlots(ctx context.Context) (int, error) {
 
 // refreshLab refreshes the cached slots of the lab with the given slug, and returns the number of queried centers. It
 // does nothing if another process has the lease, or if the last refresh, whose time is the cursor in [Feeds], was less
-// than a minute ago.
+// than a minute ago. It stops before the lease ends, even if it has not queried all centers.
 func (s *Service) refreshLab(ctx context.Context, slug string) (int, error) {
 	const batch = 25
 	now := s.now()

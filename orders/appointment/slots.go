@@ -243,9 +243,10 @@ type CenterSlotsRequest struct {
 	AllowStale bool
 }
 
-// CenterSlots returns the free slots of a lab's centers, nearest center first: [AvailabilityDays] days for each center
-// that has a free slot. RuleErrors PLACE_MISSING, TOO_MANY_SITES, SITE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS
-// (NotFound).
+// CenterSlots returns the free slots of a lab's centers: [AvailabilityDays] days for each center that has a free slot.
+// The nearest center comes first; centers that the request names by code are sorted by code. RuleErrors PLACE_MISSING,
+// TOO_MANY_SITES, SITE_UNKNOWN, ZIP_CODE_UNKNOWN, START_DATE_IN_PAST, NO_SLOTS (NotFound), and those of
+// [Service.Offer].
 func (s *Service) CenterSlots(ctx context.Context, team healthlab.TeamID, req CenterSlotsRequest) (AvailabilitySlots, error) {
 	none := AvailabilitySlots{Slots: []DaySlots{}}
 	settings, err := s.checkOffered(ctx, team, PatientServiceCenter)

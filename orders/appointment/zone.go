@@ -16,7 +16,7 @@ func Zone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
-// LocalDay returns the day of an instant in the time zone with an IANA name; in UTC if zone is nil.
+// LocalDay returns the day of an instant in the time zone with an IANA name; in UTC if zone is nil or unknown.
 func LocalDay(at time.Time, zone *string) healthlab.Date {
 	if zone != nil {
 		if loc, err := Zone(*zone); err == nil {

@@ -220,7 +220,7 @@ type AOEAnswer struct {
 }
 
 // DefaultMethod returns the collection method to assume for a sample that the lab received without an order: a walk-in
-// test if the lab supports it, else the lab's first method.
+// test if the lab supports it or has no methods, else the lab's first method.
 func (l *Lab) DefaultMethod() CollectionMethod {
 	if slices.Contains(l.CollectionMethods, WalkInTest) || len(l.CollectionMethods) == 0 {
 		return WalkInTest

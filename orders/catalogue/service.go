@@ -200,8 +200,8 @@ func (s *Service) labOf(ctx context.Context, team healthlab.TeamID, account *Lab
 	return linked[0].Lab, nil
 }
 
-// Markers returns a page of the orderable markers. If account is not nil, it returns only markers of the account's lab.
-// NotFound if the team has no such account; Invalid for an invalid page.
+// Markers returns the page of markers that q selects. If account is not nil, it returns only markers of the account's
+// lab. NotFound if the team has no such account; Invalid for an invalid page.
 func (s *Service) Markers(ctx context.Context, team healthlab.TeamID, account *LabAccountID, q MarkerQuery) (MarkerPage, error) {
 	lab, err := s.labOf(ctx, team, account)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Service) Marker(ctx context.Context, team healthlab.TeamID, account *La
 }
 
 // LabTests returns a page of the lab tests that the team may see. If account is not nil, it returns only tests of the
-// account's lab. NotFound if the team has no such account; Invalid for an invalid cursor.
+// account's lab. NotFound if the team has no such account; Invalid for an invalid query or cursor.
 func (s *Service) LabTests(ctx context.Context, account *LabAccountID, q LabTestQuery) (LabTestPage, error) {
 	lab, err := s.labOf(ctx, q.Team, account)
 	if err != nil {

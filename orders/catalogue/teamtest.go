@@ -74,7 +74,8 @@ type LabTestRequest struct {
 	Fasting     bool             `json:"fasting" wire:"opt"`
 	// LabAccountID, if given, restricts the markers to the lab of this account.
 	LabAccountID *LabAccountID `json:"lab_account_id"`
-	// LabSlug, if given, restricts the markers to the lab with this slug. It is needed if several labs use the codes.
+	// LabSlug, if given, restricts the markers to the lab with this slug. If several labs use the codes, LabSlug or
+	// LabAccountID is needed.
 	LabSlug *string `json:"lab_slug"`
 }
 
@@ -287,7 +288,7 @@ type teamCatalogue struct {
 }
 
 // teamTests returns the team's tests that match q, as lab tests with catalogue data and, in the same order, as they are
-// stored. The lab tests share memory with the catalogue until finish copies them.
+// stored. The lab tests share memory with the catalogue until detach copies it.
 func (s teamCatalogue) teamTests(ctx context.Context, team healthlab.TeamID, q TeamTestQuery) ([]LabTest, []TeamTest, error) {
 	made, err := s.made.TeamTests(ctx, team, q)
 	if err != nil || len(made) == 0 {
@@ -317,8 +318,8 @@ func (s teamCatalogue) teamTests(ctx context.Context, team healthlab.TeamID, q T
 	return out, made, nil
 }
 
-// detach makes a lab test that own returned independent of the catalogue's memory, and sets HasCollectionInstructions.
-// It is slow: call it only for tests that are returned to the caller.
+// detach makes a lab test that teamTests returned independent of the catalogue's memory, and sets
+// HasCollectionInstructions. It is slow: call it only for tests that are returned to the caller.
 func (s teamCatalogue) detach(ctx context.Context, t *LabTest) error {
 	for i, m := range t.Markers {
 		t.Markers[i] = MarkerComplete{Marker: m}.clone().Marker

@@ -76,8 +76,8 @@ type UnacknowledgedNotice struct {
 	DueAt healthlab.Time `json:"due_at"`
 }
 
-// eventsFrom returns an event for each history entry from index n on. The id of an event is derived from the id of the
-// loop and the index.
+// eventsFrom returns an event for each history entry from index n on, except withdrawals. The id of an event is derived
+// from the id of the loop and the index.
 func (r *Record) eventsFrom(n int) ([]healthlab.Event, error) {
 	var out []healthlab.Event
 	for i := n; i < len(r.History); i++ {

@@ -94,7 +94,7 @@ func Follow(ctx context.Context, tx store.Tx, events store.Events, rep Report) e
 	return nil
 }
 
-// write stores a loop, and appends an event for each entry of its history from index n on.
+// write stores a loop, and appends the events of its history from index n on, as eventsFrom returns them.
 func write(ctx context.Context, tx store.Tx, events store.Events, e *store.Entry[Record], n int) error {
 	e.Value.Due = healthlab.At(e.Value.Due).Time
 	list, err := e.Value.eventsFrom(n)

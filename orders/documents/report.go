@@ -14,7 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// reportDocument returns the report of results of the order r, or of its transaction. Times are in the given time zone.
+// reportDocument returns the report of results of the order r, or of its transaction. Times of the order and of results
+// are in the given time zone. Times of samples and of the laboratory's report keep the offset that was reported.
 func reportDocument(r *orders.Record, results labresult.Report, zone *time.Location) Document {
 	d := Document{Kind: ResultsReport, Title: "Laboratory report", Number: documentNumber(r), Subject: subjectOf(&r.Order), At: r.UpdatedAt.Time}
 	switch {

@@ -36,7 +36,7 @@ type judgement struct {
 //   - The name or the birth date is reported and is the order's.
 //   - No reported name, birth date, gender or number contradicts the order ([orders.ReportedPatient.Contradicts]). What
 //     is not reported contradicts nothing.
-//   - Laboratory and account are the order's.
+//   - The reported laboratory and account do not contradict the order's.
 //   - The order can take a result in its present status.
 //
 // If [Message.Attached] is set, decideMatch does not compare the patient and the numbers.
@@ -103,7 +103,7 @@ func judgeByPatient(m Message, patientMatches []orders.Order) judgement {
 }
 
 // candidates returns the orders that a result may belong to, at most 20, grouped by patient: the order named first,
-// then open orders, then the newest. named is the order that the message names; nil for none.
+// then open orders, then ended ones, each the newest first. named is the order that the message names; nil for none.
 func candidates(r *RawResult, named *orders.Record, patientMatches []orders.Order) []CandidateGroup {
 	const most = 20
 	all := slices.Clone(patientMatches)
@@ -357,7 +357,7 @@ func (s *Service) evaluate(ctx context.Context, m Message) (evaluation, error) {
 	return w, nil
 }
 
-// successor returns the order that replaced r, if it has the sample id of the message; else r.
+// successor returns the order that replaced r, if r has no sample id and that order has the message's; else r.
 func (s *Service) successor(ctx context.Context, m Message, r orders.Record) (orders.Record, error) {
 	if r.SampleID != nil || m.SampleID == "" {
 		return r, nil

@@ -20,9 +20,9 @@ import (
 const maxMessages = 200
 
 // Receive processes one message of a lab. It ignores a message without an error, so that the lab's feed continues, if
-// the message was received before, is about an unknown order, names an order and the specimen of another one, or does
-// not fit the order's status. If such a message has results, Receive stores them for review ([Service.Reviews]). After
-// an error the caller must pass the message again.
+// the message was received before, is about an unknown order or another patient, names an order and the specimen of
+// another one, or does not fit the order's status. If such a message has results and was not received before, Receive
+// stores the results for review ([Service.Reviews]). After an error the caller must pass the message again.
 func (s *Service) Receive(ctx context.Context, m Message) error {
 	if m.reportsResults() {
 		return s.receiveResults(ctx, m)

@@ -28,8 +28,10 @@ type AcceptRequest struct {
 }
 
 // Accept assigns a result to an order, and returns that order. This is the order OrderID if it is in progress or
-// completed and at the lab of the result; else a new order that replaces OrderID in its transaction. With UserID alone,
-// it is a new order in a new transaction. Without both, it is the one order that the result matches.
+// completed and at the lab of the result. Otherwise it is the order that replaced OrderID, if that one has the specimen
+// of the result, else a new order that replaces OrderID in its transaction. With UserID alone, it is a new order in a
+// new transaction. Without both, OrderID is the order that the result names, or for a result of the wrong lab the
+// patient's only open order; some decision codes require a choice.
 //
 // If the order has no specimen, it gets the specimen of the result, unless another order has that specimen.
 //
@@ -142,8 +144,9 @@ func reviewError(rule, msg string) error {
 	return &healthlab.RuleError{Kind: healthlab.Invalid, Type: rule, Msg: msg}
 }
 
-// defaultOrder returns the id of the one order that a result matches. REVIEW_SELECTION_REQUIRED if there are several or
-// none.
+// defaultOrder returns the id of the order that a result names, or for MatchWrongLab that of the patient's only open
+// order. REVIEW_SELECTION_REQUIRED if there is none, and for decision codes other than MatchCompleted, MatchCancelled,
+// MatchWrongCollection and MatchWrongLab.
 func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*orders.OrderID, error) {
 	w, err := s.evaluate(ctx, item.Message)
 	if err != nil {
@@ -254,7 +257,8 @@ func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]health
 }
 
 // beginOrder begins the new order made. If made replaces the order was, it cancels was if that is possible. If was has
-// ended and has no results, its specimen moves to made. st is the step of was, first that of made.
+// ended, has no results and has the specimen of the result, it loses the specimen, so that made can have it. st is the
+// step of was, first that of made.
 func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step) ([]healthlab.Event, error) {
 	if was == nil {
 		return orders.Begin(&made.Order, g.at, first.EventID)
@@ -329,7 +333,8 @@ func (s *Service) changeLab(ctx context.Context, r *orders.Record, item RawResul
 }
 
 // measuredTest returns a lab test of the markers in a result, which it finds by the lab's codes, and the team's account
-// at the lab. REVIEW_NOT_POSSIBLE if the catalogue does not have the lab or none of the markers.
+// at the lab. REVIEW_NOT_POSSIBLE if the catalogue does not have the lab or has none of the markers, and if the account
+// is not certain.
 func (s *Service) measuredTest(ctx context.Context, team healthlab.TeamID, item RawResult) (catalogue.LabTest, *catalogue.LabAccount, error) {
 	var codes []string
 	for _, one := range item.Message.Results.Results {

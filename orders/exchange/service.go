@@ -17,7 +17,7 @@ type Options struct {
 	// "lab".
 	LabName string
 	// SandboxMoves submits the orders of a sandbox to the laboratory, as in production. Default: false, so orders of a
-	// sandbox change only by [Service.Simulate].
+	// sandbox advance only by [Service.Simulate].
 	SandboxMoves bool
 	// Simulator generates a laboratory's reports for simulated orders, in a sandbox. Default: orders cannot be
 	// simulated.

@@ -13,8 +13,8 @@ import (
 )
 
 // SubmitDue submits due orders, at most 100, and returns the number of processed orders. Hosts with a scheduler of
-// their own call it in place of [Service.Run]. A failing lab is no error; an error means that the outcome of a call to
-// the lab was not stored.
+// their own call it in place of [Service.Run]. A failing lab is no error. An error means that orders could not be
+// claimed, or that the outcome of an order was not stored.
 func (s *Service) SubmitDue(ctx context.Context) (int, error) {
 	return s.submissionLoop().Once(ctx, batchSize)
 }

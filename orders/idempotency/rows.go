@@ -18,7 +18,7 @@ type keyRow struct {
 	User        healthlab.UserID // user of the answer; zero for none
 	Order       orders.OrderID
 	Fingerprint string
-	Until       time.Time // end of the latest claim, also after it has ended; zero if the key was released
+	Until       time.Time // end of the latest claim, even if it is over; zero with an answer or after a release
 	Answer      []byte
 	Keep        time.Time // time until which the answer is kept; without an answer, the time of the release
 }

@@ -33,8 +33,8 @@ func Expect(valid bool, allowed string) string {
 }
 
 // ReadTable reads a CSV table and calls row for each line after the first. The first line has the column names, in any
-// order. of is the name of the table in errors; column reports whether the table may have a column. Invalid lists every
-// problem by line (from 1) and column.
+// order. of is the name of the table in errors; column reports whether the table may have a column. Invalid lists the
+// problems by line (from 1) and column. ReadTable stops after a first line with problems, and at a line that is no CSV.
 func ReadTable(r io.Reader, of string, column func(name string) bool, row func(columns, cells []string, c Check)) error {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true

@@ -68,7 +68,7 @@ type Index struct {
 	size  []int              // number of words of each text
 }
 
-// Hit is a found text, by its index. A lower cost is a better match; 0 is an exact match of every word.
+// Hit is a found text, by its index. A lower cost is a better match; 0 is an exact match of every word or of a code.
 type Hit struct{ Text, Cost int }
 
 // New returns an Index of texts. codes returns the codes of the i-th text; [Index.Find] matches a code only as a whole
@@ -191,8 +191,8 @@ func letters(word string) uint64 {
 	return set
 }
 
-// typos returns the number of wrong, missing, extra and swapped bytes between a and b. If it is higher than most, typos
-// returns most+1.
+// typos returns the number of wrong, missing, extra and swapped bytes between a and b. If it is higher than most, or a
+// or b has more than 32 bytes, typos returns most+1.
 func typos(a, b string, most int) int {
 	const longest = 32
 	if len(a) > longest || len(b) > longest {
