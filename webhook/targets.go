@@ -131,7 +131,8 @@ func (ts *targets) of(id EndpointID) *target {
 }
 
 // quotas divides the free slots among the endpoints that may have due deliveries: first equal parts, then the rest. If
-// several teams have such endpoints, none gets more than half of all slots.
+// several teams have such endpoints, none gets more than half of all slots; endpoints whose team is not known yet are
+// not limited.
 func (ts *targets) quotas(now time.Time) []Quota {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -53,7 +53,7 @@ type MatchTestCase struct {
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are the statuses that the orders must have before the result is sent, by role.
 	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
-	// LabConstraints say in words, for people, which laboratories the orders of this case may have.
+	// LabConstraints say in words, for people, what else the case requires of its orders, patients and laboratories.
 	LabConstraints []string `json:"lab_constraints"`
 }
 
