@@ -454,7 +454,7 @@ func (r *testRun) sendResult(ctx context.Context) error {
 	return r.note(ctx, func(t *MatchTestRecord) { t.RawResultID = &id })
 }
 
-// verify returns a RuleError unless the result waits for review with the decision code of the case.
+// verify returns a RuleError unless the result came into review with the decision code of the case.
 func (r *testRun) verify(ctx context.Context) error {
 	item, err := r.labs.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {
