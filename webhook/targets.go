@@ -279,8 +279,8 @@ func (o *opened) active(at time.Time) []Secret {
 	return out
 }
 
-// observe computes the health of an endpoint after some attempts. It stores the health if the endpoint must be disabled,
-// if anything but LastFailedAt has changed, or if the stored LastFailedAt is at least a minute too early.
+// observe computes the health of an endpoint after some attempts. It stores the health if the endpoint must be
+// disabled, if anything but LastFailedAt has changed, or if the stored LastFailedAt is at least a minute too early.
 func (ts *targets) observe(ctx context.Context, id EndpointID, facts []fact) error {
 	ts.mu.Lock()
 	known := ts.of(id).open
