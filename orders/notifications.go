@@ -52,7 +52,7 @@ var beforeVisit = map[catalogue.CollectionMethod][]time.Duration{catalogue.WalkI
 type notice struct {
 	PatientMessage
 	due      time.Time
-	until    time.Time // time after which the message is not sent; zero for no limit
+	until    time.Time // time from which on the message is not sent; zero for no limit
 	reminder bool
 	fallback bool // the message is sent only if the patient cannot get e-mail
 	team     bool // the message is to the team, whose address is read when it is sent

@@ -67,7 +67,7 @@ func (r *Record) criticalReport() critical.Report {
 }
 
 // TransactionResults returns the merged results of all orders of a transaction: the results of a later order replace
-// those of earlier ones. NotFound if no order of the transaction has results.
+// those of earlier ones. NotFound if the team has no such transaction, or no order of it has results.
 func (s *Service) TransactionResults(ctx context.Context, team healthlab.TeamID, id TransactionID) (OrderResults, error) {
 	results, _, err := s.TransactionRecords(ctx, team, id)
 	return results, err

@@ -78,7 +78,8 @@ func (p *PatientMessages) loop() *work.Loop[Record] {
 	}
 }
 
-// send sends the due messages of a claimed order, and records that they were sent.
+// send sends the due messages of a claimed order, and records them as sent: also those that are late, that the settings
+// forbid, or that the Messenger refuses as Invalid. After another error, a message is due again.
 func (p *PatientMessages) send(ctx context.Context, r Record) error {
 	settings, err := p.settings(ctx, r.TeamID)
 	if err != nil {

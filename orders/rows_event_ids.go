@@ -43,8 +43,8 @@ type drawnIDs struct {
 	block      *idBlock
 }
 
-// draw returns n unused event ids of a team, all greater than after. If the process has none left, draw takes a new
-// block in tx; other transactions can use the rest of that block once tx has committed.
+// draw returns n unused event ids of a team, all greater than after. If the next n ids of the process's block are not
+// all such ids, draw takes a new block in tx. Other transactions can use the rest of that block once tx has committed.
 func (d *eventIDBlocks) draw(tx store.Tx, team healthlab.TeamID, n, after int64) (drawnIDs, error) {
 	d.mu.Lock()
 	b := d.teams[team]

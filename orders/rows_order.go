@@ -318,8 +318,8 @@ func checkNewOrder(r *Record) error {
 	return nil
 }
 
-// orderWriter writes orders of one team in a transaction. Call load, add or addAfter for each order, then start, then
-// change the returned edits, then call write.
+// orderWriter writes orders of one team in a transaction. Call load, add or addAfter for each order, then
+// setChangeFields, then change the returned edits, then call write.
 type orderWriter struct {
 	tx     store.Tx
 	opts   *StoreOptions

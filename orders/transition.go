@@ -65,9 +65,9 @@ func Begin(o *Order, at time.Time, eventID uuid.UUID) ([]healthlab.Event, error)
 }
 
 // Apply applies a trigger to o: it changes the status by the lifecycle of o's method, appends to the history, and
-// returns the events for the team: one, or none for a partial result that the team does not want. It changes only o. A
-// [TransitionError] if the lifecycle does not allow the trigger, as for a partial result of a kit, which has no status;
-// o is then unchanged.
+// returns the events for the team: one, or none for a partial result without corrections that the team does not want.
+// It changes only o. A [TransitionError] if the lifecycle does not allow the trigger, as for a partial result of a kit,
+// which has no status; o is then unchanged.
 func Apply(o *Order, s Step) ([]healthlab.Event, error) {
 	to, ok := lifecycle.Next(o.Method(), o.LowLevel(), s.On, o.Facts())
 	if !ok || len(o.Events) == 0 {
@@ -88,7 +88,8 @@ func target(m catalogue.CollectionMethod, on Trigger) LowLevel {
 }
 
 // appendEvent appends the event of a step to the order's history, and updates the fields that repeat the latest status.
-// It returns the events for the team: none for a partial result that the team does not want.
+// It returns the events for the team: none for a partial result that the team does not want, unless the result corrects
+// an earlier one.
 func appendEvent(o *Order, to LowLevel, s Step) ([]healthlab.Event, error) {
 	at := healthlab.At(s.At)
 	event := OrderEvent{ID: max(o.LastEvent.ID+1, o.NextEventID), CreatedAt: at, Status: StatusOf(o.Method(), to)}

@@ -232,7 +232,8 @@ func (r *Record) followOrder(st Step) ([]healthlab.Event, error) {
 }
 
 // onRequisition continues the appointment Visits[i] after the order got its requisition: the order becomes booked, and
-// an appointment that waited for the requisition becomes confirmed.
+// an appointment that waited for the requisition becomes confirmed. Nothing changes yet if the team does not see the
+// appointment, or if it is managed by the patient and has no answer of the provider.
 func (r *Record) onRequisition(i int, s VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	waits := v.PatientManaged && v.Open // until the patient and the lab agree on it

@@ -96,8 +96,9 @@ const maxHead = 2 << 10
 // notKept replaces a header value that must not be stored.
 const notKept = "(not kept)"
 
-// headOf returns the status line and header fields of a response for storage, sorted by name, one per line. Values that
-// look like credentials or URLs are replaced. A text that is too long is cut at the end of a line.
+// headOf returns the status line and header fields of a response for storage, sorted by name, one per line. It replaces
+// the values of fields that may have a credential or a URL, by the name of the field. A text that is too long is cut at
+// the end of a line.
 func headOf(r *http.Response) []byte {
 	names := make([]string, 0, 16)
 	for name := range r.Header {

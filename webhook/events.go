@@ -47,7 +47,7 @@ type AttemptExhausted struct {
 type LastAttempt struct {
 	At         healthlab.Time `json:"at"`
 	StatusCode *int           `json:"status_code"` // null if no status was received
-	Error      *string        `json:"error"`       // class of the failure, or the reason if nothing was sent
+	Error      *string        `json:"error"`       // class of the failure; without a class, the reason
 }
 
 // EndpointDisabled is the data of endpoint.disabled.

@@ -33,7 +33,8 @@ type Health struct {
 	PauseStep int
 }
 
-// Succeed returns the health after a success. It ends a pause, unless the receiver requested the pause.
+// Succeed returns the health after a success. It ends a pause of [Health.Pause], and with it one that the receiver
+// requested. A pause that only the receiver requested stays.
 func (h Health) Succeed() Health {
 	if h.PauseStep > 0 {
 		return Health{}
@@ -71,7 +72,8 @@ func (h Health) Pause(at time.Time) Health {
 	return h
 }
 
-// PauseFor returns the health with a pause that the receiver requested: from at on for d, at most 15 minutes.
+// PauseFor returns the health with a pause that the receiver requested: from at on for d, at most 15 minutes. A pause
+// that ends later stays.
 func (h Health) PauseFor(at time.Time, d time.Duration) Health {
 	if until := at.Add(min(d, maxPause)); until.After(h.PausedUntil) {
 		h.PausedUntil = until

@@ -150,8 +150,8 @@ func (h *HTTP) exchange(ctx context.Context, n Notification, began time.Time) Re
 	}
 }
 
-// request returns the signed request of a notification. It fails if the guard refuses the URL. The guard checks the
-// resolved address when the request is sent.
+// request returns the signed request of a notification. It fails if the guard refuses the URL. Without a proxy, the
+// guard also checks the resolved address when a connection is made.
 func (h *HTTP) request(ctx context.Context, n Notification) (*http.Request, error) {
 	u, err := h.guard.CheckURL(n.URL)
 	if err != nil {

@@ -42,8 +42,8 @@ type Outbox interface {
 type Deliveries interface {
 	// Route takes at most max written events, oldest first, and adds a delivery of each to the lane (LaneOf) of
 	// every endpoint that is enabled and subscribes to its type, at the position that Place returns. modes holds the mode
-	// of each type; a type without one is ordered. It takes nothing if there are no events, or if another process is routing.
-	// Events of one key are routed in the order of their Seq, in any process. A delivery that Place replaces,
+	// of each type; a type without one is ordered. It takes nothing if there are no events, or if another process is
+	// routing. Events of one key are routed in the order of their Seq, in any process. A delivery that Place replaces,
 	// or an event that Place drops, is logged as Cancelled with the reason superseded.
 	Route(ctx context.Context, modes map[string]healthlab.Mode, max int) (Routed, error)
 
@@ -130,7 +130,8 @@ type RecordedOutcomes struct {
 	// Locked are the leases whose outcome was not recorded, because another transaction has locked their rows: record
 	// them again soon.
 	Locked []Lease
-	// Lost are the leases whose outcome was not applied, because the delivery was claimed again or has ended.
+	// Lost are the leases whose outcome was not applied, because the delivery was claimed again, was released or has
+	// ended.
 	Lost []Lease
 }
 

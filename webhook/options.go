@@ -51,7 +51,7 @@ type Options struct {
 	// default to 15 s and 5 s. The Notifier has its own timeout, which must not be
 	// longer.
 	Timeout, StartMargin time.Duration
-	// Expiry is the age at which a delivery is cancelled. Default 72 h.
+	// Expiry is the time in the lane after which a delivery fails without another attempt. Default 72 h.
 	Expiry time.Duration
 	// MaxBlock is how long a failing delivery may block its lane while the endpoint accepts others. Default 0:
 	// until the end of the schedule.
@@ -130,9 +130,10 @@ type Hooks struct {
 	Ended func(Reason)
 	// DuplicateStart is called when a delivery starts although an earlier start has no recorded outcome.
 	DuplicateStart func()
-	// Released is called when a delivery is released before it starts, because the rest of its lease is too short.
+	// Released is called when a delivery is released before it starts, because the rest of its lease is too short or
+	// the dispatcher stops.
 	Released func()
-	// LeaseLost is called for an outcome that was not applied, because the delivery was claimed again.
+	// LeaseLost is called for an outcome that was not applied, because the delivery was claimed again or has ended.
 	LeaseLost func()
 	// Paused, Resumed and Disabled are called when an endpoint is paused, resumed or disabled.
 	Paused, Resumed, Disabled func()

@@ -32,9 +32,9 @@ func (ts *targets) free() int {
 	return ts.opts.Slots + min(ahead, ts.opts.Slots) - ts.busy - len(ts.held)
 }
 
-// claimDelay returns how long the dispatcher waits before the next claim; 0 or less means that it claims now. A few
-// large claims cost less than many small ones, so it waits longer the more slots are used, unless half of all slots can
-// be filled.
+// claimDelay returns how long the dispatcher waits, at most claimPoll, before it calls claimDelay again; 0 or less
+// means that it claims now. A few large claims cost less than many small ones, so claims are further apart the more
+// slots are used, unless half of all slots can be filled.
 func (ts *targets) claimDelay(now time.Time) time.Duration {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

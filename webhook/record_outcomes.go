@@ -43,8 +43,8 @@ func (d *Dispatcher) recordWaiting(ctx context.Context) error {
 	return nil
 }
 
-// collectOutcomes waits for an outcome, and then a short time for others. It adds them to batch, and reports whether
-// more may follow.
+// collectOutcomes waits for an outcome, but at most recordRetry if batch is not empty, and then a short time for
+// others. It adds them to batch, and reports whether more may follow.
 func (d *Dispatcher) collectOutcomes(batch []*pendingOutcome) (all []*pendingOutcome, open bool) {
 	var first <-chan time.Time
 	if len(batch) > 0 {

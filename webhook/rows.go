@@ -138,7 +138,7 @@ type keyRow struct {
 	store.Key `json:"-"` // User is the user of all events of the key; zero if there are several
 	// Seq is the number of the last event, Routed that of the last routed event.
 	Seq, Routed int64
-	// Since is when the first event that is not routed yet was written; zero if all are routed.
+	// Since is when the first event that is not routed yet was written, or earlier; zero if all are routed.
 	Since time.Time `json:",omitzero"`
 }
 

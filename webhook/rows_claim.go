@@ -84,7 +84,8 @@ func targetsOf(tx store.Tx, ids []EndpointID) ([]*targetRow, error) {
 	return out, nil
 }
 
-// dueOfEach returns the endpoints with claimable deliveries. It reads at most two lanes of each endpoint.
+// dueOfEach returns the endpoints with claimable deliveries. It reads at most two lanes of each endpoint, and a third
+// of an endpoint on probation.
 func dueOfEach(tx store.Tx) ([]EndpointID, error) {
 	var due []EndpointID
 	all := store.Query{Key: targetRows.Key(store.Key{}), By: store.ByID, Lock: store.Plain}

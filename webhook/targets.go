@@ -27,7 +27,7 @@ type targets struct {
 	mu      sync.Mutex
 	all     map[EndpointID]*target
 	due     map[EndpointID]struct{} // endpoints that may have due deliveries
-	fresh   map[EndpointID]struct{} // those that got deliveries since Due was last called
+	fresh   map[EndpointID]struct{} // those that got deliveries since scanDue was last called
 	busy    int
 	held    []*turn
 	teams   map[healthlab.TeamID]int // unfinished claimed deliveries by team
@@ -131,7 +131,8 @@ func (ts *targets) of(id EndpointID) *target {
 }
 
 // quotas divides the free slots among the endpoints that may have due deliveries: first equal parts, then the rest. If
-// several teams have such endpoints, none gets more than half of all slots.
+// several teams have such endpoints, none gets more than half of all slots; endpoints whose team is not known yet are
+// not limited.
 func (ts *targets) quotas(now time.Time) []Quota {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -278,8 +279,8 @@ func (o *opened) active(at time.Time) []Secret {
 	return out
 }
 
-// observe computes the health of an endpoint after some attempts. It stores the health if anything but LastFailedAt has
-// changed, or if the stored LastFailedAt is at least a minute too early.
+// observe computes the health of an endpoint after some attempts. It stores the health if the endpoint must be
+// disabled, if anything but LastFailedAt has changed, or if the stored LastFailedAt is at least a minute too early.
 func (ts *targets) observe(ctx context.Context, id EndpointID, facts []fact) error {
 	ts.mu.Lock()
 	known := ts.of(id).open

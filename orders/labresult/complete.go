@@ -102,7 +102,8 @@ type end struct {
 	open bool
 }
 
-// span returns the interval of numbers that a result of type Numeric or Range stands for; unbounded for other types.
+// span returns the interval of numbers that a result of type Numeric or Range stands for. It is unbounded for other
+// types, and if the text of the result cannot be parsed.
 func (r *Result) span() (from, to end) {
 	if r.Type != Numeric && r.Type != Range {
 		return end{}, end{}
@@ -144,9 +145,9 @@ func (r *Result) enrich() {
 	r.Compare()
 }
 
-// Classify derives the type of a result without one from its text, and converts the text to the form of that type. It
-// sets Value to the number, or to -1 for other types. A decimal comma is accepted if it cannot be a group separator:
-// 1,200 is a comment.
+// Classify derives the type of a result without one from its text, and converts the text to the form of that type. For
+// the type Numeric it sets Value to the number of the text, unless Value is set; for every other type it sets Value to
+// -1. A decimal comma is accepted if it cannot be a group separator: 1,200 is a comment.
 func (r *Result) Classify() {
 	if r.Type == "" {
 		r.Type = Comment
@@ -283,8 +284,9 @@ func markersOf(all []due, t catalogue.LabTest, loinc, code *string, slug string)
 	return out
 }
 
-// distinctName returns the name of a result with the marker's name added, if several markers of the test have the
-// result's LOINC code; else the name unchanged. from are the markers of the result.
+// distinctName returns the name of a result with the marker's name added, if the result has exactly one marker, and
+// this and other markers of the test have the result's LOINC code as their only expected result. Else it returns the
+// name unchanged. from are the markers of the result.
 func distinctName(all []due, name string, loinc *string, from []SourceMarker) string {
 	alike := slices.DeleteFunc(slices.Clone(all), func(d due) bool { return !d.alone || d.LOINC == nil || !equalNonEmpty(&d.LOINC.Code, loinc) })
 	if len(from) != 1 || len(alike) < 2 || !slices.ContainsFunc(alike, func(d due) bool { return d.from.MarkerID == from[0].MarkerID }) {

@@ -10,9 +10,9 @@ import (
 
 // Merge joins the reports of a transaction's orders, oldest first; parts must have at least one. A later order's
 // results replace those of earlier orders with the same [Result.Key]; results of one order with the same key all stay.
-// A result is missing if the latest report lists it as missing, or if an earlier report does and no later one has it.
-// The metadata is that of the latest report, with the notes of all. Its status is the given one; final becomes
-// corrected if one of the reports is corrected. Merge changes nothing.
+// A result is missing if the latest report lists it as missing, or if an earlier report does and no report has it. The
+// metadata is that of the latest report, with the notes of all and the worst interpretation of the joined results. Its
+// status is the given one; final becomes corrected if one of the reports is corrected. Merge does not change parts.
 func Merge(status Status, parts []Report) Report {
 	latest := parts[len(parts)-1]
 	out := Report{Metadata: latest.Metadata, Results: []Result{}, MissingResults: []Missing{}}

@@ -53,7 +53,7 @@ func rawID(name string) exchange.RawResultID {
 	return exchange.RawResultID{UUID: conformance.Named("raw " + name)}
 }
 
-// rawResult returns a result under review. Every field is set, except those that a decision sets.
+// rawResult returns a result under review, without the fields that a decision, the store or a read of the result sets.
 func rawResult(team, name string, at time.Time) exchange.RawResult {
 	dob := healthlab.At(birthday.At(time.UTC))
 	return exchange.RawResult{

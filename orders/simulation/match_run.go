@@ -53,7 +53,7 @@ type MatchTestCase struct {
 	OrderRoles []string `json:"order_roles"`
 	// RequiredStatuses are the statuses that the orders must have before the result is sent, by role.
 	RequiredStatuses map[string]orders.LowLevel `json:"required_statuses"`
-	// LabConstraints say in words, for people, which laboratories the orders of this case may have.
+	// LabConstraints say in words, for people, what else the case requires of its orders, patients and laboratories.
 	LabConstraints []string `json:"lab_constraints"`
 }
 
@@ -454,7 +454,7 @@ func (r *testRun) sendResult(ctx context.Context) error {
 	return r.note(ctx, func(t *MatchTestRecord) { t.RawResultID = &id })
 }
 
-// verify returns a RuleError unless the result waits for review with the decision code of the case.
+// verify returns a RuleError unless the result came into review with the decision code of the case.
 func (r *testRun) verify(ctx context.Context) error {
 	item, err := r.labs.Reviews().Get(ctx, r.kept.Team, *r.kept.RawResultID)
 	if errors.Is(err, healthlab.NotFound) {

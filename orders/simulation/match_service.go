@@ -168,8 +168,8 @@ func (s *MatchTests) Run(ctx context.Context) error {
 	return s.loop().Run(ctx)
 }
 
-// Once executes due test runs, and returns their number. Hosts with a scheduler of their own call it in place of
-// [MatchTests.Run].
+// Once executes at most 10 due test runs, and returns their number. Hosts with a scheduler of their own call it in
+// place of [MatchTests.Run].
 func (s *MatchTests) Once(ctx context.Context) (int, error) {
 	return s.loop().Once(ctx, 10)
 }

@@ -96,8 +96,9 @@ func dueResults(t catalogue.LabTest, expected map[int][]catalogue.ExpectedResult
 	return due
 }
 
-// unknownResult generates a result of the type t with the interpretation reading, for a marker that is not in
-// markerTable. Its reference range is 3.0 to 7.0. The same seed gives the same result.
+// unknownResult generates a result of the type t with the interpretation reading, without the data of markerTable. The
+// reference range is 3.0 to 7.0 for Numeric and below 7 for Range; other types have none. The same seed gives the same
+// result.
 func unknownResult(t labresult.Type, reading labresult.Interpretation, seed uint64) labresult.Result {
 	tenth := func(n uint64) catalogue.Number { return catalogue.Number{Decimal: decimal.New(int64(n), -1)} }
 	low, high, none := tenth(30), tenth(70), catalogue.Number{Decimal: decimal.NewFromInt(-1)}

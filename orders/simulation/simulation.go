@@ -51,7 +51,7 @@ func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders
 	return m
 }
 
-// details has a status detail for each trigger whose status requires one. A simulation reports it.
+// details has the status detail that a simulation reports with a trigger; none for most triggers.
 var details = map[orders.Trigger]orders.StatusDetail{orders.LabBlocked: orders.DateOfCollectionUnspecified, orders.SampleRejected: orders.SampleQuantityNotSufficient}
 
 // Tracking returns the tracking data of the simulated parcel that is shipped with a trigger; nil if none is. sample is

@@ -102,8 +102,9 @@ func applyBooking(r *orders.Record, i int, b Booked, callErr error, s orders.Vis
 	return events, nil
 }
 
-// publishPending publishes the appointment Visits[i], if the team does not see it yet and the provider has not
-// confirmed it at once. It returns the events for the team.
+// publishPending publishes the appointment Visits[i] before it is confirmed, and returns the events for the team. It is
+// a no-op if the team sees the appointment already, or if the provider confirmed it at once and it is neither a home
+// visit nor managed by the patient.
 func publishPending(r *orders.Record, i int, b Booked, callErr error, s orders.VisitStep) ([]healthlab.Event, error) {
 	v := &r.Visits[i]
 	if v.Status.Published() {

@@ -65,9 +65,10 @@ func bookable(r *orders.Record, t appointment.Type, settings orders.Settings, on
 	return nil
 }
 
-// Book books a slot for an order. Invalid for an invalid request; else the RuleErrors ORDER_NOT_FOUND,
-// ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS, BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE,
-// SLOT_OF_OTHER_PLACE, SITE_UNKNOWN, BOOKING_REFUSED.
+// Book books a slot for an order. Invalid for an invalid request, and for a home visit too far from the patient's
+// address; else the RuleErrors ORDER_NOT_FOUND, ORDER_NOT_BOOKABLE, PATIENT_TOO_YOUNG, APPOINTMENT_EXISTS,
+// BOOKING_KEY_INVALID, SLOT_NOT_AVAILABLE, SLOT_OF_OTHER_PLACE, SITE_UNKNOWN, BOOKING_REFUSED, BOOKING_NOT_CONFIRMED,
+// LAB_SCHEDULING_NOT_SUPPORTED, FEATURE_NOT_ENABLED, and those of [appointment.Service.Offer].
 //
 // If the provider does not answer in time, or does not confirm at once, the appointment is pending, and background work
 // confirms or cancels it. While another call books with the same key, the error is IDEMPOTENCY_IN_PROGRESS (Conflict).
@@ -197,8 +198,9 @@ func (s *Service) book(ctx context.Context, team healthlab.TeamID, id orders.Ord
 
 // reserveVisit adds the appointment v, which the team does not see yet, to the order, and returns the appointment's id.
 // If an unfinished booking with the same booking key exists, it returns the id of that booking's appointment. It ends
-// an unfinished booking with another key. It returns IdempotencyInProgress while a request with this key is running,
-// and a ReservedError for the key of a finished booking.
+// an unfinished booking with another key, once the lease of that booking has ended. It returns IdempotencyInProgress
+// while a request with this key is running, a ReservedError for the key of a finished booking, and the errors of
+// bookable.
 func reserveVisit(r *orders.Record, v orders.Visit, key uuid.UUID, settings orders.Settings, day healthlab.Date, s orders.VisitStep) (uuid.UUID, []healthlab.Event, error) {
 	i := r.ActiveVisit()
 	same := i >= 0 && r.Visits[i].Status == appointment.VisitHeld && key != uuid.Nil && slices.Contains(r.Visits[i].Keys, key)

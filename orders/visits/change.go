@@ -14,7 +14,8 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 )
 
-// refundBefore is the shortest time before a visit at which a cancellation still refunds the price.
+// refundBefore is the shortest time before a home visit at which a cancellation for a refundable reason still refunds
+// the price.
 const refundBefore = 24 * time.Hour
 
 // Reschedule moves an order's appointment to another slot of the same provider; a visit at home keeps its

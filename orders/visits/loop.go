@@ -16,7 +16,8 @@ import (
 // ProcessDue does the due work on the appointments of at most 100 orders. It repeats calls to providers whose answer is
 // missing, cancels appointments at providers, and cancels appointments that wait too long for a requisition or a
 // confirmation. It returns the number of processed orders. Hosts with a scheduler of their own call it in place of
-// [Service.Run]. A failing provider is no error; an error means that the outcome of a call was not stored.
+// [Service.Run]. A failing provider is no error. An error means that orders could not be claimed, that a change was not
+// stored, or that ctx ended.
 func (s *Service) ProcessDue(ctx context.Context) (int, error) {
 	if !s.canBook() {
 		return 0, nil

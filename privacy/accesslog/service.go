@@ -434,7 +434,8 @@ func (s *Service) runSeal(ctx context.Context) error {
 	}
 }
 
-// runAnchor signs the last line of each team, as an [Anchor], and deletes lines older than the retention, at intervals.
+// runAnchor calls Anchor, which signs the last line of each team with new lines, and deletes lines older than the
+// retention, at intervals.
 func (s *Service) runAnchor(ctx context.Context) error {
 	tick := time.NewTicker(anchorInterval)
 	defer tick.Stop()

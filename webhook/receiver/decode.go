@@ -151,7 +151,8 @@ const (
 	oldWheelchair = "wheelchair_push"
 )
 
-// normalizeSource sets Provider and Slug, of which earlier versions sent only one, and replaces empty texts by null.
+// normalizeSource sets Provider and Slug, of which earlier versions sent only one, and replaces an empty AppID or Sport
+// by null. It sets an empty Type to SourceUnknown, and replaces the old name of a sport.
 func normalizeSource(s *healthdata.Source) {
 	if s.Provider == "" {
 		s.Provider = s.Slug

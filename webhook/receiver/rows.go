@@ -105,7 +105,8 @@ func (r seenRows) update(ctx context.Context, what string, c Claim, run func(*si
 	return nil
 }
 
-// readSightings reads and locks the rows of a claim, and returns some outdated rows of others.
+// readSightings reads and locks the rows of a claim. It also returns some outdated rows, which may include those of the
+// claim.
 func readSightings(tx store.Tx, c Claim) (*sight, []store.Row, error) {
 	s := &sight{now: tx.Now(), id: &store.Entry[sighting]{Value: sighting{ID: sightingID("id", c.ID)}}}
 	old := store.Query{Key: sightings.Key(store.Key{}), By: store.ByDue, Until: s.now, Limit: forgetBatch, Lock: store.Skip, Bare: true}

@@ -111,7 +111,8 @@ func (d *dispatchBench) await(n int) []delivery {
 	return d.all()
 }
 
-// until waits until holds returns true, and fails the test after a minute. It calls holds after each message.
+// until waits until holds returns true, and fails the test after a minute. It calls holds after each message,
+// and at least every 10 ms.
 func (d *dispatchBench) until(holds func() bool) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)

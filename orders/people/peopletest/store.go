@@ -53,7 +53,8 @@ func userInfo(first string) people.UserInfo {
 	}
 }
 
-// coverage returns an insurance record in which every field is set, except ValidUntil.
+// coverage returns an insurance record in which every field is set, except ValidUntil and the access notes of
+// addresses.
 func coverage(team, user, name string, at time.Time) people.Coverage {
 	return people.Coverage{
 		ID: conformance.Named("coverage " + name), Team: conformance.Team(team), User: conformance.User(user), ValidFrom: at,

@@ -349,5 +349,6 @@ var accessCases = map[string]func(t accessT){
 	},
 }
 
-// noon is the time at which the tests start, which most calls pass as the present time.
+// noon is the time of most entries and anchors in the tests. It is less than a second from the start of
+// the test program.
 var noon = time.Now().UTC().Truncate(time.Second).Add(123456 * time.Microsecond)
