@@ -317,8 +317,8 @@ func TestExport_typeFilterLimitsOnlyItsType(t *testing.T) {
 	require.Greater(t, len(list), 2*days, "one that does not count finds everything")
 }
 
-// Operations are called by POST, too, with parameters in the address or in a resource; and what a Patient's compartment has is
-// searched under its address.
+// Operations are called by POST, too, with parameters in the address or in a resource; and what a Patient's compartment
+// has is searched under its address.
 func TestOperations_acceptPOSTAndCompartmentSearch(t *testing.T) {
 	c := newClinic(t)
 	path := "/Patient/" + c.ann.String() + "/$everything"

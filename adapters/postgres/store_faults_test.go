@@ -189,7 +189,8 @@ func TestStore_lostConnectionIsRetriedOrUnavailable(t *testing.T) {
 	require.ErrorIs(t, postgres.Migrate(t.Context(), nowhere, storetest.Tables(), nil), healthlab.Unavailable)
 }
 
-// engineWriterEnv has the address of the database of a process that TestStore_killedProcessLosesNoAcknowledgedRow starts and kills.
+// engineWriterEnv has the address of the database of a process that TestStore_killedProcessLosesNoAcknowledgedRow
+// starts and kills.
 const engineWriterEnv = "HEALTHLABTEST_ENGINE_WRITER"
 
 func newPair(team healthlab.TeamID) [2]store.Row {

@@ -42,8 +42,8 @@ type Day struct{ d *day }
 // Samples returns the samples of a timeseries, ordered by timestamp, and their source. Rare measurements do not
 // exist on every day; then there are none. A resource that is not a timeseries has none either.
 //
-// The source of a workout's samples names the workout by its external id. A caller that stores the samples should replace
-// it by the id that the stored workout got, so that readers find the workout of a sample.
+// The source of a workout's samples names the workout by its external id. A caller that stores the samples should
+// replace it by the id that the stored workout got, so that readers find the workout of a sample.
 func (d *Day) Samples(resource string) (healthdata.Source, []healthdata.Sample) {
 	r := healthdata.ResourceBySlug(resource)
 	if r == nil || r.Class != healthdata.ClassTimeseries {

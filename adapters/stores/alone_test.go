@@ -17,8 +17,8 @@ import (
 )
 
 // A host of health data alone stores nothing that it does not read or remove: what is stored does not grow with
-// repeats and reads, no row waits for work of a service that does not run but one a connection, and the erasure of the last user leaves one
-// row a team.
+// repeats and reads, no row waits for work of a service that does not run but one a connection, and the erasure of the
+// last user leaves one row a team.
 func TestHealthDataAlone_repeatsAndErasureLeaveNoRowsBehind(t *testing.T) {
 	for name, made := range map[string]func(t *testing.T) (*memstore.Engine, healthdata.Users, healthdata.Data){
 		"its own constructors": func(t *testing.T) (*memstore.Engine, healthdata.Users, healthdata.Data) {

@@ -144,8 +144,8 @@ func (p *program) read(token, path string, status int) (out map[string]any) {
 	return out
 }
 
-// A client that the file names gets tokens for what it signs, reads and searches within its scopes, changes its key, and has no
-// access once the file has it no more. The access log names it by its client_id.
+// A client that the file names gets tokens for what it signs, reads and searches within its scopes, changes its key,
+// and has no access once the file has it no more. The access log names it by its client_id.
 func TestSMART_clientOfTheFileReadsWithinItsScopes(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

@@ -51,8 +51,8 @@ func largeUpload(item func(i int) string) string {
 }
 
 // Twenty uploads of 9.6 MB at once need less than 1 GB, whether their items are stored, are refused by
-// a check, or cannot be read. The smallest summaries are the most items. One that finds no memory, or that is not stored in
-// the time of a request, says when to come again; sent once more, it goes on where it ended.
+// a check, or cannot be read. The smallest summaries are the most items. One that finds no memory, or that is not
+// stored in the time of a request, says when to come again; sent once more, it goes on where it ended.
 func TestUpload_twentyConcurrentLargeUploadsStayBelow1GB(t *testing.T) {
 	if prove.Race || !prove.All() {
 		t.Skip("runs in CI and under make prove, without the race detector")

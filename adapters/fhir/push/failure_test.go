@@ -478,7 +478,8 @@ func TestPush_defaultClientRefusesPrivateAddresses(t *testing.T) {
 	require.NotEmpty(t, st.LastError)
 }
 
-// A disabled pipeline sends nothing and loses nothing; a deleted one leaves no row; of a deleted person nothing is sent.
+// A disabled pipeline sends nothing and loses nothing; a deleted one leaves no row; of a deleted person nothing is
+// sent.
 func TestPush_disabledPipelinePausesAndDeletedOneLeavesNoRow(t *testing.T) {
 	c := newClinic(t)
 	ann, ben := c.person("ann"), c.person("ben")

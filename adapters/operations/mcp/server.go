@@ -107,8 +107,8 @@ const (
 	addressKey = "address"
 )
 
-// Handler serves the protocol over streamable HTTP. [Options].Authenticate authenticates each request, and reads the API
-// key from the header of its choice; most clients send the key as "Authorization: Bearer". Handler panics without
+// Handler serves the protocol over streamable HTTP. [Options].Authenticate authenticates each request, and reads the
+// API key from the header of its choice; most clients send the key as "Authorization: Bearer". Handler panics without
 // Options.Authenticate.
 func (v *Server) Handler() http.Handler {
 	if v.opts.Authenticate == nil {
