@@ -121,7 +121,8 @@ func TestHL7_resultsAreReadOverHTTPFromEachStore(t *testing.T) {
 			example := func(name, number string) string {
 				raw, err := os.ReadFile(filepath.Join("..", "..", "adapters", "labs", "hl7", "testdata", name))
 				require.NoError(t, err)
-				return strings.NewReplacer("$", number, "ROE^ANA||19840509", fmt.Sprintf("PERSON^KIM||%d0102", born)).Replace(string(raw))
+				filler := fmt.Sprintf("F1-%d", placed) // a laboratory gives each order a number of its own
+				return strings.NewReplacer("$", number, "F1", filler, "ROE^ANA||19840509", fmt.Sprintf("PERSON^KIM||%d0102", born)).Replace(string(raw))
 			}
 			ended := func(id, status string) (detail string) {
 				var o struct {
@@ -154,7 +155,7 @@ func TestHL7_resultsAreReadOverHTTPFromEachStore(t *testing.T) {
 			ended(id, "completed")
 			got := result(id)
 			for _, want := range []string{
-				`"group":"2"`, `{"code":"ECOLI","text":"E. coli","system":"L"}`, `"text":"MALDI-TOF"`, `"filler_number":"F1"`, `"value":"Klebsiella pneumoniae"`,
+				`"group":"2"`, `{"code":"ECOLI","text":"E. coli","system":"L"}`, `"text":"MALDI-TOF"`, `"filler_number":"F1-1"`, `"value":"Klebsiella pneumoniae"`,
 				`"specimen_type":{"text":"Urine specimen"`, `"specimen_site":{"text":"Prostatic secretion"`, `"conditions":[{"text":"Autolyzed"`,
 				`"reject_reasons":[{"text":"Volume questionable"`, `"notes":"Patient took antibiotics before collection\nVisit note: seen by night staff"`,
 			} {
