@@ -65,9 +65,10 @@ func (s *Deletions) Delete(ctx context.Context, team healthlab.TeamID, id health
 
 // Erase deletes a user, unless the user is already deleted, and erases all of its data before it returns,
 // without a grace period. It cannot be undone. After an error the user is deleted or live; the call may be
-// repeated.
+// repeated. [Deletions.Run] completes an erasure that failed after the user was deleted.
 //
-// [healthlab.NotFound] if the team has no such user, live or deleted.
+// [healthlab.NotFound] if the team has no such user, live or deleted; [healthlab.Conflict] if [Deletions.Undo] restored
+// the user during the call.
 func (s *Deletions) Erase(ctx context.Context, team healthlab.TeamID, id healthlab.UserID) error {
 	if _, err := s.users.Get(ctx, team, id); err != nil {
 		return fmt.Errorf("erase user: %w", err)
@@ -75,7 +76,22 @@ func (s *Deletions) Erase(ctx context.Context, team healthlab.TeamID, id healthl
 	if err := s.Delete(ctx, team, id); err != nil && !errors.Is(err, healthlab.NotFound) {
 		return err
 	}
+	if _, err := s.users.Update(ctx, team, id, s.endGracePeriod); err != nil {
+		return fmt.Errorf("erase user: %w", err)
+	}
 	return s.erase(ctx, UserRef{Team: team, User: id})
+}
+
+// endGracePeriod changes when a user was deleted, so that the grace period is over: [Deletions.Undo] no longer
+// restores the user, and [Deletions.Run] completes the erasure if this process ends.
+func (s *Deletions) endGracePeriod(u *User) ([]healthlab.Event, error) {
+	if u.Live() {
+		return nil, fmt.Errorf("%w: the user was restored during the erasure; retry", healthlab.Conflict)
+	}
+	if over := s.opts.now().Add(-s.opts.GracePeriod); u.DeletedAt.After(over) {
+		u.DeletedAt = over
+	}
+	return nil, nil
 }
 
 // Undo restores a deleted user with the same id, data, orders and reports. Connections, undelivered events
@@ -137,7 +153,7 @@ func noDeletedUser() error {
 }
 
 // Since returns the users of a team that were deleted at or after an instant and are not erased yet,
-// the most recently deleted first. Erased users are not listed.
+// the most recently deleted first. Erased users are not listed, and users that [Deletions.Erase] is erasing may not be.
 func (s *Deletions) Since(ctx context.Context, team healthlab.TeamID, at time.Time) ([]healthlab.UserID, error) {
 	var out []healthlab.UserID
 	for {

@@ -247,6 +247,82 @@ func TestErase_repeatsForgetCallsUntilTheySucceed(t *testing.T) {
 	})
 }
 
+// From the first call of Forget the data outside of the store may be gone, so no Undo may restore the user.
+func TestErase_cannotBeUndoneWhileItRuns(t *testing.T) {
+	for name, deleted := range map[string]bool{"a live user": false, "a deleted user": true} {
+		t.Run(name, func(t *testing.T) {
+			var w *fixture
+			fault, calls := error(healthlab.Unavailable), 0
+			w = newFixture(t, healthdata.Options{
+				Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+					func(ctx context.Context, team healthlab.TeamID, user healthlab.UserID) error {
+						calls++
+						_, err := w.Deletions().Undo(ctx, team, healthdata.DeletedUser{User: user})
+						require.ErrorIs(t, err, healthlab.NotFound)
+						return fault
+					},
+				},
+			})
+			u := w.create("ann")
+			if deleted {
+				w.delete(u)
+				w.pass(time.Hour)
+			}
+			require.ErrorIs(t, w.Deletions().Erase(t.Context(), team, u.ID), healthlab.Unavailable)
+
+			// The process ends here. Another one completes the erasure without a further wait.
+			fault = nil
+			n, err := w.Deletions().EraseDue(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			require.Equal(t, 2, calls)
+			_, err = w.store.Users().Get(t.Context(), team, u.ID)
+			require.ErrorIs(t, err, healthlab.NotFound)
+		})
+	}
+}
+
+// restoring is a store that restores a user before the second update of it.
+type restoring struct {
+	healthdata.Users
+	updates int
+}
+
+func (r *restoring) Update(ctx context.Context, team healthlab.TeamID, id healthlab.UserID, change func(*healthdata.User) ([]healthlab.Event, error)) (healthdata.User, error) {
+	if r.updates++; r.updates == 2 {
+		_, err := r.Users.Update(ctx, team, id, func(u *healthdata.User) ([]healthlab.Event, error) {
+			u.DeletedAt = time.Time{}
+			return nil, nil
+		})
+		if err != nil {
+			return healthdata.User{}, err
+		}
+	}
+	return r.Users.Update(ctx, team, id, change)
+}
+
+func TestErase_keepsAUserThatIsRestoredBeforeItForgets(t *testing.T) {
+	store := memory.New(nil)
+	providers, err := healthdata.NewProviders(nil)
+	require.NoError(t, err)
+	s, err := healthdata.New(&restoring{Users: store.Users()}, store.Data(), providers, &healthdata.Options{
+		Environment: healthlab.Sandbox,
+		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+			func(context.Context, healthlab.TeamID, healthlab.UserID) error {
+				t.Error("the data of a live user is deleted")
+				return nil
+			},
+		},
+	})
+	require.NoError(t, err)
+	u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Deletions().Erase(t.Context(), team, u.ID), healthlab.Conflict)
+	kept, err := s.User(t.Context(), team, u.ID)
+	require.NoError(t, err)
+	require.Equal(t, u.ID, kept.ID)
+}
+
 // unsure is a store whose Erase says what a test wants: what a claim finds when it
 // comes can be other than what it left.
 type unsure struct {
