@@ -468,18 +468,22 @@ func (s *Service) stage(ctx context.Context, j Job) error {
 	for _, f := range j.Files {
 		r, err := s.blobs.Get(ctx, j.Team, j.User, f.Key)
 		if err != nil {
-			fault = err
+			fault = fmt.Errorf("read stored file: %w", err)
 			break
 		}
 		n, err := io.Copy(io.Discard, io.LimitReader(r, f.Size+1))
-		if err = errors.Join(err, r.Close()); err != nil || n != f.Size {
-			fault = fmt.Errorf("%w: a file is not complete", healthlab.Unavailable)
+		if err = errors.Join(err, r.Close()); err != nil {
+			fault = fmt.Errorf("read stored file: %w", unavailable(err))
+			break
+		}
+		if n != f.Size {
+			fault = fmt.Errorf("%w: a stored file has fewer or more bytes than the uploaded one", healthlab.Unavailable)
 			break
 		}
 	}
 	at := s.now()
 	if fault != nil {
-		return s.retry(ctx, j, at, ProcessingError)
+		return s.retry(ctx, j, at, fault)
 	}
 	return s.finish(ctx, j, at, Staged, func(j *Job) { j.DueAt, j.StartedAt = at, at }, EventJobCreated)
 }
@@ -510,12 +514,12 @@ func (s *Service) read(ctx context.Context, j Job) error {
 			if final {
 				return s.fail(context.WithoutCancel(ctx), j, s.now(), reason)
 			}
-			return s.retry(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
+			return s.retry(context.WithoutCancel(ctx), j, s.now(), err)
 		}
 	}
 	data, reason, err := s.understand(ctx, pages)
 	if err != nil {
-		return s.retry(context.WithoutCancel(ctx), j, s.now(), ProcessingError)
+		return s.retry(context.WithoutCancel(ctx), j, s.now(), err)
 	}
 	at := s.now()
 	if reason != "" {
@@ -677,10 +681,13 @@ func (s *Service) fail(ctx context.Context, j Job, at time.Time, reason FailureR
 	}, names...)
 }
 
-// retry records a failed attempt and schedules a retry. After the last attempt it fails the job with the reason.
-func (s *Service) retry(ctx context.Context, j Job, at time.Time, reason FailureReason) error {
+// retry logs and records an attempt that failed with cause, and schedules the next. After the last attempt it fails the
+// job with ProcessingError.
+func (s *Service) retry(ctx context.Context, j Job, at time.Time, cause error) error {
+	s.opts.Log.WarnContext(ctx, "attempt to read a lab report failed", "job", j, "attempt", j.Tries+1, "attempts", s.opts.Tries,
+		"kind", healthlab.KindOf(cause).Error(), "cause", work.Cause(cause))
 	if j.Tries+1 >= s.opts.Tries {
-		return s.fail(ctx, j, at, reason)
+		return s.fail(ctx, j, at, ProcessingError)
 	}
 	_, err := s.store.Update(ctx, j.Team, j.ID, func(j *Job) ([]healthlab.Event, error) {
 		j.Tries++

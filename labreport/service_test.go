@@ -414,6 +414,40 @@ func TestJob_withoutItsFilesFails(t *testing.T) {
 	require.Equal(t, labreport.Failed, d.get(t, id).Status)
 }
 
+// The reason of the failed job says nothing of the cause, so the log has it.
+func TestJob_logsTheCauseOfEachFailedAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(d *testService, t *testing.T, file string)
+		cause string
+	}{
+		"missing file": {func(d *testService, t *testing.T, file string) {
+			require.NoError(t, d.blobs.Delete(t.Context(), file))
+		}, "read stored file"},
+		"cut file": {func(d *testService, t *testing.T, file string) {
+			require.NoError(t, d.blobs.Put(t.Context(), d.team, d.user, file, strings.NewReader("%PDF")))
+		}, "a stored file has fewer or more bytes"},
+		"failing extractor": {func(d *testService, _ *testing.T, _ string) {
+			d.extractor.fault = errors.New("the reader of pictures is gone: 'Kim Person'")
+		}, "the reader of pictures is gone: …"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			d := newTestService(t, labreport.Options{Tries: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			id := d.create(t, false)
+			c.spoil(d, t, "lab-reports/"+d.team.String()+"/"+id.String()+"/0")
+			for range 3 {
+				d.work(t)
+				d.now = d.now.Add(time.Minute)
+			}
+			require.Equal(t, labreport.Failed, d.get(t, id).Status)
+			require.Equal(t, 2, strings.Count(log.String(), "attempt to read a lab report failed"))
+			require.Equal(t, 2, strings.Count(log.String(), c.cause))
+			require.Contains(t, log.String(), "job.id="+id.String())
+			require.NotContains(t, log.String(), "Kim")
+		})
+	}
+}
+
 // engine is an extractor of rows that knows what stands on every page.
 type engine struct {
 	raw    labreport.RawReport
