@@ -175,7 +175,7 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	failure := <-written
 	if errors.Is(failure, healthlab.NotFound) { // the source has no such file; NotFound from Put would be an error
 		f, err = File{Name: f.Name, Absent: true}, nil
-	} else if failure != nil && !errors.Is(failure, errStopped) {
+	} else if failure != nil && (err == nil || !errors.Is(failure, errStopped)) {
 		err = failure
 	}
 	if err == nil {
@@ -187,7 +187,7 @@ func (s *Service) writeFile(ctx context.Context, j *Job, n int) (File, error) {
 	return f, nil
 }
 
-var errStopped = errors.New("the blob store stopped reading the file")
+var errStopped = errors.New("BlobStore.Put returned before it had read the whole file")
 
 // pack compresses what write writes, to the writer to, and sets the sizes and the checksum of f. A panic of write
 // becomes an error.

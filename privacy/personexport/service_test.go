@@ -52,10 +52,12 @@ type exports struct {
 	at     time.Time
 }
 
-// firstRead are files that call first when Put has read the first piece of a file.
+// firstRead is a BlobStore that calls first when Put has read the first byte of a file. If most is not zero, Put stores
+// that many bytes and leaves the rest unread.
 type firstRead struct {
 	personexport.BlobStore
 	first func()
+	most  int64
 }
 
 func (b *firstRead) Put(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, key string, content io.Reader) error {
@@ -66,6 +68,9 @@ func (b *firstRead) Put(ctx context.Context, team healthlab.TeamID, user healthl
 	}
 	if b.first != nil {
 		b.first()
+	}
+	if b.most > 0 {
+		content = io.LimitReader(content, b.most-1)
 	}
 	return b.BlobStore.Put(ctx, team, user, key, io.MultiReader(bytes.NewReader(one[:n]), content))
 }
@@ -265,6 +270,19 @@ func TestExport_retriesAFailingFileAndGivesUp(t *testing.T) {
 	require.NotNil(t, j.ExpiresAt)
 	_, err := x.Open(t.Context(), x.team, x.user, id)
 	require.ErrorIs(t, err, healthlab.Conflict)
+}
+
+func TestExport_aPutThatReadsOnlyAPartFailsTheFile(t *testing.T) {
+	x := newExports(t, personexport.Options{})
+	x.files.most = 10
+	id := x.start()
+	require.Equal(t, 1, x.step(t.Context()))
+	require.Equal(t, personexport.InProgress, x.get(id).Status)
+
+	x.files.most = 0
+	x.at = x.at.Add(time.Minute)
+	require.Equal(t, 1, x.step(t.Context()))
+	require.Len(t, x.unzip(id), 4, "three files and the manifest")
 }
 
 func TestExport_isDeletedWhenItExpires(t *testing.T) {
