@@ -175,7 +175,7 @@ func (r rowStore) UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 	return out, err
 }
 
-func (r rowStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, _ time.Time) error {
+func (r rowStore) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error {
 	return r.s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		e, err := lockTeam(tx, org, id)
 		if err != nil {

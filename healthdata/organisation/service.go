@@ -203,7 +203,7 @@ func (s *Service) ChangeTeam(ctx context.Context, org uuid.UUID, id healthlab.Te
 // people are deleted one by one, so that each deletion can be undone. The errors are NotFound and a
 // [*healthlab.RuleError] of type [RuleTeamNotEmpty].
 func (s *Service) DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error {
-	err := s.store.DeleteTeam(ctx, org, id, s.now())
+	err := s.store.DeleteTeam(ctx, org, id)
 	var full *NotEmptyError
 	if errors.As(err, &full) {
 		err = &healthlab.RuleError{Type: RuleTeamNotEmpty, Msg: full.Error() + "; delete them first"}

@@ -78,9 +78,8 @@ type Store interface {
 	UpdateTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, change func(*Team) error) (Team, error)
 
 	// DeleteTeam deletes a team without live users, with its keys, its settings (teamsettings.Store) and its OAuth
-	// clients (linking.TeamClients). at is the time of the deletion. It returns a [*NotEmptyError] if the team has
-	// users.
-	DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error
+	// clients (linking.TeamClients). It returns a [*NotEmptyError] if the team has users.
+	DeleteTeam(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error
 
 	// InsertKey adds a key to a team. It returns a [*TooManyKeysError] if the team has most keys or more, Conflict if
 	// the id or the hash is taken, and Invalid without id, team or hash.

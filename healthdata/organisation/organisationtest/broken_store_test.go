@@ -76,11 +76,11 @@ var brokenStores = []conformance.Broken{
 		}
 	}),
 	organisationMutant("leaves the keys of a deleted team", "Delete", func(b *brokenOrganisations) {
-		b.deleteTeam = func(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error {
+		b.deleteTeam = func(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error {
 			keys, _ := b.Store.Keys(ctx, id)
-			err := b.Store.DeleteTeam(ctx, org, id, at)
+			err := b.Store.DeleteTeam(ctx, org, id)
 			if err == nil && len(keys) > 0 {
-				other := organisation.Team{ID: healthlab.TeamID{UUID: uuid.New()}, Org: org, Name: "x", CreatedAt: at, UpdatedAt: at}
+				other := organisation.Team{ID: healthlab.TeamID{UUID: uuid.New()}, Org: org, Name: "x", CreatedAt: time.Now(), UpdatedAt: time.Now()}
 				_ = b.Store.InsertTeam(ctx, other)
 				keys[0].Team = other.ID
 				_ = b.Store.InsertKey(ctx, keys[0], 9)

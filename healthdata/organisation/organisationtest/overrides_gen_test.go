@@ -16,7 +16,7 @@ import (
 type brokenOrganisations struct {
 	organisation.Store
 	deleteKey  func(ctx context.Context, team healthlab.TeamID, id uuid.UUID) error
-	deleteTeam func(ctx context.Context, org uuid.UUID, id healthlab.TeamID, at time.Time) error
+	deleteTeam func(ctx context.Context, org uuid.UUID, id healthlab.TeamID) error
 	findKeys   func(ctx context.Context, sums [][32]byte) (map[[32]byte]organisation.Key, error)
 	insertKey  func(ctx context.Context, k organisation.Key, most int) error
 	insertTeam func(ctx context.Context, t organisation.Team) error
@@ -36,11 +36,11 @@ func (o brokenOrganisations) DeleteKey(p0 context.Context, p1 healthlab.TeamID, 
 	return o.Store.DeleteKey(p0, p1, p2)
 }
 
-func (o brokenOrganisations) DeleteTeam(p0 context.Context, p1 uuid.UUID, p2 healthlab.TeamID, p3 time.Time) error {
+func (o brokenOrganisations) DeleteTeam(p0 context.Context, p1 uuid.UUID, p2 healthlab.TeamID) error {
 	if o.deleteTeam != nil {
-		return o.deleteTeam(p0, p1, p2, p3)
+		return o.deleteTeam(p0, p1, p2)
 	}
-	return o.Store.DeleteTeam(p0, p1, p2, p3)
+	return o.Store.DeleteTeam(p0, p1, p2)
 }
 
 func (o brokenOrganisations) FindKeys(p0 context.Context, p1 [][32]byte) (map[[32]byte]organisation.Key, error) {

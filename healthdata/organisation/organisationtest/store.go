@@ -109,7 +109,7 @@ func (t orgT) keys(team organisation.Team) []organisation.Key {
 }
 
 func (t orgT) delete(team organisation.Team) error {
-	return t.Organisations.DeleteTeam(t.Context(), team.Org, team.ID, noon)
+	return t.Organisations.DeleteTeam(t.Context(), team.Org, team.ID)
 }
 
 var organisationCases = map[string]func(t orgT){
@@ -386,7 +386,7 @@ var organisationCases = map[string]func(t orgT){
 		second := func(_ any, err error) error { return err }
 		for _, err := range []error{
 			s.InsertTeam(ctx, orgTeamOf(team.Org, "b")), second(s.Team(ctx, team.ID)), second(s.Teams(ctx, organisation.Query{Org: team.Org, N: 1})),
-			second(s.UpdateTeam(ctx, team.Org, team.ID, func(*organisation.Team) error { panic("called") })), s.DeleteTeam(ctx, team.Org, team.ID, noon),
+			second(s.UpdateTeam(ctx, team.Org, team.ID, func(*organisation.Team) error { panic("called") })), s.DeleteTeam(ctx, team.Org, team.ID),
 			s.InsertKey(ctx, orgKey(team, 2), 10), second(s.Keys(ctx, team.ID)), second(s.Key(ctx, k.ID)), second(s.FindKeys(ctx, [][sha256.Size]byte{k.Sum})), s.DeleteKey(ctx, team.ID, k.ID),
 			s.TouchKey(ctx, team.ID, k.ID, noon.Add(time.Hour)), s.RotateKey(ctx, k.ID, noon, orgKey(team, 3), 10),
 		} {
