@@ -233,8 +233,13 @@ func (r *UserRows) Get(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, 
 // NotFound if the team has no such user.
 func lockedUser(tx store.Tx, team healthlab.TeamID, id healthlab.UserID, lock store.Lock) (e *store.Entry[User], opened bool, err error) {
 	key := store.UserKey(team, id)
-	if e, err = userTable.Get(tx, key, lock); err != nil || e != nil {
-		return e, true, err
+	got, err := tx.Read(userTable.One(key, lock))
+	if err != nil {
+		return nil, false, err
+	}
+	if rows := got[0]; len(rows) > 0 {
+		e, err = userTable.DecodedOne(rows)
+		return e, len(rows[0].Doc) > 0, err // putUser has dropped the document if the key was deleted
 	}
 	row, err := userTable.Bare(tx, key, lock)
 	switch {

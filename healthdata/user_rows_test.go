@@ -74,6 +74,41 @@ func TestUsers_interruptedErasureCompletesAfterTheKeyIsDeleted(t *testing.T) {
 	require.Empty(t, got[0])
 }
 
+func TestErase_completesForAUserWhoseKeyIsDeleted(t *testing.T) {
+	tables := append(healthdata.UserTables(), personkey.Tables()...)
+	engine, err := memstore.New(tables, nil)
+	require.NoError(t, err)
+	sealer, err := healthlab.NewAESSealer("host", map[string][]byte{"host": bytes.Repeat([]byte{7}, 32)})
+	require.NoError(t, err)
+	keys := personkey.New(memory.NewPersonKeys(), sealer, nil)
+	providers, err := healthdata.NewProviders(nil)
+	require.NoError(t, err)
+	down := true
+	s, err := healthdata.New(healthdata.NewUsers(personkey.Encrypt(engine, keys, tables), nil), memory.New(nil).Data(), providers, &healthdata.Options{
+		Environment: healthlab.Sandbox,
+		Forget: []func(context.Context, healthlab.TeamID, healthlab.UserID) error{
+			func(context.Context, healthlab.TeamID, healthlab.UserID) error {
+				if down {
+					return healthlab.Unavailable
+				}
+				return nil
+			},
+		},
+	})
+	require.NoError(t, err)
+	u, err := s.CreateUser(t.Context(), team, healthdata.NewUser{ClientUserID: "ann"})
+	require.NoError(t, err)
+	require.NoError(t, keys.Delete(t.Context(), personkey.Ref{Team: team, User: u.ID}))
+	for range 2 {
+		require.ErrorIs(t, s.Deletions().Erase(t.Context(), team, u.ID), healthlab.Unavailable, "the files cannot be deleted")
+	}
+	down = false
+	require.NoError(t, s.Deletions().Erase(t.Context(), team, u.ID))
+	left, err := engine.Read(t.Context(), store.Query{Key: store.Key{User: u.ID}, By: store.ByUser})
+	require.NoError(t, err)
+	require.Empty(t, left[0])
+}
+
 // An erasure deletes what is kept of a user whom the host keeps elsewhere, and ends beside any number of
 // rows under the same user id in another team, which stay.
 func TestUsers_erasureOfAnExternalUserLeavesOtherTeams(t *testing.T) {

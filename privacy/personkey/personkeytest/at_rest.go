@@ -81,11 +81,14 @@ func RunAtRest(t *testing.T, newStore func(t testing.TB) AtRestHarness) {
 			require.NoError(t, a.Keys.Delete(t.Context(), personkey.Ref{Team: a.team, User: a.user}))
 			require.ErrorIs(t, c.read(a), healthlab.NotFound, "nothing is read without the key")
 
-			_, err := a.Store.Users().Update(t.Context(), a.team, a.user, func(u *healthdata.User) ([]healthlab.Event, error) {
-				u.DeletedAt = atRestNoon
-				return nil, nil
-			})
-			require.NoError(t, err, "a user without a key is deleted")
+			for _, at := range []time.Time{atRestNoon, atRestNoon.Add(-time.Hour)} { // the first update drops the document
+				u, err := a.Store.Users().Update(t.Context(), a.team, a.user, func(u *healthdata.User) ([]healthlab.Event, error) {
+					u.DeletedAt = at
+					return nil, nil
+				})
+				require.NoError(t, err, "a user without a key is deleted")
+				require.True(t, at.Equal(u.DeletedAt))
+			}
 			require.NoError(t, a.Store.Users().Erase(t.Context(), a.team, a.user))
 			requireNoMarks(t, a.Kept(t))
 		})
