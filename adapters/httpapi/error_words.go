@@ -66,49 +66,80 @@ func ruleWords(r *http.Request, rule *healthlab.RuleError) string {
 	return ""
 }
 
-// notFoundWords names what was not found: the kind of the last id in the path, and the path segments after that id.
-// It repeats an id only if it is a UUID, because other texts may concern a person.
+// notFoundWords names what was not found: the kind of the last id in the path, or what that thing may lack, or what the
+// body names. It repeats an id only if it is a UUID, because other texts may concern a person.
 func notFoundWords(r *http.Request) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+	parts := strings.Split(strings.Trim(strings.TrimSuffix(path, "{$}"), "/"), "/")
 	thing, after := "", 0
 	for i, part := range parts {
-		name, ok := strings.CutPrefix(strings.TrimSuffix(part, "}"), "{")
+		name, ok := pathParameter(part)
 		if !ok {
 			continue
 		}
 		if name == "client_user_id" {
 			return "user with this client_user_id not found"
 		}
-		id := r.PathValue(name)
 		kind, isID := strings.CutSuffix(name, "_id")
 		kind = strings.ReplaceAll(kind, "_", " ")
-		if _, err := uuid.Parse(id); err == nil && isID {
+		if id := r.PathValue(name); isUUID(id) && isID {
 			thing, after = kind+" "+id, i+1
 		} else if thing == "" && (isID || name == "provider") {
 			thing, after = kind, i+1
 		}
 	}
 	if thing == "" {
-		if user, err := uuid.Parse(r.URL.Query().Get("user_id")); err == nil {
-			return "user " + user.String() + " not found"
+		if user := r.URL.Query().Get("user_id"); isUUID(user) {
+			return "user " + user + " not found"
 		}
 		return "an object that the request names by id was not found in this team"
 	}
-	var rest []string
-	for _, part := range parts[after:] {
-		if !strings.HasPrefix(part, "{") {
-			rest = append(rest, strings.ReplaceAll(part, "_", " "))
+	words := thing + " not found"
+	if lack := lackWords(r.Method, parts[after:]); lack != "" {
+		words += ", or it has no " + lack
+	} else if slices.Contains(parts[:after], "profile") && r.Method == http.MethodGet { // its path ends with the user's id
+		words += ", or it has no profile"
+	}
+	if r.Method != http.MethodGet && r.ContentLength != 0 {
+		words += ", or the body names something that does not exist"
+	}
+	return words
+}
+
+// lackWords names what a thing may lack, by the path segments after the thing's id; "" if the path names nothing of it.
+func lackWords(method string, after []string) string {
+	words, names := "", method == http.MethodGet // a segment such as sign_out is an action, and no part of the thing
+	for _, part := range after {
+		name, ok := pathParameter(part)
+		switch {
+		case name == "resource":
+			return "" // every user has all resources
+		case !ok:
+			words = strings.TrimSpace(words + " " + strings.ReplaceAll(part, "_", " "))
+			continue
+		}
+		names = true
+		kind := strings.ReplaceAll(strings.TrimSuffix(name, "_id"), "_", " ")
+		switch {
+		case words == "" && kind == "provider":
+			return "connection to this provider"
+		case words == "" || words == kind:
+			return "such " + kind
+		default:
+			return words + " for this " + kind
 		}
 	}
-	if slices.Contains(parts[:after], "profile") { // a user has one profile, so its path ends with no id
-		rest = append(rest, "profile")
+	if !names {
+		return ""
 	}
-	if len(rest) == 0 || r.Method != http.MethodGet {
-		return thing + " not found"
-	}
-	return thing + " not found, or it has no " + strings.Join(rest, " ")
+	return words
 }
+
+func pathParameter(part string) (name string, ok bool) {
+	return strings.CutPrefix(strings.TrimSuffix(part, "}"), "{")
+}
+
+func isUUID(s string) bool { return uuid.Validate(s) == nil }
 
 // credentialWords names the header in which the operation expects its credential.
 func (a api) credentialWords(c *call) string {
