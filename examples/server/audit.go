@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/privacy/accesslog"
@@ -23,16 +25,28 @@ func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	command, args := args[0], args[1:]
 	switch command {
 	case "anchor":
-		return withHost(ctx, args, stderr, func(s *host) error { return s.printAnchors(ctx, stdout) })
+		return withStoredData(ctx, args, stderr, func(s *host) error { return s.printAnchors(ctx, stdout) })
 	case "verify":
 		kept, args, err := parseAnchorFlag(args)
 		if err != nil {
 			return err
 		}
-		return withHost(ctx, args, stderr, func(s *host) error { return s.verifyAccess(ctx, kept, stdout) })
+		return withStoredData(ctx, args, stderr, func(s *host) error { return s.verifyAccess(ctx, kept, stdout) })
 	default:
 		return errors.New(auditUsage)
 	}
+}
+
+// withStoredData is [withHost] for commands about what is stored: it returns an error if the folder of -data has no
+// data, and does not create it.
+func withStoredData(ctx context.Context, args []string, stderr io.Writer, do func(*host) error) error {
+	c, _, err := settings(args, slog.New(slog.DiscardHandler))
+	if err == nil && c.dataDir != "" { // withHost returns err
+		if _, err := os.Stat(filepath.Join(c.dataDir, dataFile)); err != nil {
+			return fmt.Errorf("-data must be a folder in which a server has stored data: %w", err)
+		}
+	}
+	return withHost(ctx, args, stderr, do)
 }
 
 // withHost assembles the service that the flags in args describe, calls do with it, and closes it. The service serves

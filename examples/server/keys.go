@@ -17,13 +17,13 @@ func (c *config) at() storeAt {
 
 // runKeys executes "server keys rotate" and "server keys erase". rotate encrypts the keys of persons anew with the
 // first key of -sealing-keys. erase erases the users whose key is deleted; a restored backup contains such users. Both
-// take the flags of the server and can run while the server runs. After an interruption, run the command again to
-// continue.
+// take the flags of the server, and can run while a server with -database-url runs. After an interruption, run the
+// command again to continue.
 func runKeys(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "rotate" && args[0] != "erase" {
 		return errors.New("keys: the command is: server keys rotate|erase [flags of the server]")
 	}
-	return withHost(ctx, args[1:], stderr, func(s *host) error {
+	return withStoredData(ctx, args[1:], stderr, func(s *host) error {
 		if args[0] == "rotate" {
 			return s.rotate(ctx, stdout)
 		}

@@ -71,7 +71,11 @@ func TestPhones_tableOfTheDocsIsCurrent(t *testing.T) {
 			_, ok := r.Convert(1, unit, "")
 			require.True(t, ok, "%s of %s: unit %s", store, r.Slug, unit)
 		}
-		fmt.Fprintf(&b, "| %s |\n", row["note"])
+		note := row["note"]
+		if r.Class == healthdata.ClassTimeseries && r.Shape == healthdata.Interval {
+			note = strings.TrimSuffix("interval; "+note, "; ")
+		}
+		fmt.Fprintf(&b, "| %s |\n", note)
 	}
 	page, err := os.ReadFile("../../docs/phones.md")
 	require.NoError(t, err)

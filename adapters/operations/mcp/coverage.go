@@ -19,9 +19,9 @@ type Person struct {
 	User string `json:"user,omitempty" jsonschema:"user_id of the person, or the team's own id for them; may be left out where the key is of one person"`
 }
 
-// Covered is one measure of one source with its range of data.
+// Covered is one measure or one kind of summary (sleep, activity and so on) of one source with its range of data.
 type Covered struct {
-	Measure  string `json:"measure"`
+	Measure  string `json:"measure" jsonschema:"a timeseries, or a table of summaries such as sleep whose columns are measures"`
 	Unit     string `json:"unit,omitempty"`
 	Provider string `json:"provider"`
 	Type     string `json:"type"`
@@ -58,6 +58,19 @@ func (v *Server) covered(ctx context.Context, c call) (Coverage, error) {
 				continue
 			}
 			out.add(coveredBy(&s))
+		}
+		for _, r := range healthdata.Summaries() {
+			records, err := view.Records(ctx, healthdata.RecordQuery{Resource: r.Slug})
+			if err != nil {
+				return err
+			}
+			for _, one := range records {
+				if slices.Contains(leftOut, one.Provider) {
+					continue
+				}
+				on := day(one.Index.UnixMicro())
+				out.add(Covered{Measure: r.Slug, Provider: one.Provider, Type: string(one.SourceType), First: on, Latest: on})
+			}
 		}
 		return nil
 	})

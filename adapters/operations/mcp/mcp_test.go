@@ -204,6 +204,24 @@ func TestAsk_returnsValueUnitWindowAndSources(t *testing.T) {
 		out["measures"].([]any)[0])
 }
 
+func TestCoverage_listsSummariesAsWellAsSamples(t *testing.T) {
+	w := newWorld(t)
+	c := w.client("all")
+	out, refusal := w.call(c, "coverage", map[string]any{"user": "bob"})
+	require.Empty(t, refusal)
+	require.Equal(t, map[string]any{"measures": []any{}, "no_data": true}, out)
+
+	for _, day := range []int{2, 4} {
+		_, err := w.health.IngestSummaries(t.Context(), clinic, w.bob, "activity", healthdata.Upload{Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch}},
+			[]healthdata.Summary{&healthdata.Activity{CalendarDate: healthlab.Date{Year: 2026, Month: 3, Day: day}, Steps: new(int64(9000))}})
+		require.NoError(t, err)
+	}
+	out, refusal = w.call(c, "coverage", map[string]any{"user": "bob"})
+	require.Empty(t, refusal)
+	want := map[string]any{"measure": "activity", "provider": "acme_band", "type": "watch", "first": "2026-03-02", "latest": "2026-03-04"}
+	require.Equal(t, map[string]any{"measures": []any{want}, "no_data": false}, out)
+}
+
 // Digits of a scripted client are those of the engine.
 func TestAsk_returnsExactlyTheNumbersOfTheEngine(t *testing.T) {
 	w := newWorld(t)
