@@ -472,12 +472,11 @@ func (s *Service) stage(ctx context.Context, j Job) error {
 			break
 		}
 		n, err := io.Copy(io.Discard, io.LimitReader(r, f.Size+1))
-		if err = errors.Join(err, r.Close()); err != nil {
-			fault = fmt.Errorf("read stored file: %w", unavailable(err))
-			break
+		if err = errors.Join(err, r.Close()); err == nil && n != f.Size {
+			err = errors.New("its size must be that of the uploaded one")
 		}
-		if n != f.Size {
-			fault = fmt.Errorf("%w: a stored file has fewer or more bytes than the uploaded one", healthlab.Unavailable)
+		if err != nil {
+			fault = fmt.Errorf("read stored file: %w", unavailable(err))
 			break
 		}
 	}

@@ -425,7 +425,7 @@ func TestJob_logsTheCauseOfEachFailedAttempt(t *testing.T) {
 		}, "read stored file"},
 		"cut file": {func(d *testService, t *testing.T, file string) {
 			require.NoError(t, d.blobs.Put(t.Context(), d.team, d.user, file, strings.NewReader("%PDF")))
-		}, "a stored file has fewer or more bytes"},
+		}, "its size must be that of the uploaded one"},
 		"failing extractor": {func(d *testService, _ *testing.T, _ string) {
 			d.extractor.fault = errors.New("the reader of pictures is gone: 'Kim Person'")
 		}, "the reader of pictures is gone: …"},
