@@ -347,7 +347,7 @@ func TestWithingsExport_givesBodyAndTimeseries(t *testing.T) {
 	bodies := summariesOf[*healthdata.Body](t, s, "body")
 	scale := healthdata.Source{Provider: healthdata.SlugManual, Type: healthdata.SourceScale}
 	require.Equal(t, &healthdata.Body{
-		Head: healthdata.Head{Source: scale}, MeasuredAt: utc("2026-04-10 05:12:33"), CalendarDate: healthlab.Date{Year: 2026, Month: 4, Day: 10},
+		Head: healthdata.Head{Source: scale}, MeasuredAt: utc("2026-04-10 05:12:33"), TimezoneOffset: at(7200),
 		Weight: at(80.0), Fat: at(20.0), WaterPercentage: at(55.0), MuscleMassPercentage: at(75.0), BoneMassPercentage: at(4.0),
 	}, bodies[0])
 	require.Nil(t, bodies[1].Fat)

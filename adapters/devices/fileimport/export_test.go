@@ -203,7 +203,7 @@ func TestHealthExport_givesBodyActivityAndWorkouts(t *testing.T) {
 	require.Len(t, body, 1, "weight and fat of one moment are one measurement")
 	require.InDelta(t, 68.0388555, *body[0].Weight, 1e-9)
 	require.InDelta(t, 21.5, *body[0].Fat, 1e-9)
-	require.Equal(t, "2026-04-18", body[0].CalendarDate.String())
+	require.Equal(t, 7200, *body[0].TimezoneOffset)
 
 	me := summariesOf[*healthdata.Profile](t, s, "profile")
 	require.Len(t, me, 1)

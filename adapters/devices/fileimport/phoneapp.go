@@ -403,8 +403,7 @@ func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, en
 		s.SensorLocation = &kind.sensor
 	}
 	if kind.body != bodyNone {
-		_, offset := item.at.Zone()
-		a.store.bodies = append(a.store.bodies, bodyRecord{at: item.at.Unix(), offset: int32(offset), part: kind.body, value: converted, from: from})
+		a.store.bodies = append(a.store.bodies, bodyRecord{at: item.at.Unix(), offset: s.TimezoneOffset, part: kind.body, value: converted, from: from})
 		if len(a.store.bodies) >= mostBodyHeld {
 			if err := a.store.finishBodies(); err != nil {
 				return err
