@@ -434,6 +434,56 @@ func TestSink_refusedItemsAreReportedAndTheOthersStored(t *testing.T) {
 	require.ErrorIs(t, err, healthlab.Invalid)
 }
 
+// The distance of several sports is the sum of theirs, that of one sport the one of its own type. Means of several sports
+// have no total.
+func TestHealthExport_totalsOfAWorkoutOfSeveralTypesAreSumsOrNull(t *testing.T) {
+	statistic := func(kind, values string) string {
+		return `<WorkoutStatistics type="HKQuantityTypeIdentifier` + kind + `" ` + values + `/>`
+	}
+	swim, bike, run := statistic("DistanceSwimming", `sum="1500" unit="m"`), statistic("DistanceCycling", `sum="40" unit="km"`), statistic("DistanceWalkingRunning", `sum="10" unit="km"`)
+	bad := statistic("DistanceCycling", `sum="40" unit="kg"`)
+	const none = -1.0
+	for name, c := range map[string]struct {
+		sport, statistics string
+		distance          float64
+		told              bool
+	}{
+		"several sports":                    {`SwimBikeRun"`, swim + bike + run, 51500, false},
+		"several sports in another order":   {`SwimBikeRun"`, run + swim + bike, 51500, false},
+		"two of the sports":                 {`SwimBikeRun"`, bike + run, 50000, false},
+		"a distance that cannot be read":    {`SwimBikeRun"`, swim + bad + run, none, true},
+		"a total of the workout":            {`SwimBikeRun" totalDistance="51.5" totalDistanceUnit="km"`, swim + bad + run, 51500, true},
+		"one sport":                         {`Cycling"`, bike, 40000, false},
+		"one sport of two types":            {`Cycling"`, bike + run, 40000, false},
+		"one sport of two types, reversed":  {`Cycling"`, run + bike, 40000, false},
+		"one type that is not of the sport": {`Elliptical"`, run, 10000, false},
+		"types that are not of the sport":   {`Elliptical"`, run + bike, none, true},
+		"the same distance twice":           {`Hiking"`, run + statistic("DistanceWheelchair", `sum="10" unit="km"`), 10000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := `<HealthData><Workout workoutActivityType="HKWorkoutActivityType` + c.sport + ` sourceName="W" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 11:00:00 +0200">` + c.statistics + `</Workout></HealthData>`
+			s, rep, err := importBytes(t, []byte(file), nil)
+			require.NoError(t, err)
+			w := summariesOf[*healthdata.Workout](t, s, "workouts")[0]
+			if c.distance == none {
+				require.Nil(t, w.Distance)
+			} else {
+				require.InDelta(t, c.distance, *w.Distance, 1e-6)
+			}
+			require.Equal(t, c.told, len(rep.Notes) > 0, rep.Notes)
+		})
+	}
+	file := `<HealthData><Workout workoutActivityType="HKWorkoutActivityTypeSwimBikeRun" sourceName="W" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 11:00:00 +0200">` +
+		statistic("CyclingPower", `average="200" maximum="500" unit="W"`) + statistic("RunningPower", `average="240" maximum="301" unit="W"`) +
+		statistic("CyclingSpeed", `average="9" maximum="15" unit="m/s"`) + statistic("RunningSpeed", `average="3" maximum="5" unit="m/s"`) + `</Workout></HealthData>`
+	s, rep, err := importBytes(t, []byte(file), nil)
+	require.NoError(t, err)
+	w := summariesOf[*healthdata.Workout](t, s, "workouts")[0]
+	require.Equal(t, []*float64{nil, nil, nil}, []*float64{w.AverageWatts, w.DeviceWatts, w.AverageSpeed})
+	require.Equal(t, []float64{500, 15}, []float64{*w.MaxWatts, *w.MaxSpeed})
+	require.Len(t, rep.Notes, 2)
+}
+
 // Of stretches of sleep that overlap, the finer one holds for its part, in whatever order they stand.
 func TestHealthExport_overlappingSleepIntervalsAreCountedOnce(t *testing.T) {
 	stretch := func(value, from, to string) string {
