@@ -53,8 +53,8 @@ type Options struct {
 	// Exports state the source of each record themselves.
 	SourceType healthdata.SourceType
 	// Zone is the time zone of the person. It is required by exports without zones (Dexcom, LibreView, Withings) and by
-	// FHIR times without an offset. FIT files whose clock had only local time use it; their default is UTC. Daily totals of
-	// Health Auto Export end at its midnights.
+	// FHIR times without an offset. FIT files whose clock had only local time, and GPX and TCX times without an offset, use
+	// it; their default is UTC. Daily totals of Health Auto Export end at its midnights.
 	Zone *time.Location
 	// DateOrder is the order of day and month in dates such as 03-04-2026. It is needed for LibreView files whose dates
 	// do not show the order, or contradict each other. Default: none; such a file is refused.
