@@ -286,7 +286,7 @@ func TestClarityExport_requiresAZoneAndOneUnit(t *testing.T) {
 		opts *fileimport.Options
 		want string
 	}{
-		"zone":      {file, nil, "the times of the file are local: Options.Zone must be the time zone of the person"},
+		"zone":      {file, nil, "the times of the file are local: the time zone of the person, such as Europe/Berlin, must be set (Options.Zone)"},
 		"no unit":   {strings.Replace(file, "(mg/dL)", "(g/L)", 1), zone, "the header must have one of the columns"},
 		"two units": {strings.Replace(file, "Transmitter ID", "Glucose Value (mmol/L)", 1), zone, "the header must have one of the columns"},
 	} {

@@ -242,7 +242,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 		return none, false
 	}
 	defer func() { _ = f.Close() }()
-	data, err := readLimited(&ctxReader{ctx: e.out.ctx, r: f}, e.out.opts.MaxRecordingBytes, GPX)
+	data, err := readLimited(&ctxReader{ctx: e.out.ctx, r: f}, e.out.opts, GPX)
 	if err != nil {
 		e.out.note("the track of a workout cannot be read")
 		return none, false

@@ -62,7 +62,7 @@ func (t *trackScanner) scan(wanted func() bool, start func() error, end func(tex
 // startPoint begins a point. depth is the nesting depth of its element.
 func (t *trackScanner) startPoint(depth int) error {
 	if t.count++; t.count > t.most {
-		return t.sc.errorHere(fmt.Sprintf("the file must have at most %d points (Options.MaxPoints)", t.most))
+		return t.sc.errorHere(t.out.opts.named(fmt.Sprintf("the file must have at most %d points", t.most), "MaxPoints"))
 	}
 	t.pt, t.p = depth, newPoint()
 	t.p.micros = untimed
