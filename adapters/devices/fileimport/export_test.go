@@ -429,7 +429,7 @@ func TestSink_refusedItemsAreReportedAndTheOthersStored(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]int{"steps": n}, rep.Refused)
 	}
-	// A file of which nothing is taken is an error.
+	// A file of which every item is refused is an error.
 	_, err = fileimport.Import(t.Context(), strings.NewReader("<HealthData>"+record("5")+"</HealthData>"), newIngestion(t), nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
 }

@@ -249,6 +249,26 @@ func TestUpload_refusesInvalidCallersParametersAndFiles(t *testing.T) {
 	require.Empty(t, m.log.String())
 }
 
+// An app sends a period without data, too: a file with nothing to store is no error, and the counts tell.
+func TestUpload_fileWithNothingToStoreIsNoError(t *testing.T) {
+	m := newMount(t, 0)
+	for name, c := range map[string]struct {
+		file    string
+		leftOut map[string]int
+	}{
+		"an empty export":   {"<HealthData></HealthData>", nil},
+		"empty lists":       {`{"data":{"metrics":[],"workouts":[]}}`, nil},
+		"nothing known":     {`{"data":{"metrics":[{"name":"resting_heart_rate","units":"count/min","data":[{"date":"2026-03-28 00:00:00 +0100","qty":50}]}]}}`, map[string]int{"resting_heart_rate": 1}},
+		"nothing of a time": {`<HealthData><Record type="HKQuantityTypeIdentifierHeartRate" sourceName="W" unit="count/min" value="60" startDate="x" endDate="x"/></HealthData>`, map[string]int{"record whose startDate is not a date-time with an offset": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := m.stored("/"+m.ana.String(), "team", []byte(c.file))
+			require.Equal(t, []int{0, 0, 0}, []int{out.New, out.Changed, out.Same})
+			require.Equal(t, c.leftOut, out.LeftOut)
+		})
+	}
+}
+
 // A caller that is bound to one user sends that user's files.
 func TestUpload_userBoundCallerMayUploadForItsUser(t *testing.T) {
 	m := newMount(t, 0)
