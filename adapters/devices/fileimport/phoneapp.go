@@ -229,7 +229,7 @@ func (a *phoneApp) metric(n int) error {
 		return nil
 	}
 	for _, item := range items {
-		if length > 0 && !days.on(length, item.at) {
+		if length > 0 && !days.onGrid(length, item.at) {
 			a.out.skip(m.Name + " (at another time than the others)")
 			continue
 		}
@@ -284,8 +284,7 @@ func (a *phoneApp) dayStarts(items []*appItem) dayStarts {
 	return days
 }
 
-// on reports whether t is on a grid of minutes, hours or days of local time.
-func (d *dayStarts) on(grid time.Duration, t time.Time) bool {
+func (d *dayStarts) onGrid(grid time.Duration, t time.Time) bool {
 	return secondOfDay(t)%int(grid/time.Second) == 0 || grid == day && d.of[healthlab.DateOf(t)].Equal(t)
 }
 
@@ -321,7 +320,7 @@ func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem, days dayStarts) (
 	on := func(grid time.Duration) bool {
 		n := 0
 		for _, item := range items {
-			if days.on(grid, item.at) {
+			if days.onGrid(grid, item.at) {
 				n++
 			}
 		}
