@@ -158,6 +158,36 @@ func TestIngest_refusesOnlyTheItemWhoseDurationIsOutOfBounds(t *testing.T) {
 	require.False(t, kept(s, "steps", spring, 25*hour))
 }
 
+// The offsets of a sample show a local day of 25 hours, whatever the zone of the user.
+func TestBounds_offsetsOfAnIntervalShowADayOf25Hours(t *testing.T) {
+	s := newStation(t, healthdata.Options{})
+	const hour = time.Hour
+	for _, c := range []struct {
+		from, to int // seconds east of UTC
+		length   time.Duration
+		kept     bool
+	}{
+		{7200, 3600, 25 * hour, true},
+		{39600, 37800, 24*hour + 30*time.Minute, true},
+		{39600, 37800, 25 * hour, false},
+		{3600, 3600, 25 * hour, false},
+		{3600, 7200, 25 * hour, false},
+		{7200, 3600, 25*hour + time.Second, false},
+		{7200, -36000, 36 * hour, false},
+	} {
+		start := time.Date(2025, 10, 26, 0, 0, 0, 0, time.FixedZone("", c.from))
+		v := healthdata.Sample{
+			Timestamp: healthlab.Time{Time: start}, End: &healthlab.Time{Time: start.Add(c.length).In(time.FixedZone("", c.to))},
+			Unit: "count", Value: healthdata.Number(1),
+		}
+		good := v
+		good.Timestamp, good.End = healthlab.At(start.Add(-2*hour)), new(healthlab.At(start.Add(-hour)))
+		got, err := s.IngestSamples(t.Context(), s.team, s.user, "steps", band, []healthdata.Sample{good, v})
+		require.NoError(t, err)
+		require.Equal(t, c.kept, len(got.Refused) == 0, c)
+	}
+}
+
 // The embedded tables name resources and fields that exist.
 func TestBounds_nameExistingResourcesAndFields(t *testing.T) {
 	for _, r := range healthdata.Resources() {
@@ -200,7 +230,8 @@ field that is not listed takes every finite number.
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.Slug, name, parts[name])
 		}
 	}
-	b.WriteString("\nAn interval of a whole local day may be longer by the hour that the end of summer time adds.\n")
+	b.WriteString("\nAn interval of a whole local day may be longer by the hour that the end of summer time adds: in the zone of the\n")
+	b.WriteString("user, or where the written offsets of its start and its end differ by as much.\n")
 	b.WriteString("The sleep of a session (`total`) is at most the time from `bedtime_start` to `bedtime_stop`.\n")
 	const file = "../docs/bounds.md"
 	if *update {

@@ -243,7 +243,7 @@ func (in *intake) sampleTime(p *healthlab.Problems, v *Sample, row *series.Sampl
 	if v.End != nil {
 		end := in.clock.instant(healthlab.At(v.End.Time))
 		row.End = end.UnixMicro()
-		in.checkLength(p, t, end)
+		in.checkLength(p, v, t, end)
 		in.checkFuture(p, end, "end")
 	}
 	row.Offset = int32(in.clock.offset(t.Time, own, nil))
@@ -257,14 +257,17 @@ func (s *Sample) givenOffset() *int {
 }
 
 // checkLength reports an interval that is too long or too short for the resource. A limit of 24 hours accepts a local
-// day of 25 hours.
-func (in *intake) checkLength(p *healthlab.Problems, start, end healthlab.Time) {
+// day of 25 hours, which the offsets of the sample or the zone of the user show.
+func (in *intake) checkLength(p *healthlab.Problems, v *Sample, start, end healthlab.Time) {
 	longest := in.resource.Longest
 	wall := func(t healthlab.Time) time.Time {
 		_, offset := t.In(in.clock.loc).Zone()
 		return t.Add(time.Duration(offset) * time.Second)
 	}
 	length := end.Sub(start.Time)
+	if from, to := v.givenOffset(), writtenOffset(v.End); from != nil && to != nil && !in.clock.floating && length <= longest+time.Hour {
+		longest += max(0, time.Duration(*from-*to)*time.Second)
+	}
 	switch {
 	case length > longest && wall(end).Sub(wall(start)) > longest:
 		p.Add(check.CodeBounds, fmt.Sprintf("must be at most %g hours after start", longest.Hours()), "end")

@@ -50,9 +50,9 @@ func (r *Resource) convertBack(unit, sampleType string, stored float64) (float64
 	return exact, true
 }
 
-// sentNumbers returns the unit and the numbers that a source sent for a stored sample. The unit is empty if they equal
-// the stored ones.
-func (r *Resource) sentNumbers(s *series.Sample) (unit string, first, second float64) {
+// SentNumbers returns the unit and the numbers that a source sent for a stored sample of the resource. The unit is empty
+// if they equal the stored ones. second is the diastolic pressure of a blood pressure; otherwise it is 0.
+func (r *Resource) SentNumbers(s *series.Sample) (unit string, first, second float64) {
 	if s.Unit == "" {
 		return "", 0, 0
 	}
@@ -73,7 +73,7 @@ func (r *Resource) sentNumbers(s *series.Sample) (unit string, first, second flo
 
 // appendSent appends the unit and the numbers that a source sent, if they differ from the stored ones.
 func (r *Resource) appendSent(b []byte, s *series.Sample) []byte {
-	unit, first, second := r.sentNumbers(s)
+	unit, first, second := r.SentNumbers(s)
 	if unit == "" {
 		return b
 	}
@@ -91,7 +91,7 @@ func (r *Resource) appendSent(b []byte, s *series.Sample) []byte {
 
 // setSent sets the source's unit and numbers on a published sample.
 func (r *Resource) setSent(out *Sample, s *series.Sample) {
-	unit, first, second := r.sentNumbers(s)
+	unit, first, second := r.SentNumbers(s)
 	switch {
 	case unit == "":
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
 	"github.com/healthlab-dev/healthlab/healthdata/series"
+	"github.com/healthlab-dev/healthlab/internal/nearest"
 )
 
 // sampleLine is one sample, as one line of JSON.
@@ -27,7 +28,17 @@ type sampleLine struct {
 	End        *time.Time            `json:"end,omitempty"`
 	Value      float64               `json:"value"`
 	Value2     float64               `json:"value2,omitempty"`
+	Unit       string                `json:"unit"`
+	sentNumbers
 	attributes
+}
+
+// sentNumbers is what the source sent in another unit than that of the resource, under the names of the HTTP API.
+type sentNumbers struct {
+	SourceUnit      string   `json:"source_unit,omitempty"`
+	SourceValue     *float64 `json:"source_value,omitempty"`
+	SourceSystolic  *float64 `json:"source_systolic,omitempty"`
+	SourceDiastolic *float64 `json:"source_diastolic,omitempty"`
 }
 
 // attributes has the fields of [series.Attrs] under their names in the export.
@@ -36,7 +47,7 @@ type attributes struct {
 
 	Offset       int32     `json:"utc_offset"`
 	Type         string    `json:"type,omitempty"`
-	Unit         string    `json:"unit,omitempty"`
+	Unit         string    `json:"-"` // see sentNumbers
 	App          string    `json:"app,omitempty"`
 	Device       uuid.UUID `json:"device,omitzero"`
 	Workout      uuid.UUID `json:"workout,omitzero"`
@@ -71,6 +82,10 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	if (*address == "") == (*dir == "") || team.IsZero() || user.IsZero() || *resource == "" {
 		return errors.New("export needs -team, -user, -resource, and one of -data and -database-url")
 	}
+	timeseries, err := timeseriesOf(*resource)
+	if err != nil {
+		return err
+	}
 	at := keysAt{address: *keysURL}
 	if *dir != "" && *secretFile == "" && *sealingFile == "" {
 		*secretFile = filepath.Join(*dir, secretName)
@@ -98,7 +113,19 @@ func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 		defer cancel()
 		err = errors.Join(err, kept.close(closing))
 	}()
-	return exportSamples(ctx, kept.Data(), team, user, *resource, &exported{to: json.NewEncoder(stdout), progress: stderr})
+	return exportSamples(ctx, kept.Data(), team, user, timeseries, &exported{to: json.NewEncoder(stdout), progress: stderr})
+}
+
+// timeseriesOf returns the timeseries resource of a slug, or an error that names the nearest ones.
+func timeseriesOf(slug string) (*healthdata.Resource, error) {
+	var slugs []string
+	for _, r := range healthdata.Timeseries() {
+		if r.Slug == slug {
+			return r, nil
+		}
+		slugs = append(slugs, r.Slug)
+	}
+	return nil, errors.New("-resource: " + nearest.Allowed(slug, slugs, "docs/bounds.md"))
 }
 
 // exported writes the lines of an export, and prints the progress to another writer.
@@ -122,10 +149,10 @@ func (e *exported) write(line *sampleLine) error {
 }
 
 // exportSamples writes all samples of a user and resource to lines, as they are at one instant.
-func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource string, lines *exported) error {
+func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.TeamID, user healthlab.UserID, resource *healthdata.Resource, lines *exported) error {
 	lines.began, lines.shown = time.Now(), time.Now()
 	return data.View(ctx, team, user, healthdata.Once(func(v healthdata.View) error {
-		all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{resource}})
+		all, err := v.Series(ctx, healthdata.SeriesQuery{Resources: []string{resource.Slug}})
 		if err != nil {
 			return err
 		}
@@ -138,15 +165,15 @@ func exportSamples(ctx context.Context, data healthdata.Data, team healthlab.Tea
 			}
 		}
 		for _, s := range all {
-			if err := exportSeries(ctx, v, s, lines); err != nil {
-				return fmt.Errorf("export %s of %s: %w", resource, s.Key.Provider, err)
+			if err := exportSeries(ctx, v, s, resource, lines); err != nil {
+				return fmt.Errorf("export %s of %s: %w", resource.Slug, s.Key.Provider, err)
 			}
 		}
 		return nil
 	}))
 }
 
-func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, lines *exported) error {
+func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, resource *healthdata.Resource, lines *exported) error {
 	starts := make([]int64, len(s.Chunks))
 	for i := range s.Chunks {
 		starts[i] = s.Chunks[i].Start
@@ -163,7 +190,8 @@ func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, l
 		for _, x := range block.All() {
 			line := sampleLine{
 				Provider: s.Key.Provider, SourceType: s.Key.SourceType, Part: s.Key.Part,
-				At: time.UnixMicro(x.Time).UTC(), Value: x.Value, Value2: x.Value2, attributes: attributes(x.Attrs),
+				At: time.UnixMicro(x.Time).UTC(), Value: x.Value, Value2: x.Value2,
+				Unit: resource.Unit, sentNumbers: sentNumbersOf(resource, &x), attributes: attributes(x.Attrs),
 			}
 			if x.End != series.NoEnd {
 				line.End = new(time.UnixMicro(x.End).UTC())
@@ -174,4 +202,15 @@ func exportSeries(ctx context.Context, v healthdata.View, s healthdata.Series, l
 		}
 	}
 	return nil
+}
+
+func sentNumbersOf(resource *healthdata.Resource, x *series.Sample) sentNumbers {
+	unit, first, second := resource.SentNumbers(x)
+	switch {
+	case unit == "":
+		return sentNumbers{}
+	case resource.Value == healthdata.ValuePressure:
+		return sentNumbers{SourceUnit: unit, SourceSystolic: &first, SourceDiastolic: &second}
+	}
+	return sentNumbers{SourceUnit: unit, SourceValue: &first}
 }

@@ -38,7 +38,10 @@ func (s *host) importFiles(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	sink := &intake{host: s, user: user.ID, connected: map[string]bool{}, out: stdout, began: time.Now(), shown: time.Now()}
-	opts := &fileimport.Options{Database: healthconnect.Read, Progress: func(read, size int64) { sink.done = float64(read) / float64(size) }}
+	opts := &fileimport.Options{
+		Database: healthconnect.Read, Progress: func(read, size int64) { sink.done = float64(read) / float64(size) },
+		FieldNames: map[string]string{"Zone": "-import-zone", "DateOrder": "-import-date-order"},
+	}
 	if s.importZone != "" {
 		if opts.Zone, err = time.LoadLocation(s.importZone); err != nil {
 			return errors.New("-import-zone: must be an IANA zone such as Europe/Berlin")

@@ -273,7 +273,7 @@ func TestImport_localTimesAreOfTheImportZone(t *testing.T) {
 	err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", file, "-import-zone", "Berlin"}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "-import-zone: must be an IANA zone such as Europe/Berlin")
 	err = run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", file}, io.Discard, io.Discard)
-	require.ErrorContains(t, err, "the times of the file are local")
+	require.ErrorContains(t, err, "the times of the file are local: the time zone of the person, such as Europe/Berlin, must be set (-import-zone)")
 	err = run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "memory", "-import", file, "-import-date-order", "dmy"}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "-import-date-order: must be day_first or month_first")
 }

@@ -27,8 +27,10 @@ func zipFault(msg string) error { return &FileError{Format: ZIP, Msg: msg} }
 
 // entriesOf returns the regular files of an archive by their paths (cleaned by [path.Clean], Unicode form NFC), and
 // their total unpacked size in bytes. It omits the files that macOS adds for attributes. It fails if the archive
-// declares an unpacked size of more than most bytes.
-func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, error) {
+// declares an unpacked size of more than what is left of MaxArchiveBytes.
+func entriesOf(archive *zip.Reader, o *Options) (map[string]*zip.File, uint64, error) {
+	most := uint64(o.MaxArchiveBytes)
+	most -= min(most, o.unpacked)
 	entries, total := map[string]*zip.File{}, uint64(0)
 	for _, f := range archive.File {
 		name := norm.NFC.String(path.Clean(strings.ReplaceAll(f.Name, `\`, "/")))
@@ -37,7 +39,7 @@ func entriesOf(archive *zip.Reader, most uint64) (map[string]*zip.File, uint64, 
 		}
 		entries[name] = f
 		if total += f.UncompressedSize64; f.UncompressedSize64 > most || total > most {
-			return nil, 0, zipFault("the archive unpacks to more bytes than Options.MaxArchiveBytes")
+			return nil, 0, zipFault(o.named(fmt.Sprintf("the archive must unpack to at most %d bytes", o.MaxArchiveBytes), "MaxArchiveBytes"))
 		}
 	}
 	return entries, total, nil
@@ -76,8 +78,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	if len(archive.File) > mostEntries {
 		return zipFault(fmt.Sprintf("the archive must have at most %d files", mostEntries))
 	}
-	most := uint64(o.MaxArchiveBytes)
-	entries, total, err := entriesOf(archive, most-min(most, o.unpacked))
+	entries, total, err := entriesOf(archive, o)
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func randomAccess(r io.Reader, head []byte, format Format, o *Options) (io.Reade
 		return nil, 0, nil, fmt.Errorf("read file: %w", err)
 	case n > o.MaxArchiveBytes:
 		done()
-		return nil, 0, nil, &FileError{Format: format, Msg: fmt.Sprintf("the archive or database must have at most %d bytes (Options.MaxArchiveBytes)", o.MaxArchiveBytes)}
+		return nil, 0, nil, &FileError{Format: format, Msg: o.named(fmt.Sprintf("the archive or database must have at most %d bytes", o.MaxArchiveBytes), "MaxArchiveBytes")}
 	}
 	return f, n + int64(len(head)), done, nil
 }

@@ -87,7 +87,7 @@ func TestArchive_oversizedOrDamagedIsRefused(t *testing.T) {
 		opts *fileimport.Options
 		want string
 	}{
-		"bomb":    {bomb, &fileimport.Options{MaxArchiveBytes: 1 << 20}, "the archive unpacks to more bytes than Options.MaxArchiveBytes"},
+		"bomb":    {bomb, &fileimport.Options{MaxArchiveBytes: 1 << 20}, "the archive must unpack to at most 1048576 bytes (Options.MaxArchiveBytes)"},
 		"entry":   {archive(t, "a.gpx", "<gpx>"+zeros), &fileimport.Options{MaxRecordingBytes: 1 << 20}, "the recording must have at most 1048576 bytes (Options.MaxRecordingBytes)"},
 		"liar":    {liar, nil, ""},
 		"many":    {archive(t, many...), nil, "the archive must have at most 20000 files"},

@@ -240,7 +240,7 @@ func newRows(out *output, f *csvFile, r io.Reader, beside opener) (*rows, error)
 // opens files in and below the folder of the file; it may be nil.
 func importCSV(out *output, f *csvFile, r io.Reader, head []byte, beside opener) error {
 	if f.local && !out.opts.zoned {
-		return &FileError{Format: f.format, Line: 1, Msg: "the times of the file are local: Options.Zone must be the time zone of the person"}
+		return &FileError{Format: f.format, Line: 1, Msg: out.opts.named("the times of the file are local: the time zone of the person, such as Europe/Berlin, must be set", "Zone")}
 	}
 	text, monthFirst := io.MultiReader(bytes.NewReader(head), r), false
 	if f.dateOf != "" {

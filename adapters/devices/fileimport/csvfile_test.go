@@ -286,7 +286,7 @@ func TestClarityExport_requiresAZoneAndOneUnit(t *testing.T) {
 		opts *fileimport.Options
 		want string
 	}{
-		"zone":      {file, nil, "the times of the file are local: Options.Zone must be the time zone of the person"},
+		"zone":      {file, nil, "the times of the file are local: the time zone of the person, such as Europe/Berlin, must be set (Options.Zone)"},
 		"no unit":   {strings.Replace(file, "(mg/dL)", "(g/L)", 1), zone, "the header must have one of the columns"},
 		"two units": {strings.Replace(file, "Transmitter ID", "Glucose Value (mmol/L)", 1), zone, "the header must have one of the columns"},
 	} {
@@ -347,7 +347,7 @@ func TestWithingsExport_givesBodyAndTimeseries(t *testing.T) {
 	bodies := summariesOf[*healthdata.Body](t, s, "body")
 	scale := healthdata.Source{Provider: healthdata.SlugManual, Type: healthdata.SourceScale}
 	require.Equal(t, &healthdata.Body{
-		Head: healthdata.Head{Source: scale}, MeasuredAt: utc("2026-04-10 05:12:33"), CalendarDate: healthlab.Date{Year: 2026, Month: 4, Day: 10},
+		Head: healthdata.Head{Source: scale}, MeasuredAt: utc("2026-04-10 05:12:33"), TimezoneOffset: at(7200),
 		Weight: at(80.0), Fat: at(20.0), WaterPercentage: at(55.0), MuscleMassPercentage: at(75.0), BoneMassPercentage: at(4.0),
 	}, bodies[0])
 	require.Nil(t, bodies[1].Fat)

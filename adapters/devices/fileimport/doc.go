@@ -49,8 +49,9 @@
 // circle on a sphere of 6,371.0088 km between points, not counted from one segment to
 // the next. A person counts as moving from 0.3 m/s on. Climb is summed over altitudes that are
 // averaged over five points, from rises of two metres on. Heart rate, cadence, power,
-// speed and temperature are read from the extensions in use. Times without a zone are
-// UTC. A file of tracks without times is a plan, not a recording, and an error.
+// speed and temperature are read from the extensions in use. Times without an
+// offset are in [Options.Zone], or in UTC if it is not set; the same holds for TCX. A file of tracks without times is a
+// plan, not a recording, and an error.
 //
 // Cadence on foot is steps per minute: recorders count strides, so it is doubled, in
 // FIT, GPX and TCX.

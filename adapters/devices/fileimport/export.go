@@ -398,7 +398,7 @@ func (e *export) endRecord() error {
 	}
 	if r.kind.body != bodyNone {
 		e.bodies = append(e.bodies, bodyRecord{
-			at: r.start, offset: int32(r.offset), part: r.kind.body, value: r.value, from: r.source(),
+			at: r.start, offset: new(r.offset), part: r.kind.body, value: r.value, from: r.source(),
 		})
 		if len(e.bodies) >= mostBodyHeld {
 			if err := e.finishBodies(); err != nil {

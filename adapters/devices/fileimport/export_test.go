@@ -203,7 +203,7 @@ func TestHealthExport_givesBodyActivityAndWorkouts(t *testing.T) {
 	require.Len(t, body, 1, "weight and fat of one moment are one measurement")
 	require.InDelta(t, 68.0388555, *body[0].Weight, 1e-9)
 	require.InDelta(t, 21.5, *body[0].Fat, 1e-9)
-	require.Equal(t, "2026-04-18", body[0].CalendarDate.String())
+	require.Equal(t, 7200, *body[0].TimezoneOffset)
 
 	me := summariesOf[*healthdata.Profile](t, s, "profile")
 	require.Len(t, me, 1)
@@ -429,9 +429,59 @@ func TestSink_refusedItemsAreReportedAndTheOthersStored(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]int{"steps": n}, rep.Refused)
 	}
-	// A file of which nothing is taken is an error.
+	// A file of which every item is refused is an error.
 	_, err = fileimport.Import(t.Context(), strings.NewReader("<HealthData>"+record("5")+"</HealthData>"), newIngestion(t), nil)
 	require.ErrorIs(t, err, healthlab.Invalid)
+}
+
+// The distance of several sports is the sum of theirs, that of one sport the one of its own type. Means of several sports
+// have no total.
+func TestHealthExport_totalsOfAWorkoutOfSeveralTypesAreSumsOrNull(t *testing.T) {
+	statistic := func(kind, values string) string {
+		return `<WorkoutStatistics type="HKQuantityTypeIdentifier` + kind + `" ` + values + `/>`
+	}
+	swim, bike, run := statistic("DistanceSwimming", `sum="1500" unit="m"`), statistic("DistanceCycling", `sum="40" unit="km"`), statistic("DistanceWalkingRunning", `sum="10" unit="km"`)
+	bad := statistic("DistanceCycling", `sum="40" unit="kg"`)
+	const none = -1.0
+	for name, c := range map[string]struct {
+		sport, statistics string
+		distance          float64
+		told              bool
+	}{
+		"several sports":                    {`SwimBikeRun"`, swim + bike + run, 51500, false},
+		"several sports in another order":   {`SwimBikeRun"`, run + swim + bike, 51500, false},
+		"two of the sports":                 {`SwimBikeRun"`, bike + run, 50000, false},
+		"a distance that cannot be read":    {`SwimBikeRun"`, swim + bad + run, none, true},
+		"a total of the workout":            {`SwimBikeRun" totalDistance="51.5" totalDistanceUnit="km"`, swim + bad + run, 51500, true},
+		"one sport":                         {`Cycling"`, bike, 40000, false},
+		"one sport of two types":            {`Cycling"`, bike + run, 40000, false},
+		"one sport of two types, reversed":  {`Cycling"`, run + bike, 40000, false},
+		"one type that is not of the sport": {`Elliptical"`, run, 10000, false},
+		"types that are not of the sport":   {`Elliptical"`, run + bike, none, true},
+		"the same distance twice":           {`Hiking"`, run + statistic("DistanceWheelchair", `sum="10" unit="km"`), 10000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := `<HealthData><Workout workoutActivityType="HKWorkoutActivityType` + c.sport + ` sourceName="W" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 11:00:00 +0200">` + c.statistics + `</Workout></HealthData>`
+			s, rep, err := importBytes(t, []byte(file), nil)
+			require.NoError(t, err)
+			w := summariesOf[*healthdata.Workout](t, s, "workouts")[0]
+			if c.distance == none {
+				require.Nil(t, w.Distance)
+			} else {
+				require.InDelta(t, c.distance, *w.Distance, 1e-6)
+			}
+			require.Equal(t, c.told, len(rep.Notes) > 0, rep.Notes)
+		})
+	}
+	file := `<HealthData><Workout workoutActivityType="HKWorkoutActivityTypeSwimBikeRun" sourceName="W" startDate="2026-04-18 08:30:00 +0200" endDate="2026-04-18 11:00:00 +0200">` +
+		statistic("CyclingPower", `average="200" maximum="500" unit="W"`) + statistic("RunningPower", `average="240" maximum="301" unit="W"`) +
+		statistic("CyclingSpeed", `average="9" maximum="15" unit="m/s"`) + statistic("RunningSpeed", `average="3" maximum="5" unit="m/s"`) + `</Workout></HealthData>`
+	s, rep, err := importBytes(t, []byte(file), nil)
+	require.NoError(t, err)
+	w := summariesOf[*healthdata.Workout](t, s, "workouts")[0]
+	require.Equal(t, []*float64{nil, nil, nil}, []*float64{w.AverageWatts, w.DeviceWatts, w.AverageSpeed})
+	require.Equal(t, []float64{500, 15}, []float64{*w.MaxWatts, *w.MaxSpeed})
+	require.Len(t, rep.Notes, 2)
 }
 
 // Of stretches of sleep that overlap, the finer one holds for its part, in whatever order they stand.

@@ -173,7 +173,7 @@ type bodyRecord struct {
 	at     int64 // Unix seconds
 	value  float64
 	from   *origin
-	offset int32 // seconds east of UTC
+	offset *int // seconds east of UTC; nil if unknown
 	part   bodyPart
 }
 
@@ -197,10 +197,7 @@ func (e *export) finishBodies() error {
 				items = nil
 			}
 			at := instant(r.at)
-			b = &healthdata.Body{
-				Head: e.head(r.from), MeasuredAt: at,
-				CalendarDate: healthlab.DateOf(instant(r.at + int64(r.offset)).Time),
-			}
+			b = &healthdata.Body{Head: e.head(r.from), MeasuredAt: at, TimezoneOffset: r.offset}
 			b.ExternalID = uuid.NewSHA1(r.from.id, []byte("body "+at.String())).String()
 			items = append(items, b)
 		}

@@ -1,8 +1,10 @@
 package fileimport
 
 import (
+	"maps"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -20,6 +22,10 @@ type workoutRecord struct {
 	route string // path of the file with its track, relative to the export
 	id    string // id that the source has given it
 	name  uuid.UUID
+
+	activity     string             // such as Running
+	distances    map[string]float64 // metres by type, such as DistanceCycling; NaN if not read
+	power, speed string             // first types of power and of speed
 }
 
 func (e *export) startWorkout() error {
@@ -43,9 +49,9 @@ func (e *export) startWorkout() error {
 	w := &healthdata.Workout{
 		Head: e.head(from), TimezoneOffset: &offset, SessionOffsets: healthdata.SessionOffsets{StartTimezoneOffset: &offset, EndTimezoneOffset: &endOffset},
 		TimeStart: instant(start), TimeEnd: instant(end),
-		Sport: healthdata.SportOf(exportSport(string(e.attr("workoutActivityType")))),
 	}
-	e.workout = workoutRecord{w: w, name: from.id}
+	e.workout = workoutRecord{w: w, name: from.id, activity: strings.TrimPrefix(string(e.attr("workoutActivityType")), "HKWorkoutActivityType")}
+	w.Sport = healthdata.SportOf(exportSport(e.workout.activity))
 	if minutes := e.quantity("duration", "durationUnit", "min"); minutes != nil {
 		w.MovingTime = new(int64(math.Round(*minutes * 60)))
 	}
@@ -124,20 +130,84 @@ func (e *export) statistics(w *healthdata.Workout) {
 	case kind == "ActiveEnergyBurned":
 		read("sum", "kcal", &w.Calories)
 	case strings.HasPrefix(kind, "Distance"):
-		read("sum", "m", &w.Distance)
+		if e.workout.distances == nil {
+			e.workout.distances = map[string]float64{}
+		}
+		e.workout.distances[kind] = nan
+		if v := e.quantity("sum", "unit", "m"); v != nil {
+			e.workout.distances[kind] = *v
+		}
 	case strings.HasSuffix(kind, "Power"):
-		read("average", "W", &w.AverageWatts)
-		read("maximum", "W", &w.MaxWatts)
+		e.meanOf(kind, &e.workout.power, "W", &w.AverageWatts, &w.MaxWatts)
 		w.DeviceWatts = w.AverageWatts
 	case strings.HasSuffix(kind, "Speed"):
-		read("average", "m/s", &w.AverageSpeed)
-		read("maximum", "m/s", &w.MaxSpeed)
+		e.meanOf(kind, &e.workout.speed, "m/s", &w.AverageSpeed, &w.MaxSpeed)
 	}
 	e.out.removeBadTotals(w)
 }
 
+// meanOf reads the mean and the maximum of a type, such as RunningPower, in a unit. first is the first such type of the
+// workout. The parts of a workout of several sports have means of their own, so that it has none.
+func (e *export) meanOf(kind string, first *string, unit string, mean, maximum **float64) {
+	if high := e.quantity("maximum", "unit", unit); high != nil && (*maximum == nil || *high > **maximum) {
+		*maximum = high
+	}
+	switch *first {
+	case "", kind:
+		*first, *mean = kind, e.quantity("average", "unit", unit)
+	default:
+		*mean = nil
+		e.skipHere("mean of one of several sports of a workout: " + kind)
+	}
+}
+
+// sportDistances are the types of distance of a sport. A phone may state others beside them, such as the steps beside a
+// bicycle, or the same distance twice. The distance of several types is their sum.
+var sportDistances = map[string][]string{
+	"SwimBikeRun":  {"DistanceSwimming", "DistanceCycling", "DistanceWalkingRunning"},
+	"Swimming":     {"DistanceSwimming"},
+	"Cycling":      {"DistanceCycling"},
+	"HandCycling":  {"DistanceCycling"},
+	"Running":      {"DistanceWalkingRunning"},
+	"Walking":      {"DistanceWalkingRunning"},
+	"Hiking":       {"DistanceWalkingRunning"},
+	"Rowing":       {"DistanceRowing"},
+	"PaddleSports": {"DistancePaddleSports"},
+
+	"SkatingSports":      {"DistanceSkatingSports"},
+	"CrossCountrySkiing": {"DistanceCrossCountrySkiing"},
+	"DownhillSkiing":     {"DistanceDownhillSnowSports"},
+	"Snowboarding":       {"DistanceDownhillSnowSports"},
+	"WheelchairWalkPace": {"DistanceWheelchair"},
+	"WheelchairRunPace":  {"DistanceWheelchair"},
+}
+
+// setDistance sets the distance of the workout from its statistics. If they have several types, and the sport does not
+// say which of them count, the distance stays as it is.
+func (e *export) setDistance() {
+	r := &e.workout
+	kinds := sportDistances[r.activity]
+	if len(r.distances) == 1 {
+		kinds = slices.Collect(maps.Keys(r.distances))
+	}
+	total, known := 0.0, false
+	for _, kind := range kinds {
+		if v, ok := r.distances[kind]; ok {
+			total, known = total+v, true
+		}
+	}
+	switch {
+	case known && !math.IsNaN(total):
+		r.w.Distance = &total
+		e.out.removeBadTotals(r.w)
+	case len(r.distances) > 1:
+		e.skipHere("distances of several types, of which the total is not sure")
+	}
+}
+
 func (e *export) endWorkout() error {
 	r, w := &e.workout, e.workout.w
+	e.setDistance()
 	w.ExternalID = printable(r.id)
 	if r.id == "" {
 		w.ExternalID = uuid.NewSHA1(r.name, []byte("workout "+w.TimeStart.String())).String()
@@ -172,7 +242,7 @@ func (e *export) readRoute(name string, w *healthdata.Workout) (healthdata.Worko
 		return none, false
 	}
 	defer func() { _ = f.Close() }()
-	data, err := readLimited(&ctxReader{ctx: e.out.ctx, r: f}, e.out.opts.MaxRecordingBytes, GPX)
+	data, err := readLimited(&ctxReader{ctx: e.out.ctx, r: f}, e.out.opts, GPX)
 	if err != nil {
 		e.out.note("the track of a workout cannot be read")
 		return none, false

@@ -504,3 +504,45 @@ func FuzzFHIR(f *testing.F) {
 		require.Equal(t, first.New, s.counts.New, "%v", rep)
 	})
 }
+
+// A body measurement has the local day of its sample: by the written offset, or else by the zone of the user.
+func TestFHIR_bodyHasTheLocalDayOfItsSample(t *testing.T) {
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	require.NoError(t, err)
+	for at, want := range map[string]struct {
+		day    string
+		offset int
+	}{
+		"2026-03-01T23:30:00Z":      {"2026-03-02", 32400},
+		"2026-03-01T14:30:00Z":      {"2026-03-01", 32400},
+		"2026-03-01T23:30:00+00:00": {"2026-03-01", 0},
+		"2026-03-01T23:30:00-05:00": {"2026-03-01", -18000},
+		"2026-03-02T08:30:00+09:00": {"2026-03-02", 32400},
+		"2026-03-01T23:30:00":       {"2026-03-01", 32400},
+	} {
+		for name, zone := range map[string]*time.Location{"zone": tokyo, "no zone": nil} {
+			t.Run(at+" "+name, func(t *testing.T) {
+				if at == "2026-03-01T23:30:00" && zone == nil {
+					t.Skip("a time without an offset needs the zone")
+				}
+				s := newIngestion(t)
+				_, err := s.service.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackTimeZone: healthdata.SetTo("Asia/Tokyo")})
+				require.NoError(t, err)
+				o := `{"resourceType":"Observation","status":"final","subject":{"reference":"Patient/p"},"code":{"coding":[{"system":"http://loinc.org","code":"29463-7"}]},"effectiveDateTime":"` + at + `","valueQuantity":{"value":80,"unit":"kg","system":"http://unitsofmeasure.org","code":"kg"}}`
+				_, err = fileimport.Import(t.Context(), strings.NewReader(o), s, &fileimport.Options{Zone: zone})
+				require.NoError(t, err)
+				page, err := s.service.Samples(t.Context(), s.team, s.user, healthdata.SampleQuery{Resource: "weight"})
+				require.NoError(t, err)
+				require.NotEmpty(t, page.Groups)
+				for v := range page.Groups[0].All() {
+					require.Equal(t, want.offset, *v.TimezoneOffset)
+				}
+				list, err := s.service.Summaries(t.Context(), s.team, s.user, healthdata.SummaryQuery{Resource: "body"})
+				require.NoError(t, err)
+				body, ok := list[0].(*healthdata.Body)
+				require.True(t, ok)
+				require.Equal(t, []any{want.day, want.offset}, []any{body.CalendarDate.String(), *body.TimezoneOffset})
+			})
+		}
+	}
+}

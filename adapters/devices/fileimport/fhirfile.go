@@ -237,7 +237,7 @@ func (f *fhirReader) readLines(text *bufio.Reader) error {
 		place := "line " + strconv.Itoa(n)
 		switch {
 		case long:
-			f.out.skipAt(place, "line of more than Options.MaxRecordingBytes")
+			f.out.skipAt(place, f.out.opts.named(fmt.Sprintf("line of more than %d bytes", f.out.opts.MaxRecordingBytes), "MaxRecordingBytes"))
 		case len(bytes.TrimSpace(line)) == 0:
 		case !json.Valid(line):
 			f.out.skipAt(place, "line that is not JSON")

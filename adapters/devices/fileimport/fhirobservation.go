@@ -462,11 +462,7 @@ func (f *fhirImport) addSample(o *fhirItem, k *fhirKind, s healthdata.Sample, nu
 		s.SensorLocation = &k.sensor
 	}
 	if k.body != bodyNone {
-		r := bodyRecord{at: o.when.at.Unix(), part: k.body, value: number, from: from}
-		if s.TimezoneOffset != nil {
-			r.offset = int32(*s.TimezoneOffset)
-		}
-		f.store.bodies = append(f.store.bodies, r)
+		f.store.bodies = append(f.store.bodies, bodyRecord{at: o.when.at.Unix(), offset: s.TimezoneOffset, part: k.body, value: number, from: from})
 		if len(f.store.bodies) >= mostBodyHeld {
 			if err := f.store.finishBodies(); err != nil {
 				return err

@@ -53,7 +53,8 @@ type Options struct {
 	// Exports state the source of each record themselves.
 	SourceType healthdata.SourceType
 	// Zone is the time zone of the person. It is required by exports without zones (Dexcom, LibreView, Withings) and by
-	// FHIR times without an offset. FIT files whose clock had only local time use it; their default is UTC.
+	// FHIR times without an offset. FIT files whose clock had only local time, and GPX and TCX times without an offset, use
+	// it; their default is UTC. Daily totals of Health Auto Export end at its midnights.
 	Zone *time.Location
 	// DateOrder is the order of day and month in dates such as 03-04-2026. It is needed for LibreView files whose dates
 	// do not show the order, or contradict each other. Default: none; such a file is refused.
@@ -88,6 +89,9 @@ type Options struct {
 	// Progress is called by ImportFile and ImportDir with the number of bytes read so far and the total size of the files,
 	// in the caller's goroutine. read grows with each call, up to size. Default: none.
 	Progress func(read, size int64)
+	// FieldNames maps the names of fields of Options to the names that errors and notes have for them, such as Zone to
+	// time_zone. Other fields are not named. Default nil: the names of the Go fields, such as Options.Zone.
+	FieldNames map[string]string
 
 	span      *span         // part of the progress that this file covers; nil: none
 	inArchive bool          // the file is part of an archive
@@ -124,6 +128,18 @@ func (o *Options) orDefaults() Options {
 		v.MaxPoints = 500_000
 	}
 	return v
+}
+
+// named adds the caller's name of a field of Options to a text that is about the field.
+func (o *Options) named(text, field string) string {
+	name := "Options." + field
+	if o.FieldNames != nil {
+		name = o.FieldNames[field]
+	}
+	if name == "" {
+		return text
+	}
+	return text + " (" + name + ")"
 }
 
 // DateOrder is the order of day and month in dates of digits.
@@ -484,7 +500,7 @@ func importRecording(out *output, r io.Reader, format Format) error {
 // data before the break and adds a note.
 func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 	if format != GZIP {
-		return readLimited(r, out.opts.MaxRecordingBytes, format)
+		return readLimited(r, out.opts, format)
 	}
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {
@@ -494,7 +510,7 @@ func readRecording(out *output, r io.Reader, format Format) ([]byte, error) {
 		return nil, &FileError{Format: GZIP, Msg: "the gzip file is cut or damaged, and nothing of it can be unpacked"}
 	}
 	var broken error
-	data, err := readLimited(&cutReader{unpacked, &broken}, out.opts.MaxRecordingBytes, GZIP)
+	data, err := readLimited(&cutReader{unpacked, &broken}, out.opts, GZIP)
 	switch {
 	case err != nil || broken == nil:
 		return data, err
@@ -528,7 +544,7 @@ func (c *cutReader) Read(b []byte) (int, error) {
 // importDatabase imports a SQLite database with Options.Database. head holds the bytes already read from r.
 func importDatabase(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Options) (Report, error) {
 	if o.Database == nil {
-		return Report{Format: SQLite}, fmt.Errorf("%w: a SQLite database is read only with Options.Database", ErrFormat)
+		return Report{Format: SQLite}, fmt.Errorf("%w: %s", ErrFormat, o.named("a SQLite database is not read here", "Database"))
 	}
 	db, size, done, err := randomAccess(r, head, SQLite, o)
 	if err != nil {
@@ -588,14 +604,15 @@ func unwrapSink(err error) error {
 	return err
 }
 
-// readLimited reads a whole recording of at most most bytes.
-func readLimited(r io.Reader, most int64, format Format) ([]byte, error) {
+// readLimited reads a whole recording of at most MaxRecordingBytes.
+func readLimited(r io.Reader, o *Options, format Format) ([]byte, error) {
+	most := o.MaxRecordingBytes
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	if int64(len(data)) > most {
-		return nil, &FileError{Format: format, Offset: most, Line: 0, Msg: fmt.Sprintf("the recording must have at most %d bytes (Options.MaxRecordingBytes)", most)}
+		return nil, &FileError{Format: format, Offset: most, Line: 0, Msg: o.named(fmt.Sprintf("the recording must have at most %d bytes", most), "MaxRecordingBytes")}
 	}
 	return data, nil
 }

@@ -27,7 +27,7 @@ func importFIT(out *output, data []byte) error {
 		return err
 	}
 	files := make([]*fitFile, 0, len(parts))
-	budget := fitBudget{out.opts.MaxPoints, out.opts.MaxPoints}
+	budget := fitBudget{out.opts.MaxPoints, out.opts}
 	var first error
 	for _, p := range parts {
 		f := &fitFile{zone: out.opts.Zone}
@@ -180,8 +180,11 @@ const mostDescriptions = 256
 
 var bytePosition = regexp.MustCompile(`byte pos: (\d+)`)
 
-// fitBudget limits the number of measurements in a chain of files: to most in all, of which left may still be read.
-type fitBudget struct{ most, left int }
+// fitBudget limits the number of measurements in a chain of files to opts.MaxPoints, of which left may still be read.
+type fitBudget struct {
+	left int
+	opts *Options
+}
 
 // decode reads the messages of one file. base is the file's position in a chain of files. If the messages exceed
 // budget, decode stops and returns a FileError.
@@ -196,7 +199,7 @@ func (f *fitFile) decode(ctx context.Context, data []byte, base int64, budget *f
 		budget.left -= f.readMessage(&m)
 		switch {
 		case budget.left < 0:
-			cancel(&FileError{Format: FIT, Msg: fmt.Sprintf("the file must have at most %d measurements (Options.MaxPoints)", budget.most)})
+			cancel(&FileError{Format: FIT, Msg: budget.opts.named(fmt.Sprintf("the file must have at most %d measurements", budget.opts.MaxPoints), "MaxPoints")})
 		case descriptions > mostDescriptions:
 			cancel(&FileError{Format: FIT, Msg: fmt.Sprintf("the file must have at most %d descriptions of developer fields", mostDescriptions)})
 		}

@@ -282,7 +282,7 @@ func (f *fitFile) handOverWeighings(out *output) error {
 		}
 	}
 	if len(people) > 1 {
-		out.note("the scale knows several people, and the weighings of all of them were imported: choose one with Options.ScaleUser")
+		out.note(out.opts.named("the scale knows several people, and the weighings of all of them were imported", "ScaleUser"))
 	}
 	if err := out.summaries("body", bodies...); err != nil {
 		return err

@@ -237,3 +237,58 @@ func FuzzGPX(f *testing.F) {
 		}
 	})
 }
+
+// A time without an offset is in the zone of the caller, or in UTC. A time with one, and Z, are what they state.
+func TestTracks_timesWithoutAnOffsetAreInTheZoneOfTheCaller(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	london, err := time.LoadLocation("Europe/London")
+	require.NoError(t, err)
+	forms := map[string]func(at string) string{
+		"gpx": func(at string) string {
+			return `<gpx><trk><trkseg><trkpt lat="1" lon="2"><time>` + at + `</time></trkpt></trkseg></trk></gpx>`
+		},
+		"tcx point": func(at string) string {
+			return `<TrainingCenterDatabase><Activities><Activity><Lap><Track><Trackpoint><Time>` + at + `</Time><DistanceMeters>1</DistanceMeters></Trackpoint></Track></Lap></Activity></Activities></TrainingCenterDatabase>`
+		},
+		"tcx lap": func(at string) string {
+			return `<TrainingCenterDatabase><Activities><Activity><Lap StartTime="` + at + `"><TotalTimeSeconds>60</TotalTimeSeconds></Lap></Activity></Activities></TrainingCenterDatabase>`
+		},
+		"tcx id": func(at string) string {
+			return `<TrainingCenterDatabase><Activities><Activity><Id>` + at + `</Id><Lap><TotalTimeSeconds>60</TotalTimeSeconds></Lap></Activity></Activities></TrainingCenterDatabase>`
+		},
+	}
+	for _, c := range []struct {
+		at     string
+		zone   *time.Location
+		want   string // empty: left out
+		offset int    // -1: unknown
+	}{
+		{"2026-04-18T08:00:00", nil, "2026-04-18T08:00:00", -1},
+		{"2026-04-18T08:00:00", berlin, "2026-04-18T06:00:00", 7200},
+		{"2026-01-18T08:00:00", berlin, "2026-01-18T07:00:00", 3600},
+		{"2026-01-18T08:00:00", london, "2026-01-18T08:00:00", 0},
+		{"2026-04-18T08:00:00Z", berlin, "2026-04-18T08:00:00", -1},
+		{"2026-04-18T08:00:00-03:00", berlin, "2026-04-18T11:00:00", -10800},
+		{"2026-03-29T02:30:00", berlin, "", 0},
+		{"2025-10-26T02:30:00", berlin, "", 0},
+	} {
+		for name, form := range forms {
+			t.Run(fmt.Sprintf("%s %s in %s", name, c.at, c.zone), func(t *testing.T) {
+				s, _, err := importBytes(t, []byte(form(c.at)), &fileimport.Options{Zone: c.zone})
+				if c.want == "" {
+					require.ErrorIs(t, err, healthlab.Invalid)
+					return
+				}
+				require.NoError(t, err)
+				w := summariesOf[*healthdata.Workout](t, s, "workouts")[0]
+				require.Equal(t, c.want, w.TimeStart.Format("2006-01-02T15:04:05"))
+				if c.offset == -1 || name == "tcx id" {
+					require.Nil(t, w.TimezoneOffset)
+				} else {
+					require.Equal(t, c.offset, *w.TimezoneOffset)
+				}
+			})
+		}
+	}
+}

@@ -115,7 +115,7 @@ func TestLibreViewExport_ambiguousDatesNeedOptionsDateOrder(t *testing.T) {
 			s, _, err := importBytes(t, []byte(header+c.rows), &fileimport.Options{Zone: time.UTC, DateOrder: c.order})
 			if c.want == "" {
 				require.ErrorIs(t, err, healthlab.Invalid)
-				require.ErrorContains(t, err, "Options.DateOrder must be day_first or month_first")
+				require.ErrorContains(t, err, "the order must be set to day_first or month_first (Options.DateOrder)")
 				require.Zero(t, s.calls)
 				return
 			}

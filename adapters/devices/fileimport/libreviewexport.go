@@ -241,7 +241,7 @@ func monthsFirst(out *output, f *csvFile, r io.Reader) (bool, error) {
 	}
 	return false, &FileError{
 		Format: f.format, Line: v.before + 1,
-		Msg: "the dates of the file do not show whether the day or the month is first (" + strconv.Itoa(day) + " rows have the day first, " + strconv.Itoa(month) +
-			" the month, " + strconv.Itoa(open) + " fit both): Options.DateOrder must be day_first or month_first",
+		Msg: out.opts.named("the dates of the file do not show whether the day or the month is first ("+strconv.Itoa(day)+" rows have the day first, "+strconv.Itoa(month)+
+			" the month, "+strconv.Itoa(open)+" fit both): the order must be set to day_first or month_first", "DateOrder"),
 	}
 }

@@ -58,7 +58,9 @@ func AggregationOf(header string) Aggregation {
 	return a
 }
 
-var aggregationLengths = map[Aggregation]time.Duration{AggregateMinutes: time.Minute, AggregateHours: time.Hour, AggregateDays: 24 * time.Hour}
+var aggregationLengths = map[Aggregation]time.Duration{AggregateMinutes: time.Minute, AggregateHours: time.Hour, AggregateDays: day}
+
+const day = 24 * time.Hour
 
 // appMetric maps a metric of the app to a resource.
 type appMetric struct {
@@ -218,7 +220,8 @@ func (a *phoneApp) metric(n int) error {
 		}
 		items = append(items, item)
 	}
-	length, ok := a.lengthOf(&kind, items)
+	days := a.dayStarts(items)
+	length, ok := a.lengthOf(&kind, items, days)
 	if !ok {
 		for range items {
 			a.out.skip(m.Name + " (a mean or total of an interval of unknown length)")
@@ -226,11 +229,11 @@ func (a *phoneApp) metric(n int) error {
 		return nil
 	}
 	for _, item := range items {
-		if length > 0 && secondOfDay(item.at)%int(length/time.Second) != 0 {
+		if length > 0 && !days.onGrid(length, item.at) {
 			a.out.skip(m.Name + " (at another time than the others)")
 			continue
 		}
-		if err := a.sample(m.Name, m.Units, &kind, item, length); err != nil {
+		if err := a.sample(m.Name, m.Units, &kind, item, days.end(item.at, length)); err != nil {
 			return err
 		}
 	}
@@ -253,33 +256,82 @@ func secondOfDay(t time.Time) int {
 	return 3600*h + 60*m + s
 }
 
+// dayStarts are the starts of the local days that a list of items shows.
+type dayStarts struct {
+	of   map[healthlab.Date]time.Time
+	zone *time.Location // of the person; nil if unknown
+}
+
+// dayStarts collects the items at a midnight. A day whose midnight is skipped starts later: in the zone of the person,
+// or 24 hours after the midnight before.
+func (a *phoneApp) dayStarts(items []*appItem) dayStarts {
+	days := dayStarts{of: map[healthlab.Date]time.Time{}}
+	if a.out.opts.zoned {
+		days.zone = a.out.opts.Zone
+	}
+	for _, item := range items {
+		if date := healthlab.DateOf(item.at); secondOfDay(item.at) == 0 || days.zone != nil && date.At(days.zone).Equal(item.at) {
+			days.of[date] = item.at
+		}
+	}
+	for _, item := range items {
+		date := healthlab.DateOf(item.at)
+		_, known := days.of[date]
+		if before, ok := days.of[date.AddDays(-1)]; ok && !known && before.Add(day).Equal(item.at) {
+			days.of[date] = item.at
+		}
+	}
+	return days
+}
+
+func (d *dayStarts) onGrid(grid time.Duration, t time.Time) bool {
+	return secondOfDay(t)%int(grid/time.Second) == 0 || grid == day && d.of[healthlab.DateOf(t)].Equal(t)
+}
+
+// end returns the end of an interval of a length that starts at t; zero for an instant. A day ends where the next one
+// starts in the list, or else in the zone of the person if t is written in that zone. If neither is known, it has 24
+// hours.
+func (d *dayStarts) end(t time.Time, length time.Duration) time.Time {
+	if length == 0 {
+		return time.Time{}
+	}
+	next := healthlab.DateOf(t).AddDays(1)
+	_, offset := t.Zone()
+	switch start, ok := d.of[next]; {
+	case length != day:
+	case ok && start.After(t):
+		return start
+	case d.zone != nil && offsetIn(d.zone, t.Unix()) == offset:
+		return next.At(d.zone)
+	}
+	return t.Add(length)
+}
+
 // lengthOf returns the length of the interval that each value of a metric covers; 0 for values of an instant. The file
 // does not state the length. If most times are full minutes, but not full hours, the length is a minute. If most are
 // full hours, Options.Aggregation decides, except days for times that are not midnights; without it, the times show
-// hours or successive days. lengthOf returns false if the length is unknown, or if the values are means of intervals
+// hours or successive days. days are the starts of days among items. lengthOf returns false if the length is unknown, or if the values are means of intervals
 // where an instant is required.
-func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, bool) {
-	times := make([]time.Time, len(items))
+func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem, days dayStarts) (time.Duration, bool) {
 	spread := false // some heart rate has a minimum and a maximum that differ
-	for i, item := range items {
-		times[i] = item.at
+	for _, item := range items {
 		spread = spread || item.Min != nil && item.Max != nil && *item.Min != *item.Max
 	}
 	on := func(grid time.Duration) bool {
 		n := 0
-		for _, t := range times {
-			if secondOfDay(t)%int(grid/time.Second) == 0 {
+		for _, item := range items {
+			if days.onGrid(grid, item.at) {
 				n++
 			}
 		}
-		return 2*n > len(times)
+		return 2*n > len(items)
 	}
 	said := a.out.opts.Aggregation
 	if !kind.total {
 		coarse := on(time.Hour) && (len(items) > 1 || spread || said == AggregateHours || said == AggregateDays)
 		return 0, kind.slow || !coarse
 	}
-	onDay := on(24 * time.Hour)
+	onDay := on(day)
 	switch {
 	case !on(time.Minute):
 	case !on(time.Hour):
@@ -288,36 +340,29 @@ func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem) (time.Duration, b
 		return aggregationLengths[said], true
 	case !onDay && len(items) > 1:
 		return time.Hour, true
-	case onDay && successiveDays(times):
-		return 24 * time.Hour, true
+	case onDay && days.successive():
+		return day, true
 	}
 	return 0, false
 }
 
-// successiveDays reports whether the times include the midnights of two successive days.
-func successiveDays(times []time.Time) bool {
-	days := map[healthlab.Date]bool{}
-	for _, t := range times {
-		if secondOfDay(t) == 0 {
-			days[healthlab.DateOf(t)] = true
-		}
-	}
-	for day := range days {
-		if days[day.AddDays(1)] {
+// successive reports whether the list has the starts of two successive days.
+func (d *dayStarts) successive() bool {
+	for date := range d.of {
+		if _, ok := d.of[date.AddDays(1)]; ok {
 			return true
 		}
 	}
 	return false
 }
 
-// sample stores one value of the metric name, converted from units. length is the interval that the value covers; 0 for
-// an instant.
-func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, length time.Duration) error {
+// sample stores one value of the metric name, converted from units. end is the end of the interval that the value
+// covers; zero for an instant.
+func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, end time.Time) error {
 	resource := healthdata.ResourceBySlug(kind.resource)
 	s := sampleAt(item.at, nil)
-	if length > 0 {
-		end := healthlab.At(item.at.Add(length))
-		s.Start, s.End = &s.Timestamp, &end
+	if !end.IsZero() {
+		s.Start, s.End = &s.Timestamp, &healthlab.Time{Time: end} // a day of 25 hours ends at another offset
 	}
 	from := a.origin(item.Source)
 	b, err := a.batches.batchOf(from)
@@ -357,8 +402,7 @@ func (a *phoneApp) sample(name, units string, kind *appMetric, item *appItem, le
 		s.SensorLocation = &kind.sensor
 	}
 	if kind.body != bodyNone {
-		_, offset := item.at.Zone()
-		a.store.bodies = append(a.store.bodies, bodyRecord{at: item.at.Unix(), offset: int32(offset), part: kind.body, value: converted, from: from})
+		a.store.bodies = append(a.store.bodies, bodyRecord{at: item.at.Unix(), offset: s.TimezoneOffset, part: kind.body, value: converted, from: from})
 		if len(a.store.bodies) >= mostBodyHeld {
 			if err := a.store.finishBodies(); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package fileimport_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -36,7 +37,7 @@ func TestHealthAutoExport_givesSamplesSummariesAndStreams(t *testing.T) {
 	require.Equal(t, map[string]int{"sleep": 2, "sleep_cycle": 1, "body": 1, "workouts": 1}, rep.Summaries)
 
 	steps := s.samples["steps"][0]
-	require.Equal(t, []any{utc("2026-03-28 06:12:00"), utc("2026-03-28 06:13:00"), 42.0, "count", 3600}, []any{*steps.Start, *steps.End, steps.Value.Number, steps.Unit, *steps.TimezoneOffset})
+	require.Equal(t, []any{utc("2026-03-28 06:12:00"), utc("2026-03-28 06:13:00"), 42.0, "count", 3600}, []any{*steps.Start, healthlab.At(steps.End.Time), steps.Value.Number, steps.Unit, *steps.TimezoneOffset})
 	require.Equal(t, healthdata.SourceMultiple, steps.source.Type)
 	require.Equal(t, healthdata.SlugAppleHealthKit, steps.source.Provider)
 	for resource, want := range map[string][]any{
@@ -115,6 +116,65 @@ func TestHealthAutoExport_intervalOfTotalsIsDerivedFromTheirTimes(t *testing.T) 
 	s, _, err := importBytes(t, appBody(hourly), nil)
 	require.NoError(t, err)
 	require.Empty(t, s.samples, "the mean of an hour is no heart rate of an instant")
+}
+
+// A day ends at the next local midnight, which the next total or the zone of the person shows. Midnight may be skipped or
+// occur twice.
+func TestHealthAutoExport_dayTotalEndsAtTheNextLocalMidnight(t *testing.T) {
+	for name, day := range map[string]struct {
+		zone string
+		date healthlab.Date
+		want time.Duration
+	}{
+		"summer begins":                    {"Europe/Berlin", healthlab.Date{Year: 2026, Month: 3, Day: 29}, 23 * time.Hour},
+		"summer ends":                      {"Europe/Berlin", healthlab.Date{Year: 2025, Month: 10, Day: 26}, 25 * time.Hour},
+		"an ordinary day":                  {"Europe/Berlin", healthlab.Date{Year: 2026, Month: 3, Day: 28}, 24 * time.Hour},
+		"summer begins by half an hour":    {"Australia/Lord_Howe", healthlab.Date{Year: 2025, Month: 10, Day: 5}, 23*time.Hour + 30*time.Minute},
+		"summer ends by half an hour":      {"Australia/Lord_Howe", healthlab.Date{Year: 2026, Month: 4, Day: 5}, 24*time.Hour + 30*time.Minute},
+		"summer begins at midnight":        {"America/Santiago", healthlab.Date{Year: 2025, Month: 9, Day: 7}, 23 * time.Hour},
+		"before summer begins at midnight": {"America/Santiago", healthlab.Date{Year: 2025, Month: 9, Day: 6}, 24 * time.Hour},
+		"summer ends at midnight":          {"America/Santiago", healthlab.Date{Year: 2026, Month: 4, Day: 4}, 25 * time.Hour},
+		"midnight twice":                   {"America/Havana", healthlab.Date{Year: 2025, Month: 11, Day: 2}, 25 * time.Hour},
+		"no offset":                        {"Europe/London", healthlab.Date{Year: 2026, Month: 3, Day: 29}, 23 * time.Hour},
+	} {
+		zone, err := time.LoadLocation(day.zone)
+		require.NoError(t, err)
+		total := func(n int) string {
+			return `{"date":"` + day.date.AddDays(n).At(zone).Format("2006-01-02 15:04:05 -0700") + `","qty":4600}`
+		}
+		file := func(totals ...string) []byte {
+			return appBody(`{"name":"step_count","units":"count","data":[` + strings.Join(totals, ",") + `]}`)
+		}
+		check := func(t *testing.T, body []byte, opts *fileimport.Options) {
+			t.Helper()
+			opts.Aggregation = fileimport.AggregateDays
+			s := newIngestion(t)
+			_, err := fileimport.Import(t.Context(), bytes.NewReader(body), s, opts)
+			require.NoError(t, err)
+			page, err := s.service.Samples(t.Context(), s.team, s.user, healthdata.SampleQuery{Resource: "steps"})
+			require.NoError(t, err)
+			for v := range page.Groups[0].All() {
+				if start := day.date.At(zone); v.Start.Equal(start) {
+					require.Equal(t, day.want, v.End.Sub(start))
+					return
+				}
+			}
+			require.Fail(t, "the total is missing")
+		}
+		t.Run(name, func(t *testing.T) {
+			check(t, file(total(-1), total(0), total(1), total(2)), &fileimport.Options{})
+			check(t, file(total(2), total(1), total(0), total(-1)), &fileimport.Options{})
+			check(t, file(total(0)), &fileimport.Options{Zone: zone})
+		})
+	}
+	// Without the next total and the zone, and in another zone than that of the times, a day has 24 hours.
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	for at, zone := range map[string]*time.Location{"2026-03-29 00:00:00 +0100": nil, "2026-03-29 00:00:00 +0000": berlin} {
+		s, _, err := importBytes(t, appBody(`{"name":"step_count","units":"count","data":[{"date":"`+at+`","qty":1}]}`), &fileimport.Options{Aggregation: fileimport.AggregateDays, Zone: zone})
+		require.NoError(t, err)
+		require.Equal(t, 24*time.Hour, s.samples["steps"][0].End.Sub(s.samples["steps"][0].Start.Time))
+	}
 }
 
 // A night without stages has none, and a zero is no measurement.

@@ -98,7 +98,7 @@ func (a *phoneApp) workout(n int) error {
 	a.out.removeBadTotals(w)
 	rec := recording{points: a.out.plausiblePoints(a.points(v)), onFoot: onFoot(w.Sport.Slug)}
 	if len(rec.points) > a.out.opts.MaxPoints {
-		a.out.note(fmt.Sprintf("the recording of a workout is left out: it must have at most %d points (Options.MaxPoints)", a.out.opts.MaxPoints))
+		a.out.note(a.out.opts.named(fmt.Sprintf("the recording of a workout is left out: it must have at most %d points", a.out.opts.MaxPoints), "MaxPoints"))
 		rec.points = nil
 	}
 	if len(rec.points) > 0 {

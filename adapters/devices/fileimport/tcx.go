@@ -79,7 +79,7 @@ func (r *tcxReader) read() ([]activityTCX, error) {
 	for i := range r.activities {
 		a := &r.activities[i]
 		a.points = r.out.plausiblePoints(a.points)
-		if at, _, ok := readTime(a.id); a.start == 0 && len(a.points) == 0 && ok && r.out.inTime(at.UnixMicro()) {
+		if at, _, why := r.out.trackTime(a.id); a.start == 0 && len(a.points) == 0 && why == "" && r.out.inTime(at.UnixMicro()) {
 			a.start = at.UnixMicro() // used if the laps have no start
 		}
 		if len(a.points) == 0 || a.start == 0 {

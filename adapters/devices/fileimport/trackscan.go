@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/healthlab-dev/healthlab"
 )
@@ -61,25 +62,42 @@ func (t *trackScanner) scan(wanted func() bool, start func() error, end func(tex
 // startPoint begins a point. depth is the nesting depth of its element.
 func (t *trackScanner) startPoint(depth int) error {
 	if t.count++; t.count > t.most {
-		return t.sc.errorHere(fmt.Sprintf("the file must have at most %d points (Options.MaxPoints)", t.most))
+		return t.sc.errorHere(t.out.opts.named(fmt.Sprintf("the file must have at most %d points", t.most), "MaxPoints"))
 	}
 	t.pt, t.p = depth, newPoint()
 	t.p.micros = untimed
 	return nil
 }
 
-// time reads a time and returns it in Unix microseconds. It stores the UTC offset, in seconds, in *offset unless the
-// offset is zero. It returns untimed for an unreadable time.
+// time reads a time and returns it in Unix microseconds. It stores the UTC offset, in seconds, in *offset if the offset is
+// known: a written offset of zero means UTC and says nothing of the place. It returns untimed for an unreadable time.
 func (t *trackScanner) time(text string, offset **int) int64 {
-	at, _, ok := readTime(text)
-	if !ok {
-		t.skipHere("time that is no ISO 8601 date and time")
+	at, local, why := t.out.trackTime(text)
+	if why != "" {
+		t.skipHere(why)
 		return untimed
 	}
-	if _, seconds := at.Zone(); seconds != 0 && t.out.inTime(at.UnixMicro()) {
+	if _, seconds := at.Zone(); (local || seconds != 0) && t.out.inTime(at.UnixMicro()) {
 		*offset = &seconds
 	}
 	return at.UnixMicro()
+}
+
+// trackTime reads a time. A time without an offset is in Options.Zone, and local is true; without Options.Zone, it is in
+// UTC. why is the reason if the time cannot be read.
+func (o *output) trackTime(text string) (at time.Time, local bool, why string) {
+	at, zoned, ok := readTime(text)
+	if !ok {
+		return at, false, "time that is no ISO 8601 date and time"
+	}
+	if zoned || !o.opts.zoned {
+		return at, false, ""
+	}
+	times := clockTimes(at, o.opts.Zone)
+	if len(times) != 1 {
+		return at, false, "time of the hour in which the clock changed"
+	}
+	return times[0], true, ""
 }
 
 func (t *trackScanner) pointTime(text string, offset **int) {

@@ -84,7 +84,7 @@ func readWithingsWeights(r *rows, unit string) error {
 		}
 		kilograms, _ := healthdata.ConvertUnit(w.weight, unit, "kg")
 		body := &healthdata.Body{
-			MeasuredAt: healthlab.At(at), CalendarDate: healthlab.DateOf(at), Weight: &kilograms,
+			MeasuredAt: healthlab.At(at), TimezoneOffset: offsetOf(at), Weight: &kilograms,
 			Fat: share(w.fat), WaterPercentage: share(w.water), MuscleMassPercentage: share(w.muscle), BoneMassPercentage: share(w.bone),
 		}
 		if err := b.summary("body", body); err != nil {

@@ -8,8 +8,8 @@
 //   - [Result]: the answer, with what is stored and what is left out.
 //
 // [fileimport.Import] reads the file: a bad item is left out alone. A file that arrives twice is stored once. The
-// status is 200 if something of the file is stored or was already stored, and 422 if nothing can be read or
-// everything is refused.
+// status is 200 if the file is read, even if it is empty or all of it is left out, which the counts tell. It is 422 if
+// nothing can be read or the service refuses every item.
 //
 // A caller that may act for one user only (httpapi.Caller.User) can send files of that user only. The key of a team
 // gives access to all its users, so it does not belong on a phone: see docs/account-exports.md.

@@ -124,6 +124,7 @@ func (s *server) options(r *http.Request) (*fileimport.Options, healthlab.Proble
 	opts := &fileimport.Options{
 		Now: s.Now, Aggregation: fileimport.AggregationOf(r.Header.Get("automation-aggregation")),
 		MaxRecordingBytes: s.MaxBytes, MaxArchiveBytes: 16 * s.MaxBytes,
+		FieldNames: map[string]string{"Zone": "time_zone", "DateOrder": "date_order"},
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

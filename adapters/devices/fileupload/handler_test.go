@@ -1,6 +1,7 @@
 package fileupload_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -188,6 +189,17 @@ func TestUpload_acceptsRecordingsOfOtherFormats(t *testing.T) {
 
 func TestUpload_refusesInvalidCallersParametersAndFiles(t *testing.T) {
 	m := newMount(t, 4096)
+	const reading = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL\nL,1,05-03-2026 22:04,0,108\n"
+	bomb := func() string {
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		f, err := w.Create("a.gpx")
+		require.NoError(t, err)
+		_, err = io.WriteString(f, "<gpx>"+strings.Repeat(" ", 16*4096))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return b.String()
+	}()
 	path := "/" + m.ana.String()
 	for _, tt := range []struct {
 		name, path, key, file string
@@ -195,6 +207,11 @@ func TestUpload_refusesInvalidCallersParametersAndFiles(t *testing.T) {
 		status                int
 		part                  string
 	}{
+		{"no zone", path, "team", reading, nil, 422, "(time_zone)"},
+		{"no order", path + "?time_zone=Europe/Berlin", "team", reading, nil, 422, "must be set to day_first or month_first (date_order)"},
+		{"a database", path, "team", "SQLite format 3\x00" + strings.Repeat("\x00", 100), nil, 422, "a SQLite database is not read here"},
+		{"an archive that is too large", path, "team", bomb, nil, 422, "the archive must unpack to at most 65536 bytes"},
+		{"a recording that is too large", path, "team", string(zipped(t, "<gpx>"+strings.Repeat(" ", 4096))), nil, 422, "the recording must have at most 4096 bytes"},
 		{"no key", path, "", body, nil, 401, "x-service-api-key"},
 		{"user of another team", path, "other", body, nil, 404, "user " + m.ana.String() + " not found"},
 		{"user of whom the caller is not", path, "ben", body, nil, 404, "user " + m.ana.String() + " not found"},
@@ -223,12 +240,33 @@ func TestUpload_refusesInvalidCallersParametersAndFiles(t *testing.T) {
 			require.Contains(t, w.Body.String(), tt.part)
 			require.Contains(t, w.Body.String(), `"detail"`)
 			require.NotContains(t, w.Body.String(), "61000")
+			require.NotContains(t, w.Body.String(), "Options", "a Go name says nothing to the caller")
 		})
 	}
 	m.scopes = organisation.Scopes{organisation.DataRead}
 	require.Equal(t, http.StatusForbidden, m.send(path, "team", []byte(body)).Code)
 	require.Empty(t, m.samples("steps"))
 	require.Empty(t, m.log.String())
+}
+
+// An app sends a period without data, too: a file with nothing to store is no error, and the counts tell.
+func TestUpload_fileWithNothingToStoreIsNoError(t *testing.T) {
+	m := newMount(t, 0)
+	for name, c := range map[string]struct {
+		file    string
+		leftOut map[string]int
+	}{
+		"an empty export":   {"<HealthData></HealthData>", nil},
+		"empty lists":       {`{"data":{"metrics":[],"workouts":[]}}`, nil},
+		"nothing known":     {`{"data":{"metrics":[{"name":"resting_heart_rate","units":"count/min","data":[{"date":"2026-03-28 00:00:00 +0100","qty":50}]}]}}`, map[string]int{"resting_heart_rate": 1}},
+		"nothing of a time": {`<HealthData><Record type="HKQuantityTypeIdentifierHeartRate" sourceName="W" unit="count/min" value="60" startDate="x" endDate="x"/></HealthData>`, map[string]int{"record whose startDate is not a date-time with an offset": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := m.stored("/"+m.ana.String(), "team", []byte(c.file))
+			require.Equal(t, []int{0, 0, 0}, []int{out.New, out.Changed, out.Same})
+			require.Equal(t, c.leftOut, out.LeftOut)
+		})
+	}
 }
 
 // A caller that is bound to one user sends that user's files.
