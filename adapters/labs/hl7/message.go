@@ -112,9 +112,8 @@ func (d *dossier) updateReport(tests []TestReport, changed bool) {
 	here := map[string]bool{}
 	fresh, news := true, false
 	for _, t := range tests {
-		key := t.key()
-		if held, ok := s.Tests[key]; ok {
-			here[key] = true
+		if held, ok := s.Tests[t.held]; ok {
+			here[t.held] = true
 			fresh = fresh && held.Status == t.Status && held.At.Equal(t.At)
 		}
 		news = news || t.Withdrawn

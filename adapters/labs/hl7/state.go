@@ -2,15 +2,17 @@ package hl7
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// orderState is the merged state of all messages about one order. It does not depend on the order of messages or on
-// repeats.
+// orderState is the merged state of all messages about one order. It does not depend on repeats, nor on the order of
+// messages whose times can be compared.
 type orderState struct {
 	// Head is the metadata of the newest report, and HeadAt its time.
 	Head   labresult.Metadata
@@ -31,11 +33,15 @@ type orderState struct {
 	Report string
 	// Notes maps the notes on the patient and the visits to the time when each was first reported.
 	Notes map[string]time.Time
+	// Waiting maps the keys of deliveries to the segments of their tests that may be about several tests of the order.
+	// They were not merged: the delivery waits for review.
+	Waiting map[string][]int `json:",omitempty"`
 }
 
-// heldTest is the newest report of one test.
+// heldTest is the newest report of one test. Seq is its position in the order of first reports.
 type heldTest struct {
-	Codes  []string
+	testIdentity
+	Seq    int `json:",omitempty"`
 	Name   string
 	Status string
 	At     time.Time
@@ -44,7 +50,6 @@ type heldTest struct {
 	Sample string
 	Data   labresult.SampleData
 	More   map[string]labresult.SampleData
-	Parent *labresult.ParentResult
 	// Document reports whether the laboratory sent a document with the test.
 	Document bool
 }
@@ -75,7 +80,9 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 		h.Corrects = false
 		s.Results[k] = h
 	}
-	for _, t := range tests {
+	keys, _ := s.find(tests)
+	for i := range tests {
+		t := &tests[i]
 		if d.SampleID == "" {
 			d.SampleID = t.Filler
 		}
@@ -85,8 +92,8 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 		case t.OrderStatus == "CA" || t.Control == "OC" || t.Control == "UA":
 			s.Stopped = true
 		}
-		if !results || len(t.Codes) == 0 && len(t.Observations) == 0 {
-			continue // an ORC alone: the status of the order
+		if !results || t.statusOnly() {
+			continue
 		}
 		if n := text(t.Head.Notes); n != "" {
 			if at, ok := s.Notes[n]; !ok || t.At.Before(at) {
@@ -106,14 +113,46 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 			}
 			s.Head, s.HeadAt = head, t.At
 		}
+		if t.held = keys[i]; t.held == "" {
+			t.held = unused(t.identity().key(), s.Tests)
+		}
 		s.test(t)
+		s.results(t)
 	}
 }
 
-func (s *orderState) test(t TestReport) {
-	key := t.key()
-	held, ok := s.Tests[key]
+// unused returns a key that is not in the map: key, else key with a number.
+func unused[V any](key string, in map[string]V) string {
+	out := key
+	for n := 1; ; n++ {
+		if _, used := in[out]; !used {
+			return out
+		}
+		out = fmt.Sprint(key, "#", n)
+	}
+}
+
+// testsInOrder returns the keys of the tests in the order of their first reports.
+func (s *orderState) testsInOrder() []string {
+	return slices.SortedFunc(maps.Keys(s.Tests), func(a, b string) int {
+		return cmp.Or(s.Tests[a].Seq-s.Tests[b].Seq, strings.Compare(a, b))
+	})
+}
+
+// test merges a report, without its results, into the test that it is about.
+func (s *orderState) test(t *TestReport) {
+	id := t.identity()
+	held, ok := s.Tests[t.held]
+	if !ok {
+		held.Seq = len(s.Tests) + 1
+	}
 	first, more := t.samples()
+	switch stated := len(id.Specimens) > 0; {
+	case !stated && (len(held.Specimens) > 0 || t.Sample == "") && held.Sample != "":
+		t.Sample, first.SampleID = held.Sample, held.Data.SampleID
+	case stated && len(held.Specimens) == 0 || held.Sample == "":
+		held.Sample, held.Data.SampleID, held.More = t.Sample, first.SampleID, more
+	}
 	if !ok || newer(t.Status, t.At, held.Status, held.At) {
 		first.PerformingLaboratories = held.Data.PerformingLaboratories
 		if t.Sample == held.Sample {
@@ -123,11 +162,14 @@ func (s *orderState) test(t TestReport) {
 			more = held.More
 		}
 		held = heldTest{
-			Codes: t.Codes, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample, Data: first, More: more,
-			Parent: t.Parent, Document: held.Document,
+			testIdentity: id.with(held.testIdentity), Seq: held.Seq, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample,
+			Data: first, More: more, Document: held.Document,
 		}
-	} else if t.Sample == held.Sample {
-		fillSample(&held.Data, first)
+	} else {
+		held.testIdentity = held.with(id)
+		if t.Sample == held.Sample {
+			fillSample(&held.Data, first)
+		}
 	}
 	held.Document = held.Document || len(t.Documents) > 0
 	held.Data.PerformingLaboratories = maps.Clone(held.Data.PerformingLaboratories)
@@ -137,24 +179,28 @@ func (s *orderState) test(t TestReport) {
 		}
 		held.Data.PerformingLaboratories[name] = lab
 	}
-	s.Tests[key] = held
-	for _, o := range t.Observations {
-		k := key + "|" + o.Key
-		old, ok := s.Results[k]
+	s.Tests[t.held] = held
+}
+
+// results merges the results of a report into those of its test.
+func (s *orderState) results(t *TestReport) {
+	keys := s.matchResults(t.held, t.Observations)
+	for i, o := range t.Observations {
+		old, ok := s.Results[keys[i]]
 		if ok && !newer(o.Status, t.At, old.Status, old.At) {
 			continue
 		}
-		now := heldResult{Test: key, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
+		now := heldResult{Test: t.held, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
 		if !ok {
 			s.Seq++
-			now.Seq = s.Seq
+			now.Seq, keys[i] = s.Seq, unused(t.held+"|"+o.Key, s.Results)
 		}
 		if o.Status == "U" && o.Result.Result == "" && ok {
 			now.Result = old.Result // the final version may omit the value
 		}
 		corrected := o.Status == "C" || t.Status == "C"
 		now.Corrects = ok && (old.Corrects || corrected && old.Result.Result != "" && now.Result.Result != "" && old.Result.Result != now.Result.Result)
-		s.Results[k] = now
+		s.Results[keys[i]] = now
 	}
 }
 
