@@ -22,7 +22,7 @@ func (d *dossier) rejected() bool {
 	}
 	for _, h := range s.Results {
 		t := s.Tests[h.Test]
-		if t.Status == "X" {
+		if t.Status == "X" && (h.absent() || h.hidden()) {
 			continue
 		}
 		failure, _ := s.failureReason(h.Result, t)
@@ -81,7 +81,7 @@ func (s *orderState) unreported() map[string]bool {
 		out[key] = t.Status == "X" || rank(t.Status) > 0 && !t.Document && (number == "" || others == 0)
 	}
 	for _, h := range s.Results {
-		if s.Tests[h.Test].Status != "X" || h.absent() {
+		if s.Tests[h.Test].Status != "X" || !h.hidden() {
 			out[h.Test] = false
 		}
 	}
@@ -140,6 +140,9 @@ func (s *orderState) reasons(r labresult.Result, t heldTest) []string {
 	}
 	return append(out, s.notes())
 }
+
+// hidden reports whether the result was deleted or wrong, or is not verified.
+func (h heldResult) hidden() bool { return h.Status == "D" || h.Status == "W" || h.Status == "R" }
 
 func (h heldResult) absent() bool {
 	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))

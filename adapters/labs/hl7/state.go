@@ -116,8 +116,7 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 		if t.held = keys[i]; t.held == "" {
 			t.held = unused(t.identity().key(), s.Tests)
 		}
-		s.test(t)
-		s.results(t)
+		s.results(t, s.test(t))
 	}
 }
 
@@ -139,8 +138,9 @@ func (s *orderState) testsInOrder() []string {
 	})
 }
 
-// test merges a report, without its results, into the test that it is about.
-func (s *orderState) test(t *TestReport) {
+// test merges a report, without its results, into the test that it is about. It reports whether the report is the newest
+// of the test.
+func (s *orderState) test(t *TestReport) (newest bool) {
 	id := t.identity()
 	held, ok := s.Tests[t.held]
 	if !ok {
@@ -153,7 +153,7 @@ func (s *orderState) test(t *TestReport) {
 	case stated && len(held.Specimens) == 0 || held.Sample == "":
 		held.Sample, held.Data.SampleID, held.More = t.Sample, first.SampleID, more
 	}
-	if !ok || newer(t.Status, t.At, held.Status, held.At) {
+	if newest = !ok || newer(t.Status, t.At, held.Status, held.At); newest {
 		first.PerformingLaboratories = held.Data.PerformingLaboratories
 		if t.Sample == held.Sample {
 			fillSample(&first, held.Data)
@@ -180,12 +180,27 @@ func (s *orderState) test(t *TestReport) {
 		held.Data.PerformingLaboratories[name] = lab
 	}
 	s.Tests[t.held] = held
+	return newest
 }
 
-// results merges the results of a report into those of its test.
-func (s *orderState) results(t *TestReport) {
+// results merges the results of a report into those of its test. A cancelled test (OBR-25 X) has no other results than
+// final ones of the report that cancels it: the others become missing.
+func (s *orderState) results(t *TestReport, newest bool) {
 	keys := s.matchResults(t.held, t.Observations)
+	cancelled := s.Tests[t.held].Status == "X"
+	for k, h := range s.Results {
+		if cancelled && newest && h.Test == t.held && !h.hidden() && !contains(keys, k) && newer("X", t.At, h.Status, h.At) {
+			h.Status, h.At, h.Result = "X", t.At, withoutValue(h.Result)
+			s.Results[k] = h
+		}
+	}
 	for i, o := range t.Observations {
+		if cancelled && (!newest || rank(o.Status) == 0) {
+			o.Status = "X"
+		}
+		if cancelled && !newest {
+			o.Result = withoutValue(o.Result)
+		}
 		old, ok := s.Results[keys[i]]
 		if ok && !newer(o.Status, t.At, old.Status, old.At) {
 			continue
@@ -202,6 +217,12 @@ func (s *orderState) results(t *TestReport) {
 		now.Corrects = ok && (old.Corrects || corrected && old.Result.Result != "" && now.Result.Result != "" && old.Result.Result != now.Result.Result)
 		s.Results[keys[i]] = now
 	}
+}
+
+// withoutValue returns a result that is missing.
+func withoutValue(r labresult.Result) labresult.Result {
+	r.Result, r.Notes, r.Codes = "", nil, nil
+	return r
 }
 
 // samples returns the samples of a report: the first one, and the others by id.
