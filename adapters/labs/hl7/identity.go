@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
@@ -56,7 +55,7 @@ const bestFit = 4
 func (id testIdentity) fit(said testIdentity, correction bool) int {
 	a, b := testIdentity{Parent: id.Parent}, testIdentity{Parent: said.Parent}
 	sameSample := overlap(id.Specimens, said.Specimens)
-	moved := id.Began != nil && said.Began != nil && spanOf(id.Began).compare(spanOf(said.Began)) != 0
+	moved := compareTimes(id.Began, said.Began) != 0
 	switch {
 	case a.key() != b.key(), !sameCodes(id.Codes, said.Codes), id.Filler != said.Filler && id.Filler != "" && said.Filler != "",
 		!sameSample && len(id.Specimens) > 0 && len(said.Specimens) > 0, moved && !sameSample && !correction:
@@ -99,37 +98,6 @@ func sameCodes(a, b []string) bool {
 
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return contains(b, s) })
-}
-
-// span is the time between from and to, which is not part of it: what a time with a precision says.
-type span struct{ from, to time.Time }
-
-func spanOf(t *labresult.TimestampWithOffset) span {
-	from := t.Local()
-	switch t.Precision {
-	case labresult.YearPrecision:
-		return span{from, from.AddDate(1, 0, 0)}
-	case labresult.MonthPrecision:
-		return span{from, from.AddDate(0, 1, 0)}
-	case labresult.DayPrecision:
-		return span{from, from.AddDate(0, 0, 1)}
-	case labresult.HourPrecision:
-		return span{from, from.Add(time.Hour)}
-	case labresult.MinutePrecision:
-		return span{from, from.Add(time.Minute)}
-	}
-	return span{from, from.Add(1)}
-}
-
-// compare returns -1 if a is before b, 1 if it is after b, and 0 if they overlap.
-func (a span) compare(b span) int {
-	switch {
-	case !a.to.After(b.from):
-		return -1
-	case !b.to.After(a.from):
-		return 1
-	}
-	return 0
 }
 
 // find returns for each report the key of the test that it is about, and whether it may be about several tests. The key

@@ -71,8 +71,13 @@ type TestReport struct {
 	CLIA         string
 	// began is the collection time of the order segment (OBR-7); nil if unknown.
 	began *labresult.TimestampWithOffset
-	// held is the key of the test in the state of its order; empty if it was not added to one.
-	held string
+	// changed is when the results were reported or changed (OBR-22), and sent the time of the message (MSH-7); nil if
+	// unknown.
+	changed, sent *labresult.TimestampWithOffset
+	// held is the key of the test in the state of its order; empty if it was not added to one. newest reports whether the
+	// report became the newest one of that test.
+	held   string
+	newest bool
 	// amount is the collected amount of the test, if no sample has one.
 	amount string
 	// source is the sample that the OBR describes, as before version 2.5; nil if absent.
@@ -127,7 +132,8 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	}
 	r.finishOrder()
 	for i := range r.in.Tests {
-		if t := &r.in.Tests[i]; t.source != nil && len(t.Specimens) == 0 {
+		t := &r.in.Tests[i]
+		if t.sent = r.sent; t.source != nil && len(t.Specimens) == 0 {
 			t.addSpecimen(*t.source)
 		}
 	}
@@ -329,8 +335,8 @@ func (r *reader) beginTest(s er7.Segment) {
 		t.Filler = r.orc.Field(3).Text()
 	}
 	t.At, t.Reported = r.in.Sent, r.sent
-	if at := r.moment(s.Field(22)); at != nil {
-		t.At, t.Reported = at.Local(), at
+	if t.changed = r.moment(s.Field(22)); t.changed != nil {
+		t.At, t.Reported = t.changed.Local(), t.changed
 	}
 	t.Collected, t.Received = r.moment(s.Field(7)), r.moment(s.Field(14))
 	t.began, t.Sample, t.amount = t.Collected, t.Filler, amount(s.Field(9))

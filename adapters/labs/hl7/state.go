@@ -14,9 +14,9 @@ import (
 // orderState is the merged state of all messages about one order. It does not depend on repeats, nor on the order of
 // messages whose times can be compared.
 type orderState struct {
-	// Head is the metadata of the newest report, and HeadAt its time.
-	Head   labresult.Metadata
-	HeadAt time.Time
+	// Head is the metadata of the newest report, and HeadVersion its times.
+	Head        labresult.Metadata
+	HeadVersion version
 	// Tests and Results map the keys of tests and of results to their newest versions.
 	Tests   map[string]heldTest
 	Results map[string]heldResult
@@ -41,11 +41,10 @@ type orderState struct {
 // heldTest is the newest report of one test. Seq is its position in the order of first reports.
 type heldTest struct {
 	testIdentity
-	Seq    int `json:",omitempty"`
-	Name   string
-	Status string
-	At     time.Time
-	Notes  string
+	version
+	Seq   int `json:",omitempty"`
+	Name  string
+	Notes string
 	// Sample is the id of the first sample and Data its description. More holds the other samples by id.
 	Sample string
 	Data   labresult.SampleData
@@ -56,9 +55,8 @@ type heldTest struct {
 
 // heldResult is the newest report of one result. Seq is its position in the order of first reports.
 type heldResult struct {
+	version
 	Test   string
-	Status string
-	At     time.Time
 	Seq    int
 	Result labresult.Result
 	// Corrects means that the last message corrects a value of this result.
@@ -100,7 +98,7 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 				s.Notes[n] = t.At
 			}
 		}
-		if head := t.Head; !t.At.Before(s.HeadAt) {
+		if head, v := t.Head, t.version(""); v.replaces(s.HeadVersion) {
 			head.SpecimenNumber = t.Sample
 			if t.Reported != nil {
 				head.DateReported = t.Reported.Text()
@@ -111,12 +109,13 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 			if t.Received != nil {
 				head.DateReceived = optional(t.Received.Text())
 			}
-			s.Head, s.HeadAt = head, t.At
+			s.Head, s.HeadVersion = head, v
 		}
 		if t.held = keys[i]; t.held == "" {
 			t.held = unused(t.identity().key(), s.Tests)
 		}
-		s.results(t, s.test(t))
+		t.newest = s.test(t)
+		s.results(t)
 	}
 }
 
@@ -153,7 +152,7 @@ func (s *orderState) test(t *TestReport) (newest bool) {
 	case stated && len(held.Specimens) == 0 || held.Sample == "":
 		held.Sample, held.Data.SampleID, held.More = t.Sample, first.SampleID, more
 	}
-	if newest = !ok || newer(t.Status, t.At, held.Status, held.At); newest {
+	if newest = !ok || t.version(t.Status).replaces(held.version); newest {
 		first.PerformingLaboratories = held.Data.PerformingLaboratories
 		if t.Sample == held.Sample {
 			fillSample(&first, held.Data)
@@ -162,7 +161,7 @@ func (s *orderState) test(t *TestReport) (newest bool) {
 			more = held.More
 		}
 		held = heldTest{
-			testIdentity: id.with(held.testIdentity), Seq: held.Seq, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample,
+			testIdentity: id.with(held.testIdentity), version: t.version(t.Status), Seq: held.Seq, Name: t.Name, Notes: t.Notes, Sample: t.Sample,
 			Data: first, More: more, Document: held.Document,
 		}
 	} else {
@@ -185,27 +184,28 @@ func (s *orderState) test(t *TestReport) (newest bool) {
 
 // results merges the results of a report into those of its test. A cancelled test (OBR-25 X) has no other results than
 // final ones of the report that cancels it: the others become missing.
-func (s *orderState) results(t *TestReport, newest bool) {
+func (s *orderState) results(t *TestReport) {
 	keys := s.matchResults(t.held, t.Observations)
 	cancelled := s.Tests[t.held].Status == "X"
 	for k, h := range s.Results {
-		if cancelled && newest && h.Test == t.held && !h.hidden() && !contains(keys, k) && newer("X", t.At, h.Status, h.At) {
-			h.Status, h.At, h.Result = "X", t.At, withoutValue(h.Result)
+		x := t.version("X")
+		if cancelled && t.newest && h.Test == t.held && !h.hidden() && !contains(keys, k) && x.replaces(h.version) {
+			h.version, h.Result = x, withoutValue(h.Result)
 			s.Results[k] = h
 		}
 	}
 	for i, o := range t.Observations {
-		if cancelled && (!newest || rank(o.Status) == 0) {
+		if cancelled && (!t.newest || rank(o.Status) == 0) {
 			o.Status = "X"
 		}
-		if cancelled && !newest {
+		if cancelled && !t.newest {
 			o.Result = withoutValue(o.Result)
 		}
 		old, ok := s.Results[keys[i]]
-		if ok && !newer(o.Status, t.At, old.Status, old.At) {
+		if ok && !t.version(o.Status).replaces(old.version) {
 			continue
 		}
-		now := heldResult{Test: t.held, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
+		now := heldResult{version: t.version(o.Status), Test: t.held, Seq: old.Seq, Result: o.Result}
 		if !ok {
 			s.Seq++
 			now.Seq, keys[i] = s.Seq, unused(t.held+"|"+o.Key, s.Results)
@@ -282,33 +282,6 @@ func fillSample(s *labresult.SampleData, from labresult.SampleData) {
 			*to = other
 		}
 	}
-}
-
-// newer reports whether a report with status and time at replaces a report with status held and time heldAt of the
-// same test or result. A preliminary report never replaces a final one.
-func newer(status string, at time.Time, held string, heldAt time.Time) bool {
-	if final, was := rank(status) > 0, rank(held) > 0; final != was {
-		return final // a preliminary result never replaces a final one, however late it comes
-	}
-	if !at.Equal(heldAt) {
-		return at.After(heldAt)
-	}
-	return rank(status) >= rank(held)
-}
-
-// rank orders reports with equal times by their status: preliminary (0), final, cancelled, corrected, deleted.
-func rank(status string) int {
-	switch status {
-	case "F", "U":
-		return 1
-	case "X":
-		return 2
-	case "C", "W":
-		return 3
-	case "D":
-		return 4
-	}
-	return 0 // P, I, R, S, A and unknown codes
 }
 
 // complete reports whether each ordered test is final or cancelled.
