@@ -153,10 +153,12 @@ func notPerformed(r labresult.Result) bool {
 	return r.Type == labresult.Comment && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c labresult.Code) bool { return says(c.Code) || says(c.Text) }))
 }
 
-// absence matches texts that mean that a test was not performed.
+// absence matches texts that mean that a test was not performed. "No specimen" means it only without a word that says
+// what the specimen lacks, such as anomalies.
 var absence = regexp.MustCompile(`(?i)^(TNP|DNP|QNS|NSQ|DNR|CANC|CNCL|CXL|CANCEL|CANCELED|CANCELLED|NOT (PERFORMED|DONE|TESTED|CALCULATED)|` +
 	`TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|UNABLE TO (PERFORM|REPORT|CALCULATE)|QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|` +
-	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)
+	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)S?( *([-.,:;]|\([^)]*|$)| ((WAS|WERE) )?(RECEIVED|SUBMITTED|COLLECTED|SENT|AVAILABLE|OBTAINED))|` +
+	`(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)
 
 // reason infers from one text of the laboratory why a result is missing.
 func reason(words string) (labresult.FailureType, orders.StatusDetail) {
