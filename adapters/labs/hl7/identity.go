@@ -88,10 +88,9 @@ func (id testIdentity) with(other testIdentity) testIdentity {
 	return id
 }
 
-// sameCodes reports whether two lists of codes name one concept: a report may add codes of other systems.
 func sameCodes(a, b []string) bool {
 	if len(a) > len(b) {
-		a, b = b, a
+		a, b = b, a // a report may add codes of other systems
 	}
 	return (len(a) > 0 || len(b) == 0) && !slices.ContainsFunc(a, func(code string) bool { return !contains(b, code) })
 }
@@ -220,7 +219,6 @@ func (s *orderState) matchResults(test string, observations []Observation) []str
 	return out
 }
 
-// sameResult reports whether two results of a test may be versions of one: by code and group, else by name and group.
 func sameResult(a, b labresult.Result) bool {
 	codes := resultCodes(a)
 	return a.Group == b.Group && sameCodes(codes, resultCodes(b)) && (len(codes) > 0 || a.Slug == b.Slug)

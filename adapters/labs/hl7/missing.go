@@ -141,8 +141,9 @@ func (s *orderState) reasons(r labresult.Result, t heldTest) []string {
 	return append(out, s.notes())
 }
 
-// hidden reports whether the result was deleted or wrong, or is not verified.
-func (h heldResult) hidden() bool { return h.Status == "D" || h.Status == "W" || h.Status == "R" }
+func (h heldResult) hidden() bool {
+	return h.Status == "D" || h.Status == "W" || h.Status == "R" // deleted, wrong, not verified
+}
 
 func (h heldResult) absent() bool {
 	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))

@@ -139,8 +139,8 @@ func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error
 }
 
 // keyOf returns a key that is equal for repeated messages: they differ only in their headers. A message that changes
-// earlier results, such as a correction, may change them back to an earlier state. It is a repetition only if its control
-// id (MSH-10) is the same too, or if it has no time (MSH-7).
+// earlier results, such as a correction, may change them back to an earlier state. It is a repetition only if its
+// control id (MSH-10) is the same too, or if it has no time (MSH-7).
 func keyOf(m *er7.Message) string {
 	code, event := m.Type()
 	parts := [][]byte{[]byte(code), []byte(event), []byte(m.Header().Field(3).Raw()), []byte(m.Header().Field(4).Raw())}

@@ -84,10 +84,10 @@ type TestReport struct {
 	source *Specimen
 }
 
-// statusOnly reports whether the report is an order segment (ORC) alone: it states the status of an order.
-func (t *TestReport) statusOnly() bool { return len(t.Codes) == 0 && len(t.Observations) == 0 }
+func (t *TestReport) statusOnly() bool {
+	return len(t.Codes) == 0 && len(t.Observations) == 0 // an order segment (ORC) alone: the status of the order
+}
 
-// corrects reports whether the laboratory marks the report, or a result of it, as a correction.
 func (t *TestReport) corrects() bool {
 	return t.Status == "C" || slices.ContainsFunc(t.Observations, func(o Observation) bool { return o.Status == "C" })
 }

@@ -130,15 +130,14 @@ func unused[V any](key string, in map[string]V) string {
 	}
 }
 
-// testsInOrder returns the keys of the tests in the order of their first reports.
 func (s *orderState) testsInOrder() []string {
 	return slices.SortedFunc(maps.Keys(s.Tests), func(a, b string) int {
 		return cmp.Or(s.Tests[a].Seq-s.Tests[b].Seq, strings.Compare(a, b))
 	})
 }
 
-// test merges a report, without its results, into the test that it is about. It reports whether the report is the newest
-// of the test.
+// test merges a report, without its results, into the test that it is about. It reports whether the report is the
+// newest of the test.
 func (s *orderState) test(t *TestReport) (newest bool) {
 	id := t.identity()
 	held, ok := s.Tests[t.held]
@@ -219,7 +218,6 @@ func (s *orderState) results(t *TestReport) {
 	}
 }
 
-// withoutValue returns a result that is missing.
 func withoutValue(r labresult.Result) labresult.Result {
 	r.Result, r.Notes, r.Codes = "", nil, nil
 	return r

@@ -17,7 +17,6 @@ type version struct {
 	Changed, Sent *labresult.TimestampWithOffset
 }
 
-// version returns the version of a result with this status, or of the test itself.
 func (t *TestReport) version(status string) version {
 	return version{Status: status, At: t.At, Changed: t.changed, Sent: t.sent}
 }
@@ -52,7 +51,6 @@ func rank(status string) int {
 	return 0 // P, I, R, S, A and unknown codes
 }
 
-// compareTimes is span.compare of two times, or 0 if one is nil.
 func compareTimes(a, b *labresult.TimestampWithOffset) int {
 	if a == nil || b == nil {
 		return 0
