@@ -34,18 +34,11 @@ func MarkChanged(before, changed []Result, at healthlab.Time) ([]Result, []Corre
 // CorrectedAt if corrects returns true, and clears them otherwise. corrects gets the result and the previous one; was
 // is nil if the result is new.
 func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result) bool) ([]Result, []CorrectedMarker) {
-	earlier := map[string][]Result{}
-	for _, r := range before {
-		earlier[r.Finding()] = append(earlier[r.Finding()], r)
-	}
+	earlier := earlierOf(before, now)
 	out := slices.Clone(now)
 	var changed []CorrectedMarker
 	for i := range out {
-		r := &out[i]
-		var was *Result
-		if rest := earlier[r.Finding()]; len(rest) > 0 {
-			was, earlier[r.Finding()] = &rest[0], rest[1:]
-		}
+		r, was := &out[i], earlier[i]
 		if was != nil && r.sameFinding(*was) {
 			r.PreviousResult, r.CorrectedAt = was.PreviousResult, was.CorrectedAt
 			continue
@@ -62,6 +55,27 @@ func mark(before, now []Result, at healthlab.Time, corrects func(r, was *Result)
 		changed = append(changed, CorrectedMarker{Name: r.Name, Slug: r.Slug, LOINC: r.LOINC})
 	}
 	return out, changed
+}
+
+// earlierOf returns for each result of a report the one with the same Finding in the previous report, before; nil if it
+// is new. If there is none, a result with the same group and lab's code counts if only one of the two has a LOINC code.
+func earlierOf(before, now []Result) []*Result {
+	out, used := make([]*Result, len(now)), make([]bool, len(before))
+	take := func(same func(was, r *Result) bool) {
+		for i := range now {
+			for j := range before {
+				if out[i] == nil && !used[j] && same(&before[j], &now[i]) {
+					out[i], used[j] = &before[j], true
+				}
+			}
+		}
+	}
+	take(func(was, r *Result) bool { return was.Finding() == r.Finding() })
+	take(func(was, r *Result) bool {
+		code := rules.TextOf(r.ProviderID)
+		return was.Group == r.Group && code != "" && code == rules.TextOf(was.ProviderID) && (rules.TextOf(was.LOINC) == "") != (rules.TextOf(r.LOINC) == "")
+	})
+	return out
 }
 
 func (r *Result) sameFinding(o Result) bool {

@@ -72,15 +72,21 @@ func (g *group) apply(d delivery, results bool, opts *Options) (m *exchange.Mess
 	case gone && !results:
 		return nil, ReviewCancelled
 	case !g.isUncertain() || !results:
+		if results && d.Resolves == 0 && g.setUnclearAside(d.Key) {
+			review = ReviewTest
+		}
+		if len(g.tests) == 0 {
+			return nil, review
+		}
 		g.held.mergeTests(g.tests, results)
 		if m = g.held.resultMessage(g.tests, d, opts); m == nil {
-			return nil, ""
+			return nil, review
 		}
 		if gone && m.Results == nil {
 			return nil, ReviewCancelled
 		}
 		m.Attached = d.Resolves != 0
-		return m, ""
+		return m, review
 	}
 	apart, key := *g.held, g.key()
 	apart.State = g.held.Others[key]
@@ -104,6 +110,30 @@ func (g *group) apply(d delivery, results bool, opts *Options) (m *exchange.Mess
 	m.ID = digestID([]byte(m.ID), []byte(key))
 	m.SampleID, m.ForeignNumbers = g.held.SampleID, g.foreign
 	return m, review
+}
+
+// setUnclearAside removes the tests that may be about several tests of the order from the group, and notes in the state
+// of the order that they wait in the delivery with this key. It reports whether there are any.
+func (g *group) setUnclearAside(delivery string) bool {
+	_, unclear := g.held.State.find(g.tests)
+	var clear []TestReport
+	var waiting []int
+	for i, t := range g.tests {
+		if unclear[i] {
+			waiting = append(waiting, t.Segment)
+		} else {
+			clear = append(clear, t)
+		}
+	}
+	if len(waiting) == 0 {
+		return false
+	}
+	g.tests, g.held.State.Waiting = clear, maps.Clone(g.held.State.Waiting)
+	if g.held.State.Waiting == nil {
+		g.held.State.Waiting = map[string][]int{}
+	}
+	g.held.State.Waiting[delivery] = waiting
+	return true
 }
 
 // key identifies the patient and order numbers that a group reports.

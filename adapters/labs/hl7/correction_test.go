@@ -57,3 +57,35 @@ func TestCorrection_ofAPartialOrderKeepsItPartial(t *testing.T) {
 		})
 	}
 }
+
+// A correction names the earlier value, whatever text or code the laboratory adds with it.
+func TestCorrection_namesThePreviousResult(t *testing.T) {
+	const code = "ferr^Ferritin^L"
+	for name, codes := range map[string]string{
+		"same": code, "another text": "ferr^FERRITIN, SERUM^L", "LOINC added": code + "^2276-4^Ferritin^LN", "LOINC added before": "2276-4^Ferritin^LN^" + code,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServiceBench(t)
+			id, n := s.place(healthlab.UserID{UUID: uuid.New()}, people.PatientDetailsInput{
+				FirstName: "Ana", LastName: "Roe", DOB: healthlab.Date{Year: 1984, Month: 5, Day: 9}, Gender: people.Female,
+			})
+			for _, segments := range [][]string{
+				{ferrF, "OBX|1|NM|" + code + "||9.50||||||F", strings.Replace(ironF, "|iron^", "|7573^", 1), iron},
+				{strings.Replace(ferrC, "F1^LIS", "", 1), "OBX|1|NM|" + codes + "||95.0||||||C"},
+			} {
+				require.Equal(t, "AA", s.send(s.report(n, append([]string{strings.Replace(ana, ` \T\ SOHNE`, "", 1)}, segments...)...)))
+				s.pull()
+			}
+			o, err := s.service.Get(t.Context(), s.team, id)
+			require.NoError(t, err)
+			require.Equal(t, orders.Corrected, o.LowLevel())
+			require.Len(t, o.LastEvent.CorrectedMarkers, 1)
+			results, err := s.service.Results(t.Context(), s.team, id)
+			require.NoError(t, err)
+			require.Len(t, results.Results, 2)
+			require.Equal(t, "95.0", results.Results[0].Result)
+			require.NotNil(t, results.Results[0].PreviousResult)
+			require.Equal(t, "9.50", *results.Results[0].PreviousResult)
+		})
+	}
+}

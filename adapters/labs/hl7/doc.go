@@ -28,5 +28,5 @@ package hl7
 // Files in the order of reading: each uses those before it.
 //
 //	coded.go specimen.go journal.go options.go ack.go folder.go report.go embedded_document.go order.go
-//	backend.go interpretation.go message.go review.go observation.go state.go missing.go order_results.go
-//	assign.go receive.go
+//	backend.go interpretation.go message.go review.go observation.go version.go identity.go state.go
+//	missing.go order_results.go assign.go receive.go

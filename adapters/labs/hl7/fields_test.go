@@ -125,6 +125,9 @@ func TestReport_wordsForNotPerformedMakeAResultMissing(t *testing.T) {
 		"Test not performed. Lipemic": true, "NOT DONE": true, "DNR": true, "Quantity not sufficient": true, "SPECIMEN REJECTED": true, "": true,
 		"Unable to calculate": true, "No specimen received": true, "CXL": true, "Specimen not received": true, "Insufficient volume": true, "No growth": false,
 		"Specimen adequate": false, "Not applicable": false, "Unable to exclude malignancy": false,
+		"No specimen": true, "NO SAMPLE.": true, "No specimen - tube broken": true, "No specimens were received": true, "No sample (lost)": true,
+		"No specimen anomalies": false, "No sample interference": false, "No specimen-related findings": false, "No samples differ": false,
+		"No specimen. No anomalies": true, "No specimen received label issues": true, "No specimen receiving problems": false,
 		"Insufficient": false, "Cancer cells seen": false, "Not detected": false, "Negative": false, "Qnsx": false, "see note": false, "0": false,
 	} {
 		t.Run(value, func(t *testing.T) {

@@ -112,10 +112,8 @@ func (d *dossier) updateReport(tests []TestReport, changed bool) {
 	here := map[string]bool{}
 	fresh, news := true, false
 	for _, t := range tests {
-		key := t.key()
-		if held, ok := s.Tests[key]; ok {
-			here[key] = true
-			fresh = fresh && held.Status == t.Status && held.At.Equal(t.At)
+		if t.held != "" {
+			here[t.held], fresh = true, fresh && t.newest
 		}
 		news = news || t.Withdrawn
 		for _, doc := range t.Documents {

@@ -22,7 +22,7 @@ func (d *dossier) rejected() bool {
 	}
 	for _, h := range s.Results {
 		t := s.Tests[h.Test]
-		if t.Status == "X" {
+		if t.Status == "X" && (h.absent() || h.hidden()) {
 			continue
 		}
 		failure, _ := s.failureReason(h.Result, t)
@@ -81,7 +81,7 @@ func (s *orderState) unreported() map[string]bool {
 		out[key] = t.Status == "X" || rank(t.Status) > 0 && !t.Document && (number == "" || others == 0)
 	}
 	for _, h := range s.Results {
-		if s.Tests[h.Test].Status != "X" || h.absent() {
+		if s.Tests[h.Test].Status != "X" || !h.hidden() {
 			out[h.Test] = false
 		}
 	}
@@ -141,6 +141,10 @@ func (s *orderState) reasons(r labresult.Result, t heldTest) []string {
 	return append(out, s.notes())
 }
 
+func (h heldResult) hidden() bool {
+	return h.Status == "D" || h.Status == "W" || h.Status == "R" // deleted, wrong, not verified
+}
+
 func (h heldResult) absent() bool {
 	return h.Status == "X" || rank(h.Status) > 0 && (strings.TrimSpace(h.Result.Result) == "" || notPerformed(h.Result))
 }
@@ -150,10 +154,12 @@ func notPerformed(r labresult.Result) bool {
 	return r.Type == labresult.Comment && (says(r.Result) || slices.ContainsFunc(r.Codes, func(c labresult.Code) bool { return says(c.Code) || says(c.Text) }))
 }
 
-// absence matches texts that mean that a test was not performed.
+// absence matches texts that mean that a test was not performed. "No specimen" means it only without a word that says
+// what the specimen lacks, such as anomalies.
 var absence = regexp.MustCompile(`(?i)^(TNP|DNP|QNS|NSQ|DNR|CANC|CNCL|CXL|CANCEL|CANCELED|CANCELLED|NOT (PERFORMED|DONE|TESTED|CALCULATED)|` +
 	`TEST (NOT (PERFORMED|DONE)|CANCELED|CANCELLED)|UNABLE TO (PERFORM|REPORT|CALCULATE)|QUANTITY (NOT SUFFICIENT|INSUFFICIENT)|` +
-	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)|(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)
+	`INSUFFICIENT (QUANTITY|SAMPLE|SPECIMEN|VOLUME)|NO (SAMPLE|SPECIMEN)S?( *([-.,:;]|\([^)]*|$)| ((WAS|WERE) )?(RECEIVED|SUBMITTED|COLLECTED|SENT|AVAILABLE|OBTAINED))|` +
+	`(SAMPLE|SPECIMEN) (REJECTED|NOT RECEIVED))([^\pL\pN]|$)`)
 
 // reason infers from one text of the laboratory why a result is missing.
 func reason(words string) (labresult.FailureType, orders.StatusDetail) {

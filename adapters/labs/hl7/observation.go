@@ -82,13 +82,10 @@ func (r *reader) observation(s er7.Segment) {
 	r.note = notes(&t.Observations[len(t.Observations)-1].Result)
 }
 
-// testWithoutOBR starts a test for results without a preceding OBR.
 func (r *reader) testWithoutOBR(obx er7.Segment) *TestReport {
 	r.in.Tests = append(r.in.Tests, TestReport{Segment: obx.Number(), At: r.in.Sent, Reported: r.sent, Patient: r.patient, Head: r.headWithNotes()})
 	r.between, r.seen = false, map[string]int{}
-	t := r.test()
-	r.number(t)
-	return t
+	return r.test()
 }
 
 func notes(l *labresult.Result) *string {

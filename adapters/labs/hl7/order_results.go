@@ -34,8 +34,7 @@ func (d *dossier) results(opts *Options, done bool) (labresult.Report, bool) {
 			h.Result.CorrectedAt = new(healthlab.At(h.At))
 		}
 		switch {
-		case h.Status == "D" || h.Status == "W" || h.Status == "R":
-			// The result was deleted or wrong, or is not verified.
+		case h.hidden():
 		case h.absent():
 			if done {
 				out.MissingResults = append(out.MissingResults, s.missing(h.Result, t))

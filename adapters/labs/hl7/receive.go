@@ -138,14 +138,26 @@ func (b *Backend) receive(ctx context.Context, m *er7.Message) (notTaken []error
 	return notTaken, b.storeDelivery(ctx, m, in, of, b.delivery(keyOf(m), m.Bytes(), numbers...))
 }
 
-// keyOf returns a key that is equal for messages which differ only in their headers.
+// keyOf returns a key that is equal for repeated messages: they differ only in their headers. A message that changes
+// earlier results, such as a correction, may change them back to an earlier state. It is a repetition only if its
+// control id (MSH-10) is the same too, or if it has no time (MSH-7).
 func keyOf(m *er7.Message) string {
 	code, event := m.Type()
 	parts := [][]byte{[]byte(code), []byte(event), []byte(m.Header().Field(3).Raw()), []byte(m.Header().Field(4).Raw())}
+	changes := false
 	for s := range m.Segments() {
-		if s.Name() != "MSH" {
-			parts = append(parts, []byte(s.Raw()))
+		switch s.Name() {
+		case "MSH":
+			continue
+		case "OBR":
+			changes = changes || rank(s.Field(25).Text()) > rank("F")
+		case "OBX":
+			changes = changes || rank(s.Field(11).Text()) > rank("F")
 		}
+		parts = append(parts, []byte(s.Raw()))
+	}
+	if sent := m.Header().Field(7); changes && !sent.Empty() {
+		parts = append(parts, []byte(cmp.Or(m.ControlID(), sent.Raw())))
 	}
 	return digestID(parts...)
 }

@@ -69,31 +69,27 @@ type TestReport struct {
 	Withdrawn    bool
 	Laboratories map[string]labresult.PerformingLaboratory
 	CLIA         string
-	// occurrence is the number of preceding tests with the same numbers, codes and parent.
-	occurrence int
+	// began is the collection time of the order segment (OBR-7); nil if unknown.
+	began *labresult.TimestampWithOffset
+	// changed is when the results were reported or changed (OBR-22), and sent the time of the message (MSH-7); nil if
+	// unknown.
+	changed, sent *labresult.TimestampWithOffset
+	// held is the key of the test in the state of its order; empty if it was not added to one. newest reports whether the
+	// report became the newest one of that test.
+	held   string
+	newest bool
 	// amount is the collected amount of the test, if no sample has one.
 	amount string
 	// source is the sample that the OBR describes, as before version 2.5; nil if absent.
 	source *Specimen
 }
 
-// key identifies a test within its order. It includes the parent, because susceptibility tests of several isolates
-// have the same numbers and codes.
-func (t *TestReport) key() string {
-	key := t.Filler
-	for _, c := range t.Codes {
-		key += "|" + c
-	}
-	if p := t.Parent; p != nil {
-		key += "|parent " + p.FillerNumber + "|" + p.Group
-		if p.Result != nil && len(p.Result.Codes) > 0 {
-			key += "|" + p.Result.Codes[0].Code
-		}
-	}
-	if t.occurrence > 0 {
-		key += fmt.Sprint("#", t.occurrence)
-	}
-	return key
+func (t *TestReport) statusOnly() bool {
+	return len(t.Codes) == 0 && len(t.Observations) == 0 // an order segment (ORC) alone: the status of the order
+}
+
+func (t *TestReport) corrects() bool {
+	return t.Status == "C" || slices.ContainsFunc(t.Observations, func(o Observation) bool { return o.Status == "C" })
 }
 
 // Observation is one OBX: a result, or a missing result.
@@ -120,7 +116,7 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	if !slices.Contains(messageTypes, code) {
 		return Incoming{}, fmt.Errorf("read HL7 results: %w", &unsupportedError{})
 	}
-	r := &reader{opts: &opts, in: Incoming{ControlID: m.ControlID()}, byKey: map[string]int{}}
+	r := &reader{opts: &opts, in: Incoming{ControlID: m.ControlID()}}
 	_, event := m.Type()
 	r.specimenFirst = code == "OUL" && event != "R24"
 	r.note = &r.messageNotes
@@ -136,7 +132,8 @@ func Read(m *er7.Message, o *Options) (Incoming, error) {
 	}
 	r.finishOrder()
 	for i := range r.in.Tests {
-		if t := &r.in.Tests[i]; t.source != nil && len(t.Specimens) == 0 {
+		t := &r.in.Tests[i]
+		if t.sent = r.sent; t.source != nil && len(t.Specimens) == 0 {
 			t.addSpecimen(*t.source)
 		}
 	}
@@ -184,7 +181,6 @@ type reader struct {
 	// specimenFirst means that samples precede their tests.
 	specimenFirst bool
 	seen          map[string]int // number of observations of the test by key
-	byKey         map[string]int // number of tests by key
 	// sent is the time of the message; nil if absent.
 	sent *labresult.TimestampWithOffset
 	// between is true after a patient's PID and before the first test.
@@ -235,7 +231,6 @@ func (r *reader) finishOrder() {
 			Notes: r.orderNotes,
 		})
 		r.order(&r.in.Tests[len(r.in.Tests)-1], er7.Segment{})
-		r.number(&r.in.Tests[len(r.in.Tests)-1])
 		r.open, r.between, r.seen = false, false, map[string]int{}
 		r.note = &r.in.Tests[len(r.in.Tests)-1].Notes
 	}
@@ -314,12 +309,9 @@ func (r *reader) addFollowingORC(orc er7.Segment) bool {
 	if placer != "" && len(t.Numbers) > 0 && !contains(t.Numbers, placer) || filler != "" && t.Filler != "" && filler != t.Filler {
 		return false
 	}
-	r.byKey[t.key()]--
 	r.orc = orc
 	r.order(t, er7.Segment{})
 	t.Filler, t.Sample = cmp.Or(t.Filler, filler), cmp.Or(t.Sample, filler)
-	t.occurrence = 0
-	r.number(t)
 	return true
 }
 
@@ -342,13 +334,12 @@ func (r *reader) beginTest(s er7.Segment) {
 	if t.Filler == "" {
 		t.Filler = r.orc.Field(3).Text()
 	}
-	r.number(t)
 	t.At, t.Reported = r.in.Sent, r.sent
-	if at := r.moment(s.Field(22)); at != nil {
-		t.At, t.Reported = at.Local(), at
+	if t.changed = r.moment(s.Field(22)); t.changed != nil {
+		t.At, t.Reported = t.changed.Local(), t.changed
 	}
 	t.Collected, t.Received = r.moment(s.Field(7)), r.moment(s.Field(14))
-	t.Sample, t.amount = t.Filler, amount(s.Field(9))
+	t.began, t.Sample, t.amount = t.Collected, t.Filler, amount(s.Field(9))
 	p := s.Field(16).Person()
 	if p.Full() == "" {
 		p = r.orc.Field(12).Person()
@@ -369,12 +360,6 @@ func (r *reader) beginTest(s er7.Segment) {
 		}
 	}
 	r.note, r.seen = &t.Notes, map[string]int{}
-}
-
-func (r *reader) number(t *TestReport) {
-	key := t.key()
-	t.occurrence = r.byKey[key]
-	r.byKey[key]++
 }
 
 // parent reads the result and order that led to a test; nil without one.

@@ -3,6 +3,7 @@ package hl7
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/adapters/labs/hl7/er7"
@@ -19,6 +20,9 @@ const (
 	// ReviewNumbers means that a test has numbers of different orders, and the message has documents or no
 	// result.
 	ReviewNumbers = "contradicting_numbers"
+	// ReviewTest means that a test of the message may be one of several of the order: they have its code and number, and
+	// it states neither their sample nor the collection time. The other tests of the message were added to the order.
+	ReviewTest = "several_tests"
 	// ReviewCancelled means that the order was cancelled or rejected by the laboratory, and the message has no
 	// result.
 	ReviewCancelled = "match_cancelled"
@@ -45,7 +49,8 @@ func (b *Backend) Deliveries(ctx context.Context, team healthlab.TeamID, order o
 }
 
 // Attach assigns the message under review with this Place to an order. The order gets, whatever their numbers, all
-// tests of the message that were not added to an order yet. It returns NotFound if the message is not under review,
+// tests of the message that were not added to an order yet. A test that may be one of several of the order is added
+// beside them. It returns NotFound if the message is not under review,
 // or the order was never submitted.
 func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID, order orders.OrderID) error {
 	number := b.opts.Number(orders.Order{ID: order, TeamID: team})
@@ -82,7 +87,8 @@ func (b *Backend) Attach(ctx context.Context, place int64, team healthlab.TeamID
 	}
 	for _, g := range assign(in, found, of, false) {
 		for _, t := range g.tests {
-			if g.held == nil || g.isUncertain() || g.held.Cancelled || g.held.Refused {
+			waits := g.held != nil && slices.Contains(g.held.State.Waiting[list[0].Key], t.Segment)
+			if waits || g.held == nil || g.isUncertain() || g.held.Cancelled || g.held.Refused {
 				t.Numbers = []string{number}
 				rest = append(rest, t)
 			}

@@ -27,6 +27,8 @@ type Specimen struct {
 	Amount, Description string
 	// Notes are the comments on the sample, in lines.
 	Notes string
+	// ids lists the ids that orderer and laboratory gave the sample, each with the name of its part of SPM-2.
+	ids []string
 }
 
 // specimen reads an SPM, which precedes or follows its tests, depending on the message type.
@@ -51,12 +53,16 @@ type heldSpecimen struct {
 }
 
 func (r *reader) readSpecimen(s er7.Segment) Specimen {
-	id := s.Field(2).Component(2).Subcomponent(1).Text()
-	if id == "" {
-		id = s.Field(2).Component(1).Subcomponent(1).Text()
+	placer, filler := s.Field(2).Component(1).Subcomponent(1).Text(), s.Field(2).Component(2).Subcomponent(1).Text()
+	var ids []string
+	if placer != "" {
+		ids = append(ids, "placer "+placer)
+	}
+	if filler != "" {
+		ids = append(ids, "filler "+filler)
 	}
 	return Specimen{
-		ID: id, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), TypeModifiers: terms(s.Field(5)),
+		ID: cmp.Or(filler, placer), ids: ids, Collected: r.moment(s.Field(17)), Received: r.moment(s.Field(18)), Type: term(s.Field(4)), TypeModifiers: terms(s.Field(5)),
 		Site: term(s.Field(8)), SiteModifiers: terms(s.Field(9)), CollectionMethod: term(s.Field(7)), CollectionSite: term(s.Field(10)),
 		Conditions: terms(s.Field(24)), RejectReasons: terms(s.Field(21)), Additives: terms(s.Field(6)), ContainerType: term(s.Field(27)),
 		Amount: amount(s.Field(12)), Description: lines(s.Field(14)),

@@ -2,19 +2,21 @@ package hl7
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
-// orderState is the merged state of all messages about one order. It does not depend on the order of messages or on
-// repeats.
+// orderState is the merged state of all messages about one order. It does not depend on repeats, nor on the order of
+// messages whose times can be compared.
 type orderState struct {
-	// Head is the metadata of the newest report, and HeadAt its time.
-	Head   labresult.Metadata
-	HeadAt time.Time
+	// Head is the metadata of the newest report, and HeadVersion its times.
+	Head        labresult.Metadata
+	HeadVersion version
 	// Tests and Results map the keys of tests and of results to their newest versions.
 	Tests   map[string]heldTest
 	Results map[string]heldResult
@@ -31,29 +33,30 @@ type orderState struct {
 	Report string
 	// Notes maps the notes on the patient and the visits to the time when each was first reported.
 	Notes map[string]time.Time
+	// Waiting maps the keys of deliveries to the segments of their tests that may be about several tests of the order.
+	// They were not merged: the delivery waits for review.
+	Waiting map[string][]int `json:",omitempty"`
 }
 
-// heldTest is the newest report of one test.
+// heldTest is the newest report of one test. Seq is its position in the order of first reports.
 type heldTest struct {
-	Codes  []string
-	Name   string
-	Status string
-	At     time.Time
-	Notes  string
+	testIdentity
+	version
+	Seq   int `json:",omitempty"`
+	Name  string
+	Notes string
 	// Sample is the id of the first sample and Data its description. More holds the other samples by id.
 	Sample string
 	Data   labresult.SampleData
 	More   map[string]labresult.SampleData
-	Parent *labresult.ParentResult
 	// Document reports whether the laboratory sent a document with the test.
 	Document bool
 }
 
 // heldResult is the newest report of one result. Seq is its position in the order of first reports.
 type heldResult struct {
+	version
 	Test   string
-	Status string
-	At     time.Time
 	Seq    int
 	Result labresult.Result
 	// Corrects means that the last message corrects a value of this result.
@@ -75,7 +78,9 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 		h.Corrects = false
 		s.Results[k] = h
 	}
-	for _, t := range tests {
+	keys, _ := s.find(tests)
+	for i := range tests {
+		t := &tests[i]
 		if d.SampleID == "" {
 			d.SampleID = t.Filler
 		}
@@ -85,15 +90,15 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 		case t.OrderStatus == "CA" || t.Control == "OC" || t.Control == "UA":
 			s.Stopped = true
 		}
-		if !results || len(t.Codes) == 0 && len(t.Observations) == 0 {
-			continue // an ORC alone: the status of the order
+		if !results || t.statusOnly() {
+			continue
 		}
 		if n := text(t.Head.Notes); n != "" {
 			if at, ok := s.Notes[n]; !ok || t.At.Before(at) {
 				s.Notes[n] = t.At
 			}
 		}
-		if head := t.Head; !t.At.Before(s.HeadAt) {
+		if head, v := t.Head, t.version(""); v.replaces(s.HeadVersion) {
 			head.SpecimenNumber = t.Sample
 			if t.Reported != nil {
 				head.DateReported = t.Reported.Text()
@@ -104,17 +109,49 @@ func (d *dossier) mergeTests(tests []TestReport, results bool) {
 			if t.Received != nil {
 				head.DateReceived = optional(t.Received.Text())
 			}
-			s.Head, s.HeadAt = head, t.At
+			s.Head, s.HeadVersion = head, v
 		}
-		s.test(t)
+		if t.held = keys[i]; t.held == "" {
+			t.held = unused(t.identity().key(), s.Tests)
+		}
+		t.newest = s.test(t)
+		s.results(t)
 	}
 }
 
-func (s *orderState) test(t TestReport) {
-	key := t.key()
-	held, ok := s.Tests[key]
+// unused returns a key that is not in the map: key, else key with a number.
+func unused[V any](key string, in map[string]V) string {
+	out := key
+	for n := 1; ; n++ {
+		if _, used := in[out]; !used {
+			return out
+		}
+		out = fmt.Sprint(key, "#", n)
+	}
+}
+
+func (s *orderState) testsInOrder() []string {
+	return slices.SortedFunc(maps.Keys(s.Tests), func(a, b string) int {
+		return cmp.Or(s.Tests[a].Seq-s.Tests[b].Seq, strings.Compare(a, b))
+	})
+}
+
+// test merges a report, without its results, into the test that it is about. It reports whether the report is the
+// newest of the test.
+func (s *orderState) test(t *TestReport) (newest bool) {
+	id := t.identity()
+	held, ok := s.Tests[t.held]
+	if !ok {
+		held.Seq = len(s.Tests) + 1
+	}
 	first, more := t.samples()
-	if !ok || newer(t.Status, t.At, held.Status, held.At) {
+	switch stated := len(id.Specimens) > 0; {
+	case !stated && (len(held.Specimens) > 0 || t.Sample == "") && held.Sample != "":
+		t.Sample, first.SampleID = held.Sample, held.Data.SampleID
+	case stated && len(held.Specimens) == 0 || held.Sample == "":
+		held.Sample, held.Data.SampleID, held.More = t.Sample, first.SampleID, more
+	}
+	if newest = !ok || t.version(t.Status).replaces(held.version); newest {
 		first.PerformingLaboratories = held.Data.PerformingLaboratories
 		if t.Sample == held.Sample {
 			fillSample(&first, held.Data)
@@ -123,11 +160,14 @@ func (s *orderState) test(t TestReport) {
 			more = held.More
 		}
 		held = heldTest{
-			Codes: t.Codes, Name: t.Name, Status: t.Status, At: t.At, Notes: t.Notes, Sample: t.Sample, Data: first, More: more,
-			Parent: t.Parent, Document: held.Document,
+			testIdentity: id.with(held.testIdentity), version: t.version(t.Status), Seq: held.Seq, Name: t.Name, Notes: t.Notes, Sample: t.Sample,
+			Data: first, More: more, Document: held.Document,
 		}
-	} else if t.Sample == held.Sample {
-		fillSample(&held.Data, first)
+	} else {
+		held.testIdentity = held.with(id)
+		if t.Sample == held.Sample {
+			fillSample(&held.Data, first)
+		}
 	}
 	held.Document = held.Document || len(t.Documents) > 0
 	held.Data.PerformingLaboratories = maps.Clone(held.Data.PerformingLaboratories)
@@ -137,25 +177,50 @@ func (s *orderState) test(t TestReport) {
 		}
 		held.Data.PerformingLaboratories[name] = lab
 	}
-	s.Tests[key] = held
-	for _, o := range t.Observations {
-		k := key + "|" + o.Key
-		old, ok := s.Results[k]
-		if ok && !newer(o.Status, t.At, old.Status, old.At) {
+	s.Tests[t.held] = held
+	return newest
+}
+
+// results merges the results of a report into those of its test. A cancelled test (OBR-25 X) has no other results than
+// final ones of the report that cancels it: the others become missing.
+func (s *orderState) results(t *TestReport) {
+	keys := s.matchResults(t.held, t.Observations)
+	cancelled := s.Tests[t.held].Status == "X"
+	for k, h := range s.Results {
+		x := t.version("X")
+		if cancelled && t.newest && h.Test == t.held && !h.hidden() && !contains(keys, k) && x.replaces(h.version) {
+			h.version, h.Result = x, withoutValue(h.Result)
+			s.Results[k] = h
+		}
+	}
+	for i, o := range t.Observations {
+		if cancelled && (!t.newest || rank(o.Status) == 0) {
+			o.Status = "X"
+		}
+		if cancelled && !t.newest {
+			o.Result = withoutValue(o.Result)
+		}
+		old, ok := s.Results[keys[i]]
+		if ok && !t.version(o.Status).replaces(old.version) {
 			continue
 		}
-		now := heldResult{Test: key, Status: o.Status, At: t.At, Seq: old.Seq, Result: o.Result}
+		now := heldResult{version: t.version(o.Status), Test: t.held, Seq: old.Seq, Result: o.Result}
 		if !ok {
 			s.Seq++
-			now.Seq = s.Seq
+			now.Seq, keys[i] = s.Seq, unused(t.held+"|"+o.Key, s.Results)
 		}
 		if o.Status == "U" && o.Result.Result == "" && ok {
 			now.Result = old.Result // the final version may omit the value
 		}
 		corrected := o.Status == "C" || t.Status == "C"
 		now.Corrects = ok && (old.Corrects || corrected && old.Result.Result != "" && now.Result.Result != "" && old.Result.Result != now.Result.Result)
-		s.Results[k] = now
+		s.Results[keys[i]] = now
 	}
+}
+
+func withoutValue(r labresult.Result) labresult.Result {
+	r.Result, r.Notes, r.Codes = "", nil, nil
+	return r
 }
 
 // samples returns the samples of a report: the first one, and the others by id.
@@ -215,33 +280,6 @@ func fillSample(s *labresult.SampleData, from labresult.SampleData) {
 			*to = other
 		}
 	}
-}
-
-// newer reports whether a report with status and time at replaces a report with status held and time heldAt of the
-// same test or result. A preliminary report never replaces a final one.
-func newer(status string, at time.Time, held string, heldAt time.Time) bool {
-	if final, was := rank(status) > 0, rank(held) > 0; final != was {
-		return final // a preliminary result never replaces a final one, however late it comes
-	}
-	if !at.Equal(heldAt) {
-		return at.After(heldAt)
-	}
-	return rank(status) >= rank(held)
-}
-
-// rank orders reports with equal times by their status: preliminary (0), final, cancelled, corrected, deleted.
-func rank(status string) int {
-	switch status {
-	case "F", "U":
-		return 1
-	case "X":
-		return 2
-	case "C", "W":
-		return 3
-	case "D":
-		return 4
-	}
-	return 0 // P, I, R, S, A and unknown codes
 }
 
 // complete reports whether each ordered test is final or cancelled.
