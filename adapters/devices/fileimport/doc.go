@@ -118,7 +118,8 @@
 // # What it is not
 //
 // It does not store, merge or deduplicate: that is the sink's business, and importing
-// a file twice hands over the same things twice, under the same external ids.
+// a file twice hands over the same things twice, under the same external ids. A summary
+// that another file may complete is Partial, and healthdata.Service merges it.
 package fileimport
 
 // Files in the order of reading: each uses those before it.
