@@ -33,7 +33,8 @@ import (
 // earlier calls stay stored. Importing the same file again makes the same calls.
 type Sink interface {
 	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A SleepCycle has the
-	// ExternalID, the source and the start of the Sleep to which it belongs.
+	// ExternalID, the source and the start of the Sleep to which it belongs. A Partial summary (see healthdata.Head) must
+	// be merged with the stored one, as healthdata.Service does.
 	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
 	// Samples stores samples of one resource and one source in the order of the file. A unit is that of the catalogue, or
 	// one that healthdata converts to it. Values are finite, and intervals do not end before they start.
