@@ -29,8 +29,10 @@
 // the device's own, and are derived from the records where it gives none. Compressed
 // timestamps and compressed speed and distance are understood. A day's monitoring
 // becomes a day of activity, and samples of steps, distance, active calories and heart
-// rate. Weighings become body measurements and samples of weight and body fat. Blood
-// pressure, blood oxygen, stress and breathing rate become samples.
+// rate. A device writes several files a day with running totals: the day has the greatest
+// totals of its files, also of those of several devices, the least and the greatest heart
+// rate, and no mean if the files differ. Weighings become body measurements and samples of
+// weight and body fat. Blood pressure, blood oxygen, stress and breathing rate become samples.
 //
 // A file with a wrong checksum or length, or one that ends early, gives what can be read;
 // notes of the report say what is wrong and what is left out. Of several sessions, each ends
