@@ -129,6 +129,6 @@ package fileimport
 //	progress.go xmlchars.go encoding.go units.go report.go recording.go stamp.go csvcells.go csvfile.go
 //	points.go exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go
 //	xmlscan.go export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonmend.go jsonfile.go
-//	output.go recordings.go garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go
-//	withingsexport.go libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go fhirfile.go
-//	fhirkinds.go fhirobservation.go
+//	output.go recordings.go garminexport.go archive.go stravaexport.go owners.go trackscan.go gpx.go
+//	exportworkout.go withingsexport.go libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go
+//	fhirfile.go fhirkinds.go fhirobservation.go
