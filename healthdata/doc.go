@@ -44,4 +44,5 @@ package healthdata
 //	read_sample.go rows_rank.go rows_removed.go rows_samples.go rows_view.go source_unit.go rows_sessions.go
 //	rows_records.go sleep.go bounds.go meal.go units.go consent.go user_rows.go userchange.go users.go
 //	users_over_rows.go deletion.go resend.go ingest_sample.go read_summary.go ingest_device.go read_device.go
-//	unmeasured.go stream_points.go eventtype.go remove.go ingest_summary.go workout_stream.go workout_zones.go
+//	unmeasured.go stream_points.go eventtype.go remove.go partial.go ingest_summary.go workout_stream.go
+//	workout_zones.go

@@ -237,7 +237,7 @@ func (in *intake) put(ctx context.Context, items []Summary, got *Received) error
 	return nil
 }
 
-// prepare fills in offsets and heart rate zones of kept from stored data. It returns the function that writes the
+// prepare fills in offsets, parts and heart rate zones of kept from stored data. It returns the function that writes the
 // summaries and sets the counts of got. write may run more than once.
 func (in *intake) prepare(ctx context.Context, kept []Summary, got *Received) (write func(context.Context) error, err error) {
 	if err := in.restoreSummaryOffsets(ctx, kept); err != nil {
@@ -246,40 +246,50 @@ func (in *intake) prepare(ctx context.Context, kept []Summary, got *Received) (w
 	if err := in.fillZones(ctx, kept); err != nil {
 		return nil, err
 	}
-	records := make([]Record, len(kept))
+	records, err := in.mergedRecords(ctx, kept)
+	if err != nil {
+		return nil, err
+	}
 	for i, item := range kept {
-		if records[i], err = in.record(item); err != nil {
-			return nil, err
-		}
 		got.addItem(records[i].Index, item.day())
 	}
 	if len(kept) == 0 {
 		return func(context.Context) error { return nil }, nil
 	}
-	return func(ctx context.Context) error {
-		return in.data.PutRecords(ctx, in.team, in.user.ID, records, func(results []PutResult) ([]healthlab.Event, error) {
-			got.Counts, got.Sent = Counts{}, 0
-			var events []healthlab.Event
-			for i, res := range results {
-				if res.Record == nil {
-					got.count(res.Outcome)
-				}
-				if !in.emitsEvents() {
-					continue
-				}
-				item, err := summaryOf(kept, i, res)
-				if err != nil {
-					return nil, err
-				}
-				e, err := in.sessionEvent(item, res)
-				if err != nil {
-					return nil, err
-				}
-				events = append(events, e...)
+	events := func(results []PutResult) ([]healthlab.Event, error) {
+		got.Counts, got.Sent = Counts{}, 0
+		var events []healthlab.Event
+		for i, res := range results {
+			if res.Record == nil {
+				got.count(res.Outcome)
 			}
-			got.Sent = len(events)
-			return events, nil
-		})
+			if !in.emitsEvents() {
+				continue
+			}
+			item, err := summaryOf(kept, i, res)
+			if err != nil {
+				return nil, err
+			}
+			e, err := in.sessionEvent(item, res)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, e...)
+		}
+		got.Sent = len(events)
+		return events, nil
+	}
+	return func(ctx context.Context) error {
+		for attempt := 1; ; attempt++ {
+			err := in.data.PutRecords(ctx, in.team, in.user.ID, records, events)
+			if !errors.Is(err, healthlab.Precondition) || attempt == mergeAttempts {
+				return err
+			}
+			// Another upload has changed a version with which a summary was merged.
+			if records, err = in.mergedRecords(ctx, kept); err != nil {
+				return err
+			}
+		}
 	}, nil
 }
 
@@ -330,7 +340,7 @@ func (in *intake) completeSummary(p *healthlab.Problems, item Summary) {
 	}
 	h := item.head()
 	check.Optional(p, &h.ExternalID, "external_id")
-	*h = Head{UserID: in.user.ID, Source: in.Source, ExternalID: h.ExternalID, Raw: h.Raw}
+	*h = Head{UserID: in.user.ID, Source: in.Source, ExternalID: h.ExternalID, Raw: h.Raw, Partial: h.Partial}
 	if !in.settings.ProviderRawData {
 		h.Raw = nil
 	}
@@ -486,7 +496,7 @@ func (in *intake) record(item Summary) (Record, error) {
 	h := item.head()
 	rec := Record{
 		Resource: in.resource.Slug, ID: h.ID, Provider: in.Provider, SourceType: in.Source.Type,
-		Origin: in.origin, Index: item.index(), Doc: doc, Raw: h.Raw, CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+		Origin: in.origin, Index: item.index(), Doc: doc, Raw: h.Raw, CreatedAt: in.now.Time, UpdatedAt: in.now.Time, Replaces: h.replaces,
 	}
 	if offset, _ := item.zone(); offset != nil && *offset != nil {
 		rec.Offset = **offset

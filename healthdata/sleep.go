@@ -52,10 +52,10 @@ type Sleep struct {
 	SessionOffsets
 	// Duration is BedtimeStop minus BedtimeStart.
 	Duration int64 `json:"duration" wire:"opt,tolerant"`
-	// Total is the time asleep: the sum of REM, light and deep if the source has stages, otherwise the source's
-	// own number.
+	// Total is the time asleep: the sum of REM, light and deep if all three are known, otherwise the source's own
+	// number. Without such a number it is the sum of the known stages, or null if the summary is Partial.
 	Total *int64 `json:"total" wire:"tolerant"`
-	// Awake, Light, REM and Deep are null if the source has no stages.
+	// Awake, Light, REM and Deep are null if they were not measured or cannot be read.
 	Awake *int64 `json:"awake" wire:"tolerant"`
 	Light *int64 `json:"light" wire:"tolerant"`
 	REM   *int64 `json:"rem" wire:"tolerant"`
@@ -106,6 +106,14 @@ func (s *Sleep) complete() {
 	}
 	s.Date = midnight(s.CalendarDate)
 	s.Duration = wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time))
+	s.SleepStream = nil
+	if !s.Partial {
+		s.derive()
+	}
+}
+
+// derive computes the time asleep, and a missing type and efficiency. A Partial summary is merged first.
+func (s *Sleep) derive() {
 	s.completeStages()
 	if s.Type == "" {
 		asleep := s.Duration
@@ -121,7 +129,6 @@ func (s *Sleep) complete() {
 		e := 100 * float64(*s.Total) / float64(s.Duration)
 		s.Efficiency = &e
 	}
-	s.SleepStream = nil
 }
 
 func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / time.Second) }
@@ -129,17 +136,20 @@ func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / t
 // completeStages computes the time asleep. If all stages of sleep are zero, the source has no stages, and they
 // become null.
 func (s *Sleep) completeStages() {
-	staged := int64(0)
+	staged, known := int64(0), 0
 	for _, v := range [...]*int64{s.REM, s.Light, s.Deep} {
 		if v != nil {
 			staged += *v
+			known++
 		}
 	}
 	if staged != 0 {
-		s.Total = &staged
+		if unmeasured(&s.Total); known == 3 || s.Total == nil && !s.Partial {
+			s.Total = &staged
+		}
 		return
 	}
-	if known := func(v *int64) bool { return v != nil && *v != 0 }; known(s.Awake) && !known(s.Total) {
+	if positive := func(v *int64) bool { return v != nil && *v != 0 }; positive(s.Awake) && !positive(s.Total) {
 		return // the person was awake for the whole session
 	}
 	for _, v := range [...]**int64{&s.Total, &s.Awake, &s.Light, &s.REM, &s.Deep} {
@@ -148,7 +158,7 @@ func (s *Sleep) completeStages() {
 }
 
 // AddStage adds a period of a stage to the lengths of the session. The first known stage sets the other stages
-// to 0 seconds. A stage of unknown kind counts only as time asleep.
+// to 0 seconds, so AddStage is for a source that lists all periods. A stage of unknown kind counts only as time asleep.
 func (s *Sleep) AddStage(stage SleepStage, seconds int64) {
 	add := func(to **int64, seconds int64) {
 		if *to == nil {

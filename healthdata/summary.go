@@ -14,7 +14,8 @@ import (
 // [SleepCycle], [Body], [Workout], [Profile], [Meal], [MenstrualCycle] and
 // [Electrocardiogram], as pointers. The set is closed.
 //
-// For one id the latest version replaces all earlier ones as a whole.
+// For one id the latest version replaces all earlier ones as a whole. One that is [Head].Partial is merged with the
+// stored version first.
 type Summary interface {
 	// head returns the part that all summaries share.
 	head() *Head
@@ -80,8 +81,15 @@ type Head struct {
 	// Raw is the source's own payload. It is stored only if [TeamSettings].ProviderRawData is set.
 	// [Service.RawSummaries] returns it.
 	Raw json.RawMessage `json:"-"`
+	// Partial states that the source knows more than this summary has, such as a file with a part of the day or of the
+	// columns. The service merges a Partial Sleep or Activity with the stored version, and then replaces that: fields
+	// that are null keep their stored values. Totals of an Activity are running totals: the greater value counts, and
+	// the version with greater totals gives the values that do not add up. The least and the greatest heart rate of
+	// both versions count, and the mean is null if it differs.
+	Partial bool `json:"-"`
 
-	assumed assumption
+	assumed  assumption
+	replaces []byte // the stored version with which the summary was merged, as in [Record].Replaces
 }
 
 // assumption records which parts of a summary's local time come from the fallback zone.

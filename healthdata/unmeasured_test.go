@@ -25,7 +25,10 @@ func TestSleep_stagesThatASourceLacksAreNull(t *testing.T) {
 		"awake all the time":      {healthdata.Sleep{Total: zero(), Awake: ptr(int64(7200)), Deep: zero()}, zero(), ptr(int64(7200)), nil, nil, zero()},
 		"a source without REM":    {healthdata.Sleep{Light: ptr(int64(50)), Deep: ptr(int64(10))}, ptr(int64(60)), nil, ptr(int64(50)), nil, ptr(int64(10))},
 		"a night without deep":    {healthdata.Sleep{Light: ptr(int64(50)), REM: ptr(int64(10)), Deep: zero(), Awake: zero()}, ptr(int64(60)), zero(), ptr(int64(50)), ptr(int64(10)), zero()},
-		"a total besides a stage": {healthdata.Sleep{Total: ptr(int64(90)), Light: ptr(int64(50))}, ptr(int64(50)), nil, ptr(int64(50)), nil, nil},
+		"a total besides a stage": {healthdata.Sleep{Total: ptr(int64(90)), Light: ptr(int64(50))}, ptr(int64(90)), nil, ptr(int64(50)), nil, nil},
+		"a zero besides a stage":  {healthdata.Sleep{Total: zero(), Light: ptr(int64(50))}, ptr(int64(50)), nil, ptr(int64(50)), nil, nil},
+		"a total and all stages":  {healthdata.Sleep{Total: ptr(int64(90)), Light: ptr(int64(50)), REM: ptr(int64(10)), Deep: zero()}, ptr(int64(60)), nil, ptr(int64(50)), ptr(int64(10)), zero()},
+		"a stage is not readable": {healthdata.Sleep{Head: healthdata.Head{Partial: true}, Light: ptr(int64(50)), REM: ptr(int64(10))}, nil, nil, ptr(int64(50)), ptr(int64(10)), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStation(t, healthdata.Options{})

@@ -52,12 +52,18 @@ func desktopFile(name string) bool {
 
 // importedNames returns the names of the files that are imported on their own, and their total packed size. It
 // leaves out files, such as the track of a workout, that another file of the archive refers to.
-func importedNames(entries map[string]*zip.File) (names []string, packed int64) {
-	names = slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(name string) bool {
-		return belongsToOwner(path.Dir(name), func(owner string) bool { return entries[owner] != nil })
-	})
-	for _, name := range names {
-		packed += int64(entries[name].CompressedSize64)
+func importedNames(entries map[string]*zip.File, open opener) (names []string, packed int64) {
+	in, owned := map[string][]string{}, map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		in[path.Dir(name)] = append(in[path.Dir(name)], name)
+	}
+	for dir := range in {
+		owned[dir] = belongsToOwner(dir, in[path.Dir(dir)], open)
+	}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if !owned[path.Dir(name)] {
+			names, packed = append(names, name), packed+int64(entries[name].CompressedSize64)
+		}
 	}
 	return names, packed
 }
@@ -88,7 +94,7 @@ func importZIP(ctx context.Context, r io.Reader, head []byte, sink Sink, o *Opti
 	open := openerOf(entries)
 	var faults []error
 	good := 0
-	names, whole := importedNames(entries)
+	names, whole := importedNames(entries, open)
 	offset := int64(0) // packed bytes of the files before this one
 	for _, name := range names {
 		packed := int64(entries[name].CompressedSize64)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/muktihari/fit/profile/typedef"
 	"github.com/stretchr/testify/require"
@@ -199,4 +200,49 @@ func TestArchive_matchesUnicodeFormsOfNamesAndSkipsDesktopFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, reports, 1)
 	require.Len(t, s.streams, 1)
+}
+
+// The recordings of an export belong to its file, whatever the name of that is. An unrelated file owns no recordings.
+func TestArchive_recordingsOfAnExportAreImportedOnceUnderAnyName(t *testing.T) {
+	list := testdata(t, "strava", "activities.csv")
+	for _, c := range []struct {
+		name, content, recording string
+		workouts                 int
+	}{
+		{"export.xml", smallExport, "workout-routes/route_1.gpx", 2},
+		{"Export.xml", smallExport, "workout-routes/route_1.gpx", 2},
+		{"导出.xml", smallExport, "workout-routes/route_1.gpx", 2},
+		{"exportar.xml", smallExport, "workout-routes/route_1.gpx", 2},
+		{"export (1).xml", smallExport, "workout-routes/route_1.gpx", 2},
+		{"export.xml", wideText(smallExport), "workout-routes/route_1.gpx", 2},
+		{"activities.csv", list, "activities/7002.gpx", 8},
+		{"activities (1).csv", list, "activities/7002.gpx", 8},
+		{"Activities.csv", list, "activities/7002.gpx", 8},
+		{"my list.csv", list, "activities/7002.gpx", 8},
+		{"Activities (2).csv", "Aktivitäts-ID,Aktivitätsdatum\n1,2\n", "activities/7002.gpx", 0},
+		{"notes.xml", "<notes/>", "workout-routes/route_1.gpx", 1},
+		{"weight.csv", "a,b\n1,2\n", "activities/7002.gpx", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var zipped, unpacked recordingSink
+			_, _ = fileimport.Import(t.Context(), bytes.NewReader(archive(t, "a/"+c.name, c.content, "a/"+c.recording, smallGPX)), &zipped, nil)
+			require.Len(t, zipped.summaries["workouts"], c.workouts)
+
+			dir := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(dir, filepath.Dir(c.recording)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, c.name), []byte(c.content), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, c.recording), []byte(smallGPX), 0o600))
+			_, _ = fileimport.ImportDir(t.Context(), dir, &unpacked, nil)
+			require.Len(t, unpacked.summaries["workouts"], c.workouts)
+		})
+	}
+}
+
+// wideText returns a text in UTF-16.
+func wideText(text string) string {
+	out := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = binary.LittleEndian.AppendUint16(out, unit)
+	}
+	return string(out)
 }

@@ -29,8 +29,10 @@
 // the device's own, and are derived from the records where it gives none. Compressed
 // timestamps and compressed speed and distance are understood. A day's monitoring
 // becomes a day of activity, and samples of steps, distance, active calories and heart
-// rate. Weighings become body measurements and samples of weight and body fat. Blood
-// pressure, blood oxygen, stress and breathing rate become samples.
+// rate. A device writes several files a day with running totals: the day has the greatest
+// totals of its files, also of those of several devices, the least and the greatest heart
+// rate, and no mean if the files differ. Weighings become body measurements and samples of
+// weight and body fat. Blood pressure, blood oxygen, stress and breathing rate become samples.
 //
 // A file with a wrong checksum or length, or one that ends early, gives what can be read;
 // notes of the report say what is wrong and what is left out. Of several sessions, each ends
@@ -119,7 +121,8 @@
 // # What it is not
 //
 // It does not store, merge or deduplicate: that is the sink's business, and importing
-// a file twice hands over the same things twice, under the same external ids.
+// a file twice hands over the same things twice, under the same external ids. A summary
+// that another file may complete is Partial, and healthdata.Service merges it.
 package fileimport
 
 // Files in the order of reading: each uses those before it.
@@ -127,6 +130,6 @@ package fileimport
 //	progress.go xmlchars.go encoding.go units.go report.go recording.go stamp.go csvcells.go csvfile.go
 //	points.go exportkinds.go exportsource.go exportnight.go fileimport.go whoopexport.go clarityexport.go
 //	xmlscan.go export.go detect.go fit.go fitbeats.go fitbitexport.go fitfile.go jsonmend.go jsonfile.go
-//	output.go recordings.go garminexport.go archive.go stravaexport.go trackscan.go gpx.go exportworkout.go
-//	withingsexport.go libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go fhirfile.go
-//	fhirkinds.go fhirobservation.go
+//	output.go recordings.go garminexport.go archive.go stravaexport.go owners.go trackscan.go gpx.go
+//	exportworkout.go withingsexport.go libreviewexport.go tcx.go batches.go phoneapp.go phoneappworkout.go fitday.go
+//	fhirfile.go fhirkinds.go fhirobservation.go

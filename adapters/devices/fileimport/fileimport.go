@@ -33,7 +33,8 @@ import (
 // earlier calls stay stored. Importing the same file again makes the same calls.
 type Sink interface {
 	// Summaries stores summaries of one resource, such as workouts or sleep, and of one source. A SleepCycle has the
-	// ExternalID, the source and the start of the Sleep to which it belongs.
+	// ExternalID, the source and the start of the Sleep to which it belongs. A Partial summary (see healthdata.Head) must
+	// be merged with the stored one, as healthdata.Service does.
 	Summaries(ctx context.Context, resource string, source healthdata.Source, items []healthdata.Summary) error
 	// Samples stores samples of one resource and one source in the order of the file. A unit is that of the catalogue, or
 	// one that healthdata converts to it. Values are finite, and intervals do not end before they start.
@@ -267,8 +268,8 @@ func ImportFile(ctx context.Context, name string, sink Sink, opts *Options) (Rep
 // healthlab.Invalid, Report.Err has the reason and the import continues. Files of other formats are skipped, and their
 // Report.Err wraps [ErrFormat]. Any other error of the sink, and the end of ctx, stop the import.
 //
-// Recordings in a folder workout-routes next to an export.xml, and in a folder activities next to an activities.csv,
-// are imported as part of that file, not on their own.
+// Recordings in a folder workout-routes next to the export of a phone's health store, and in a folder activities next to
+// the list of activities of Strava, are imported as part of that file, not on their own. The file may have any name.
 //
 // If no file could be imported, the error joins the errors of the files. If no file has a known format, it is
 // healthlab.Invalid.
@@ -320,30 +321,24 @@ func ImportDir(ctx context.Context, dir string, sink Sink, opts *Options) ([]Rep
 	}
 }
 
-// routesFolder is the folder in which an export stores the tracks of its workouts. A track is not imported as a workout
-// of its own.
-const routesFolder = "workout-routes"
-
-// owners maps the name of a folder of recordings to the file next to it that refers to these recordings.
-var owners = map[string]string{routesFolder: "export.xml", stravaFolder: stravaList}
-
-func belongsToOwner(dir string, exists func(name string) bool) bool {
-	owner := owners[path.Base(dir)]
-	return owner != "" && exists(path.Join(path.Dir(dir), owner))
-}
-
 // filesOf lists the paths and the sizes in bytes of the regular files of a tree. It leaves out recordings that belong
-// to another file (see owners), and the files that macOS adds for attributes.
+// to another file (see [belongsToOwner]), and the files that macOS adds for attributes.
 func filesOf(fsys fs.FS) (names []string, sizes []int64, _ error) {
-	exists := func(name string) bool {
-		_, err := fs.Stat(fsys, name)
-		return err == nil
+	open := func(name string) (io.ReadCloser, error) { return fsys.Open(name) }
+	beside := func(dir string) (names []string) {
+		entries, _ := fs.ReadDir(fsys, path.Dir(dir))
+		for _, e := range entries {
+			if e.Type().IsRegular() && !desktopFile(e.Name()) {
+				names = append(names, path.Join(path.Dir(dir), e.Name()))
+			}
+		}
+		return names
 	}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && belongsToOwner(name, exists) {
+		if d.IsDir() && belongsToOwner(name, beside(name), open) {
 			return fs.SkipDir
 		}
 		if d.Type().IsRegular() && !desktopFile(name) {

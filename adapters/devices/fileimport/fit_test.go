@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -451,6 +452,46 @@ func TestFIT_monitoringGivesStepsAndHeartRateByDay(t *testing.T) {
 	require.EqualValues(t, 800, *days[0].Steps)
 	require.EqualValues(t, 61, *days[0].HeartRate.AvgBPM)
 	require.EqualValues(t, 90, *days[1].Steps)
+}
+
+// monitoringFile is a file of a device that has counted steps and metres since midnight.
+func monitoringFile(t testing.TB, steps uint32, bpm uint8, from, to time.Time) []byte {
+	t.Helper()
+	walking := func(at time.Time, steps uint32) proto.Message {
+		return message(mesgnum.Monitoring, byte(fieldnum.MonitoringTimestamp), fitTime(at), byte(fieldnum.MonitoringActivityType), typedef.ActivityTypeWalking,
+			byte(fieldnum.MonitoringCycles), steps, byte(fieldnum.MonitoringDistance), 80*steps, byte(fieldnum.MonitoringHeartRate), bpm)
+	}
+	return encodeFIT(t, []proto.Message{fileID(typedef.FileMonitoringB), walking(from, steps/2), walking(to, steps)})
+}
+
+// The files of a day give its greatest totals, in any order, however often they come, and in an archive.
+func TestFIT_monitoringFilesOfADayGiveItsGreatestTotals(t *testing.T) {
+	hour := func(n int) time.Time { return time.Date(2026, 4, 18, n, 0, 0, 0, time.UTC) }
+	files := [][]byte{
+		monitoringFile(t, 6000, 62, hour(1), hour(10)), monitoringFile(t, 8000, 90, hour(11), hour(12)), monitoringFile(t, 9500, 71, hour(13), hour(20)),
+	}
+	greatest := func(s *ingestion) {
+		day := stored[*healthdata.Activity](t, s, "activity")[0]
+		require.EqualValues(t, 9500, *day.Steps)
+		require.InDelta(t, 9500*0.8, *day.Distance, 1)
+		require.Equal(t, []float64{62, 90}, []float64{*day.HeartRate.MinBPM, *day.HeartRate.MaxBPM})
+		require.Nil(t, day.HeartRate.AvgBPM, "the mean of a file is not that of the day")
+	}
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		s, zipped := newIngestion(t), newIngestion(t)
+		var names []string
+		for i, file := range order {
+			s.take(t, files[file])
+			names = append(names, fmt.Sprintf("%d.fit", i), string(files[file]))
+		}
+		greatest(s)
+		for _, file := range order {
+			counts, _ := s.take(t, files[file])
+			require.Zero(t, counts.New+counts.Changed, "file %d after %v", file, order)
+		}
+		zipped.take(t, archive(t, names...))
+		greatest(zipped)
+	}
 }
 
 func TestFIT_readingsOfMedicalMetersBecomeSamples(t *testing.T) {

@@ -178,6 +178,8 @@ func (d *dayTotals) addHeartRate(bpm float64) {
 	}
 }
 
+// handOverDays sends days to the sink. They are partial, because a device writes several files a day, whose totals are
+// those of the day until then.
 func (f *fitFile) handOverDays(out *output, days []*dayTotals, source healthdata.Source) error {
 	var items []healthdata.Summary
 	number := func(v float64) *float64 {
@@ -192,7 +194,7 @@ func (f *fitFile) handOverDays(out *output, days []*dayTotals, source healthdata
 			Steps: rounded(number(d.steps)), Distance: number(d.distance), CaloriesActive: number(d.calories),
 			Medium: number(d.moderate), High: number(d.vigorous),
 		}
-		a.Source = source
+		a.Source, a.Partial = source, true
 		if d.heartN > 0 || !math.IsNaN(d.resting) {
 			a.HeartRate = &healthdata.ActivityHeartRate{
 				MinBPM: number(d.heartLow), MaxBPM: number(d.heartHigh), RestingBPM: number(d.resting),

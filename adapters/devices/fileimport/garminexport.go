@@ -236,20 +236,22 @@ func (g *garminReader) nights() error {
 			s.SessionOffsets = healthdata.SessionOffsets{StartTimezoneOffset: offsetOf(start.In(g.out.opts.Zone)), EndTimezoneOffset: s.TimezoneOffset}
 		}
 		for _, stage := range []struct {
-			stage   healthdata.SleepStage
+			length  **int64
 			field   string
 			seconds *float64
 		}{
-			{healthdata.SleepStageDeep, "deepSleepSeconds", v.DeepSleepSeconds}, {healthdata.SleepStageLight, "lightSleepSeconds", v.LightSleepSeconds},
-			{healthdata.SleepStageREM, "remSleepSeconds", v.RemSleepSeconds}, {healthdata.SleepStageAwake, "awakeSleepSeconds", v.AwakeSleepSeconds},
+			{&s.Deep, "deepSleepSeconds", v.DeepSleepSeconds}, {&s.Light, "lightSleepSeconds", v.LightSleepSeconds},
+			{&s.REM, "remSleepSeconds", v.RemSleepSeconds}, {&s.Awake, "awakeSleepSeconds", v.AwakeSleepSeconds},
 		} {
-			switch n := positive(stage.seconds); {
-			case n == nil:
-			case *n > end.Sub(start).Seconds():
-				g.remarks.add(place, stage.field, "at most the length of the night")
-			default:
-				s.AddStage(stage.stage, *rounded(n))
+			if n := stage.seconds; n != nil && (*n < 0 || *n > end.Sub(start).Seconds()) {
+				g.remarks.add(place, stage.field, "0 to the length of the night")
+				s.Partial = true // the file has no total, and that of the other stages is none
+			} else {
+				*stage.length = rounded(n)
 			}
+		}
+		if !s.Partial {
+			s.Total = new(secondsOf(s.Deep) + secondsOf(s.Light) + secondsOf(s.REM))
 		}
 		if v.SleepScores != nil {
 			s.Score = rounded(positive(v.SleepScores.OverallScore))

@@ -493,6 +493,7 @@ func (a *phoneApp) sleepInterval(place string, v *appNight) error {
 }
 
 // night stores a night with the sums of its stages. Sums that are all 0 are left out, because they were not measured.
+// A sum that is missing or cannot be read is null.
 func (a *phoneApp) night(place, units string, v *appNight) error {
 	from, to := v.SleepStart, v.SleepEnd
 	if from == "" || to == "" {
@@ -513,12 +514,14 @@ func (a *phoneApp) night(place, units string, v *appNight) error {
 		a.remarks.add(place, "sleepEnd", "a time after the sleepStart")
 		return nil
 	}
+	bad := false
 	seconds := func(field string, n *float64) *int64 {
-		if n == nil || *n == 0 {
+		if n == nil {
 			return nil
 		}
 		length, ok := healthdata.ConvertUnit(*n, cmp.Or(units, "hr"), "min")
 		if !ok || length < 0 || length > 36*60 {
+			bad = true
 			a.remarks.add(place, field, "a length of at most 36 hours, in hr or min")
 			return nil
 		}
@@ -530,19 +533,11 @@ func (a *phoneApp) night(place, units string, v *appNight) error {
 		SessionOffsets: healthdata.SessionOffsets{StartTimezoneOffset: offsetOf(start), EndTimezoneOffset: offsetOf(end)},
 	}
 	s.ExternalID = uuid.NewSHA1(origin.id, []byte("sleep "+s.BedtimeStart.String())).String()
-	awake := seconds("awake", v.Awake)
-	for stage, n := range map[healthdata.SleepStage]*int64{
-		healthdata.SleepStageLight: seconds("core", v.Core), healthdata.SleepStageDeep: seconds("deep", v.Deep), healthdata.SleepStageREM: seconds("rem", v.REM),
-	} {
-		if n != nil {
-			s.AddStage(stage, *n)
-		}
+	s.Light, s.Deep, s.REM, s.Awake = seconds("core", v.Core), seconds("deep", v.Deep), seconds("rem", v.REM), seconds("awake", v.Awake)
+	if secondsOf(s.Light)+secondsOf(s.Deep)+secondsOf(s.REM) == 0 {
+		s.Light, s.Deep, s.REM, s.Awake = nil, nil, nil, seconds("awake", positive(v.Awake))
 	}
-	if awake != nil {
-		s.AddStage(healthdata.SleepStageAwake, *awake)
-	}
-	if s.Total == nil {
-		s.Total = cmp.Or(seconds("totalSleep", v.TotalSleep), seconds("asleep", v.Asleep))
-	}
+	s.Total = cmp.Or(seconds("totalSleep", positive(v.TotalSleep)), seconds("asleep", positive(v.Asleep)))
+	s.Partial = bad
 	return a.out.summaries("sleep", s)
 }

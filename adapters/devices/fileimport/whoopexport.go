@@ -217,7 +217,8 @@ func addWHOOPDay(r *rows, days map[healthlab.Date]longestOfDay, c *whoopCycle, z
 	}
 }
 
-// handOverNight stores a sleep, unless one with the same start was stored.
+// handOverNight stores a sleep, unless one with the same start was stored. The sleep is partial, because another file of
+// the export may have more columns of it.
 func handOverNight(r *rows, b *batch, seen map[int64]bool, s *healthdata.Sleep, from, to time.Time) error {
 	if seen[from.Unix()] {
 		r.skipRow("sleep with the start of another")
@@ -225,7 +226,7 @@ func handOverNight(r *rows, b *batch, seen map[int64]bool, s *healthdata.Sleep, 
 	}
 	seen[from.Unix()] = true
 	readValues(r, whoopSleepColumns, s)
-	s.BedtimeStart, s.BedtimeStop, s.TimezoneOffset = healthlab.At(from), healthlab.At(to), offsetOf(to)
+	s.BedtimeStart, s.BedtimeStop, s.TimezoneOffset, s.Partial = healthlab.At(from), healthlab.At(to), offsetOf(to), true
 	return b.summary("sleep", s)
 }
 
@@ -252,11 +253,10 @@ func handOverRecovery(b *batch, c *whoopCycle, at time.Time) error {
 	return nil
 }
 
-// readWHOOPSleeps stores naps, and nights that physiological_cycles.csv does not contain.
+// readWHOOPSleeps stores naps and nights. The recovery of a night is in physiological_cycles.csv.
 func readWHOOPSleeps(r *rows) error {
 	b, seen := newBatch(r.out, r.out.recordedBy(healthdata.SourceWatch)), map[int64]bool{}
 	expect(r, whoopSleepColumns)
-	others := cycleNightStarts(r)
 	err := r.each(func() error {
 		zone, ok := whoopZone(r)
 		if !ok {
@@ -273,9 +273,6 @@ func readWHOOPSleeps(r *rows) error {
 		case nap != "" && !strings.EqualFold(nap, "false"):
 			r.refuse("Nap", "true or false")
 			return nil
-		case others[from.Unix()]:
-			r.skipRow("night of physiological_cycles.csv")
-			return nil
 		}
 		if err := handOverNight(r, b, seen, &s, from, to); err != nil {
 			return err
@@ -286,39 +283,6 @@ func readWHOOPSleeps(r *rows) error {
 		return err
 	}
 	return b.flush()
-}
-
-// cycleNightStarts returns the starts, as Unix seconds, of the nights in physiological_cycles.csv; nil if the import
-// lacks that file. It reports no problems of that file, because the import of that file does.
-func cycleNightStarts(r *rows) map[int64]bool {
-	if r.beside == nil {
-		return nil
-	}
-	f, err := r.beside(whoopCycles.name)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
-	unheard := *r.out
-	unheard.rep = &Report{}
-	cycles, err := newRows(&unheard, &whoopCycles, f, nil)
-	if err != nil || !whoopCycles.hasColumns(cycles.columns, nil) {
-		return nil
-	}
-	starts := map[int64]bool{}
-	for {
-		more, err := cycles.next()
-		if err != nil || !more {
-			return starts
-		}
-		zone, ok := whoopZone(cycles)
-		if !ok {
-			continue
-		}
-		if from, _, ok := whoopSpan(cycles, zone, sleepOnset, wakeOnset); ok {
-			starts[from.Unix()] = true
-		}
-	}
 }
 
 // readWHOOPWorkouts stores workouts.

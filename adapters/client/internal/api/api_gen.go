@@ -1811,7 +1811,7 @@ type Sleep struct {
 	// TimezoneOffset Seconds east of UTC at bedtime_stop.
 	TimezoneOffset int `json:"timezone_offset"`
 
-	// Total Total is the time asleep: REM, light and deep where the source gives stages, else its own.
+	// Total Total is the time asleep: REM, light and deep where the source gives all three, else its own.
 	Total *int `json:"total"`
 
 	// Type Type is the source's own, else derived from the time asleep.
@@ -1889,7 +1889,7 @@ type SleepIn struct {
 	// TimezoneOffset Seconds east of UTC at bedtime_stop; null is the offset that a time of the item is written with, else that of its zone.
 	TimezoneOffset *int `json:"timezone_offset,omitempty"`
 
-	// Total Total is the time asleep: REM, light and deep where the source gives stages, else its own.
+	// Total Total is the time asleep: REM, light and deep where the source gives all three, else its own.
 	Total *int `json:"total,omitempty"`
 
 	// Type Type is the source's own, else derived from the time asleep.
