@@ -97,7 +97,8 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		s.shared.Log.Warn("lab message is about another patient than the order's", "message", m.ID, "on", string(m.On))
 		return nil
 	}
-	if m, err = s.completeReport(ctx, m, r.LabTest); err != nil {
+	c, err := s.completion(ctx, r.LabTest)
+	if err != nil {
 		return err
 	}
 	settings, err := s.orders.Settings(ctx, m.Team)
@@ -109,8 +110,9 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	if m.On != "" {
 		s.formURLs(ctx, &r, ids)
 	}
-	if child, ok := s.redraw(&r, m, settings); ok && !r.UserDeleted {
-		return s.offerRedraw(ctx, r.ID, child, m, ids)
+	known := r
+	if child, ok := s.redraw(&r, m.withAttached(&known, c), settings); ok && !r.UserDeleted {
+		return s.offerRedraw(ctx, r.ID, child, m, c, ids)
 	}
 	var refused error
 	_, err = s.allOrders.Update(ctx, m.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -121,7 +123,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		if m.reportsResults() && m.contradicts(&r.Order) {
 			return nil, errOrderChanged
 		}
-		events, err := applyMessage(r, m, ids)
+		events, err := applyMessage(r, m, c, ids)
 		var transition *orders.TransitionError
 		var rule *healthlab.RuleError
 		if errors.As(err, &transition) && m.reportsResults() {
@@ -161,9 +163,9 @@ func (s *Service) logRejected(m Message, err error) {
 
 // offerRedraw stores a final report with results that the lab lost by its own fault: the order id ends with the status
 // redraw_available, and child becomes the order for the redraw.
-func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orders.Record, m Message, steps []orders.Step) error {
+func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orders.Record, m Message, c *completion, steps []orders.Step) error {
 	first := s.shared.NewID()
-	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *orders.Record) ([]healthlab.Event, error) {
+	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, child *orders.Record) ([]healthlab.Event, error) {
 		if err := markReceived(p, m); err != nil {
 			return nil, err
 		}
@@ -179,12 +181,13 @@ func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orde
 		setSampleID(p, m)
 		p.NoteCollection(m.CollectedAt)
 		steps = slices.Clone(steps)
-		steps[last].Corrected = setResults(p, m, at)
-		events, err := applyPath(p, path[:last], m, steps)
+		whole := m.withAttached(p, c)
+		steps[last].Corrected = setResults(p, whole, at)
+		events, err := applyPath(p, path[:last], whole, steps)
 		if err != nil {
 			return nil, err
 		}
-		offered, err := orders.AddChild(p, c, steps[last], orders.RedrawOffered, first)
+		offered, err := orders.AddChild(p, child, steps[last], orders.RedrawOffered, first)
 		if err != nil {
 			return nil, err
 		}
@@ -219,12 +222,13 @@ func markReceived(r *orders.Record, m Message) error {
 // errDuplicate means that the order has received the message before. It makes the update change nothing.
 var errDuplicate = errors.New("the laboratory's message was processed before")
 
-// applyMessage applies a message to an order and returns the events for the team. steps are the steps to use for the
-// message's trigger and the triggers that it implies. It changes only r.
-func applyMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {
+// applyMessage applies a message to an order and returns the events for the team. c completes the message's report.
+// steps are the steps to use for the message's trigger and the triggers that it implies. It changes only r.
+func applyMessage(r *orders.Record, m Message, c *completion, steps []orders.Step) ([]healthlab.Event, error) {
 	if m.Visit != nil {
 		return r.ReceiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
 	}
+	m = m.withAttached(r, c)
 	path, ok := r.ImpliedPath(m.On)
 	// A partial result of a kit is stored and can be read, without a change of the order's status.
 	silent := !ok && m.On == orders.PartialResult && r.TakesSilentPartial()
@@ -355,11 +359,11 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 		name := one.Name
 		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name, Result: one.Result, Unit: rules.TextOf(one.Unit)})
 	}
-	whole, err := s.completeReport(ctx, m, w.orderedTest())
+	c, err := s.completion(ctx, w.orderedTest())
 	if err != nil {
 		return err
 	}
-	worst, status := labresult.Worst(whole.Results.Results), labresult.Final
+	worst, status := labresult.Worst(c.complete(m, false).Results.Results), labresult.Final
 	if m.On == orders.PartialResult {
 		status = labresult.Partial
 	}
