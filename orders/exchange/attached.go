@@ -192,7 +192,6 @@ func hasMarker(r *labresult.Result, id int) bool {
 	return slices.ContainsFunc(r.SourceMarkers, func(m labresult.SourceMarker) bool { return m.MarkerID == id })
 }
 
-// markersIn reports whether a result has ordered markers, and all of them are in ids.
 func markersIn(r *labresult.Result, ids []int) bool {
 	return len(r.SourceMarkers) > 0 && !slices.ContainsFunc(r.SourceMarkers, func(m labresult.SourceMarker) bool { return !slices.Contains(ids, m.MarkerID) })
 }

@@ -79,8 +79,8 @@ func decideMatch(m Message, numbered []orders.Record, sameName []orders.Order) j
 	}
 }
 
-// triggerFor returns the trigger of a laboratory's message for an order. A partial or final report corrects an order that
-// was completed by attached results, while the laboratory's own report was not final.
+// triggerFor returns the trigger of a laboratory's message for an order. A partial or final report corrects an order
+// that was completed by attached results, while the laboratory's own report was not final.
 func (m Message) triggerFor(r *orders.Record) orders.Trigger {
 	e, _ := orders.EndingOf(r.LowLevel())
 	a := r.Attached

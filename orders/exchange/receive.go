@@ -110,8 +110,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	if m.On != "" {
 		s.formURLs(ctx, &r, ids)
 	}
-	known := r
-	if child, ok := s.redraw(&r, m.withAttached(&known, c), settings); ok && !r.UserDeleted {
+	if child, ok := s.redraw(&r, m, c, settings); ok && !r.UserDeleted {
 		return s.offerRedraw(ctx, r.ID, child, m, c, ids)
 	}
 	var refused error
@@ -407,7 +406,9 @@ func (s *Service) redraws(r *orders.Record, settings orders.Settings) bool {
 
 // redraw returns a new order that repeats the tests whose results the lab lost by its own fault; false if no redraw is
 // due. Only the first order of a transaction, for a walk-in test, gets a redraw, once, if team and lab allow redraws.
-func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) (orders.Record, bool) {
+func (s *Service) redraw(r *orders.Record, m Message, c *completion, settings orders.Settings) (orders.Record, bool) {
+	known := *r
+	m = m.withAttached(&known, c) // an attached result is not lost
 	if m.On != orders.FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return orders.Record{}, false
 	}
@@ -427,10 +428,10 @@ func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) 
 		return orders.Record{}, false
 	}
 	at := healthlab.At(s.now())
-	c := r.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRedraw, at)
-	c.Details = orders.NewDetails(catalogue.WalkInTest, s.shared.NewID(), s.shared.NewID(), at)
-	c.LabTest.Markers = lost
-	c.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
-	c.LabTest.WorstCaseTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.WorstCaseTATDays })
-	return c, true
+	child := r.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRedraw, at)
+	child.Details = orders.NewDetails(catalogue.WalkInTest, s.shared.NewID(), s.shared.NewID(), at)
+	child.LabTest.Markers = lost
+	child.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
+	child.LabTest.WorstCaseTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.WorstCaseTATDays })
+	return child, true
 }

@@ -87,7 +87,7 @@ func (s *Service) simulateRedraw(ctx context.Context, r orders.Record, flags ord
 	}
 	m := s.opts.Simulator.Report(&r.Order, orders.FinalResult, at, flags, expected)
 	m.ID, m.Team, m.Order = "simulated "+s.shared.NewID().String(), r.TeamID, r.ID
-	child, ok := s.redraw(&r, m, settings)
+	child, ok := s.redraw(&r, m, nil, settings)
 	if !ok {
 		return orders.Order{}, unreachable
 	}

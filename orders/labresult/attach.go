@@ -28,7 +28,6 @@ func (r *Result) SameTest(o *Result) bool {
 	return r.Name == o.Name
 }
 
-// asResult returns the identification of a missing result as that of a result.
 func (m *Missing) asResult() *Result {
 	return &Result{Name: m.Name, Slug: m.Slug, LOINC: m.LOINC, ProviderID: m.ProviderID, SourceMarkers: m.SourceMarkers, Group: m.Group}
 }

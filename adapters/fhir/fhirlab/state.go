@@ -136,10 +136,9 @@ func (t *orderedTest) is(code string, opts *Options) bool {
 	return code != "" && (code == t.Code || opts.Tests[code] == t.Code)
 }
 
-// complete reports whether every ordered test is final or cancelled.
 func (d *dossier) complete(opts *Options) bool {
 	done, ok := d.reported(opts)
-	return ok && (len(done) == 0 || len(done) == len(d.Tests))
+	return ok && (len(done) == 0 || len(done) == len(d.Tests)) // the codes of the laboratory may be unknown
 }
 
 // awaited returns the ids of the ordered markers without a final report; nil if a report or a result is not final.
