@@ -181,7 +181,7 @@ func (r *Record) Enter(to LowLevel, st Step) ([]healthlab.Event, error) {
 
 func (r *Record) withdrawResults() {
 	// A report with only missing results is kept, because it says why they are missing.
-	r.Interpretation, r.ReportFile = nil, ""
+	r.Interpretation, r.ReportFile, r.Attached, r.Awaited = nil, "", nil, nil
 	if r.Results == nil || len(r.Results.Results) > 0 || len(r.Results.MissingResults) == 0 {
 		r.Results, r.ReportedPatient, r.HasMissingResults = nil, nil, nil
 	}

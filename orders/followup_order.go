@@ -252,6 +252,7 @@ func (r *Record) Reorder(id OrderID, origin Origin, at healthlab.Time) Record {
 	c.Events, c.LastEvent, c.Status = nil, OrderEvent{}, ""
 	c.SampleID, c.RequisitionFormURL, c.ActivateBy, c.Scheduled = nil, nil, nil, false
 	c.Interpretation, c.HasMissingResults, c.Results, c.ReportedAt, c.LatestReportAt, c.CriticalSent = nil, nil, nil, time.Time{}, time.Time{}, false
+	c.Attached, c.Awaited = nil, nil
 	c.Files, c.ReportFile, c.Notice, c.HasABN = nil, "", nil, false
 	c.ExpectedResultByDate, c.WorstCaseResultByDate = nil, nil
 	c.Lab, c.Messages, c.Notifications, c.ReplacedBy = LabSubmission{}, nil, Notifications{Notify: r.Notifications.Notify}, OrderID{}

@@ -41,6 +41,11 @@ type Record struct {
 	Messages []string
 	// Results are the reported results; nil before the first report, and after the lab rejected the sample.
 	Results *labresult.Report
+	// Attached has the results that persons attached to the order, which are also in Results; nil if there are none.
+	Attached *AttachedResults
+	// Awaited are the ids of the ordered markers of which the laboratory's latest report has no final result; nil if it
+	// does not say, or if the report is final.
+	Awaited []int
 	// ReportedPatient is the patient of Results, as the lab reported it; nil if the lab reported none.
 	ReportedPatient *ReportedPatient
 	// ReportedAt is the time of the first report; zero before it.
@@ -75,6 +80,20 @@ type Record struct {
 	// StoreTime is the store's clock while a [Change] or an exchange.AssignChange runs, in UTC; zero otherwise. The
 	// leases that a change reads or writes are by this clock. It is not stored.
 	StoreTime time.Time `json:"-"`
+}
+
+// AttachedResults are results that persons attached to an order, because the laboratory had not reported them for it.
+// The laboratory's reports of the order do not have them, so the service adds them to each. Printing or logging it shows
+// nothing.
+type AttachedResults struct {
+	healthlab.Private
+
+	// Report has the results that no later report of the laboratory has replaced, with their samples.
+	Report labresult.Report
+	// Final are the ids of the ordered markers whose results in Report are final.
+	Final []int
+	// Lab is the laboratory's latest report of the order, without Report; nil before the first.
+	Lab *labresult.Report
 }
 
 // LabSubmission is the state of an order's submission to a laboratory.

@@ -121,6 +121,11 @@ type Message struct {
 	// mentioned as missing. A result with CorrectedAt corrects the earlier result, in a partial report too. If no
 	// result of a CorrectedResult has CorrectedAt, every result that differs from the earlier one counts as corrected.
 	Results *labresult.Report
+	// Awaited are the ids of the ordered markers of which the lab has not reported a final result. It comes with
+	// PartialResult; nil means that the lab does not say. If the message names no order, Awaited is empty, or nil if a
+	// result may still change. With it the service knows that an order is complete if the awaited results were
+	// reported without the order, and a person attached them.
+	Awaited []int
 	// ReportFile is the id of the lab's own report of Results, as it was passed to [orders.Files.StoreReport];
 	// empty for none.
 	ReportFile string

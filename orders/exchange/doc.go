@@ -22,5 +22,5 @@ package exchange
 
 // Files in the order of reading: each uses those before it.
 //
-//	backend.go event.go unmatched_result.go service.go feed.go files.go match.go results.go submission.go
-//	receive.go review_queue.go review_accept.go rows.go simulate.go
+//	backend.go event.go unmatched_result.go service.go feed.go files.go match.go attached.go results.go
+//	submission.go receive.go review_queue.go review_accept.go rows.go simulate.go

@@ -66,7 +66,7 @@ func decideMatch(m Message, numbered []orders.Record, sameName []orders.Order) j
 	case m.AccountNumber != "" && named.LabAccountNumber != "" && m.AccountNumber != named.LabAccountNumber:
 		return judgement{code: MatchWrongLab, sub: []MatchSubReason{LabAccountMismatch}, reason: "the order is on another lab account"}
 	}
-	if _, ok := named.ImpliedPath(m.On); ok || m.On == orders.PartialResult && named.TakesSilentPartial() {
+	if _, ok := named.ImpliedPath(m.triggerFor(named)); ok || m.On == orders.PartialResult && named.TakesSilentPartial() {
 		return judgement{to: named.ID}
 	}
 	switch e, _ := orders.EndingOf(named.LowLevel()); {
@@ -77,6 +77,17 @@ func decideMatch(m Message, numbered []orders.Record, sameName []orders.Order) j
 	default:
 		return judgement{code: MatchWrongCollection, reason: "the order is not in a state in which it has results"}
 	}
+}
+
+// triggerFor returns the trigger of a laboratory's message for an order. A partial or final report corrects an order
+// that was completed by attached results, while the laboratory's own report was not final.
+func (m Message) triggerFor(r *orders.Record) orders.Trigger {
+	e, _ := orders.EndingOf(r.LowLevel())
+	a := r.Attached
+	if e.TakesResult && a != nil && (a.Lab == nil || a.Lab.Metadata.Status == labresult.Partial) && (m.On == orders.PartialResult || m.On == orders.FinalResult) {
+		return orders.CorrectedResult
+	}
+	return m.On
 }
 
 // judgeByPatient returns the judgement of a result whose numbers identify no order: why a person has to decide, by the

@@ -97,7 +97,8 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		s.shared.Log.Warn("lab message is about another patient than the order's", "message", m.ID, "on", string(m.On))
 		return nil
 	}
-	if m, err = s.completeReport(ctx, m, r.LabTest); err != nil {
+	c, err := s.completion(ctx, r.LabTest)
+	if err != nil {
 		return err
 	}
 	settings, err := s.orders.Settings(ctx, m.Team)
@@ -109,8 +110,8 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 	if m.On != "" {
 		s.formURLs(ctx, &r, ids)
 	}
-	if child, ok := s.redraw(&r, m, settings); ok && !r.UserDeleted {
-		return s.offerRedraw(ctx, r.ID, child, m, ids)
+	if child, ok := s.redraw(&r, m, c, settings); ok && !r.UserDeleted {
+		return s.offerRedraw(ctx, r.ID, child, m, c, ids)
 	}
 	var refused error
 	_, err = s.allOrders.Update(ctx, m.Team, r.ID, func(r *orders.Record) ([]healthlab.Event, error) {
@@ -121,7 +122,7 @@ func (s *Service) receive(ctx context.Context, m Message) error {
 		if m.reportsResults() && m.contradicts(&r.Order) {
 			return nil, errOrderChanged
 		}
-		events, err := applyMessage(r, m, ids)
+		events, err := applyMessage(r, m, c, ids)
 		var transition *orders.TransitionError
 		var rule *healthlab.RuleError
 		if errors.As(err, &transition) && m.reportsResults() {
@@ -161,9 +162,9 @@ func (s *Service) logRejected(m Message, err error) {
 
 // offerRedraw stores a final report with results that the lab lost by its own fault: the order id ends with the status
 // redraw_available, and child becomes the order for the redraw.
-func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orders.Record, m Message, steps []orders.Step) error {
+func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orders.Record, m Message, c *completion, steps []orders.Step) error {
 	first := s.shared.NewID()
-	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, c *orders.Record) ([]healthlab.Event, error) {
+	_, _, err := s.store.InsertAfter(ctx, id, child, func(p, child *orders.Record) ([]healthlab.Event, error) {
 		if err := markReceived(p, m); err != nil {
 			return nil, err
 		}
@@ -179,12 +180,13 @@ func (s *Service) offerRedraw(ctx context.Context, id orders.OrderID, child orde
 		setSampleID(p, m)
 		p.NoteCollection(m.CollectedAt)
 		steps = slices.Clone(steps)
-		steps[last].Corrected = setResults(p, m, at)
-		events, err := applyPath(p, path[:last], m, steps)
+		whole := m.withAttached(p, c)
+		steps[last].Corrected = setResults(p, whole, at)
+		events, err := applyPath(p, path[:last], whole, steps)
 		if err != nil {
 			return nil, err
 		}
-		offered, err := orders.AddChild(p, c, steps[last], orders.RedrawOffered, first)
+		offered, err := orders.AddChild(p, child, steps[last], orders.RedrawOffered, first)
 		if err != nil {
 			return nil, err
 		}
@@ -219,12 +221,13 @@ func markReceived(r *orders.Record, m Message) error {
 // errDuplicate means that the order has received the message before. It makes the update change nothing.
 var errDuplicate = errors.New("the laboratory's message was processed before")
 
-// applyMessage applies a message to an order and returns the events for the team. steps are the steps to use for the
-// message's trigger and the triggers that it implies. It changes only r.
-func applyMessage(r *orders.Record, m Message, steps []orders.Step) ([]healthlab.Event, error) {
+// applyMessage applies a message to an order and returns the events for the team. c completes the message's report.
+// steps are the steps to use for the message's trigger and the triggers that it implies. It changes only r.
+func applyMessage(r *orders.Record, m Message, c *completion, steps []orders.Step) ([]healthlab.Event, error) {
 	if m.Visit != nil {
 		return r.ReceiveVisitUpdate(m.Visit, steps[0].At, steps[0].EventID)
 	}
+	m = m.withAttached(r, c)
 	path, ok := r.ImpliedPath(m.On)
 	// A partial result of a kit is stored and can be read, without a change of the order's status.
 	silent := !ok && m.On == orders.PartialResult && r.TakesSilentPartial()
@@ -355,11 +358,11 @@ func (s *Service) holdForReview(ctx context.Context, m Message, w evaluation, se
 		name := one.Name
 		r.Markers = append(r.Markers, MatchMarker{ProviderID: one.ProviderID, Name: &name, Result: one.Result, Unit: rules.TextOf(one.Unit)})
 	}
-	whole, err := s.completeReport(ctx, m, w.orderedTest())
+	c, err := s.completion(ctx, w.orderedTest())
 	if err != nil {
 		return err
 	}
-	worst, status := labresult.Worst(whole.Results.Results), labresult.Final
+	worst, status := labresult.Worst(c.complete(m, false).Results.Results), labresult.Final
 	if m.On == orders.PartialResult {
 		status = labresult.Partial
 	}
@@ -403,7 +406,9 @@ func (s *Service) redraws(r *orders.Record, settings orders.Settings) bool {
 
 // redraw returns a new order that repeats the tests whose results the lab lost by its own fault; false if no redraw is
 // due. Only the first order of a transaction, for a walk-in test, gets a redraw, once, if team and lab allow redraws.
-func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) (orders.Record, bool) {
+func (s *Service) redraw(r *orders.Record, m Message, c *completion, settings orders.Settings) (orders.Record, bool) {
+	known := *r
+	m = m.withAttached(&known, c) // an attached result is not lost
 	if m.On != orders.FinalResult || m.Results == nil || !s.redraws(r, settings) {
 		return orders.Record{}, false
 	}
@@ -423,10 +428,10 @@ func (s *Service) redraw(r *orders.Record, m Message, settings orders.Settings) 
 		return orders.Record{}, false
 	}
 	at := healthlab.At(s.now())
-	c := r.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRedraw, at)
-	c.Details = orders.NewDetails(catalogue.WalkInTest, s.shared.NewID(), s.shared.NewID(), at)
-	c.LabTest.Markers = lost
-	c.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
-	c.LabTest.WorstCaseTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.WorstCaseTATDays })
-	return c, true
+	child := r.Reorder(orders.OrderID{UUID: s.shared.NewID()}, orders.OriginRedraw, at)
+	child.Details = orders.NewDetails(catalogue.WalkInTest, s.shared.NewID(), s.shared.NewID(), at)
+	child.LabTest.Markers = lost
+	child.LabTest.CommonTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.CommonTATDays })
+	child.LabTest.WorstCaseTATDays = catalogue.SlowestTurnaround(lost, func(m catalogue.Marker) *int { return m.WorstCaseTATDays })
+	return child, true
 }

@@ -2,31 +2,13 @@ package exchange
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/orders"
-	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
-
-// completeReport returns the message with its report completed from the catalogue's data of the lab test t. It returns
-// m unchanged if m has no report.
-func (s *Service) completeReport(ctx context.Context, m Message, t catalogue.LabTest) (Message, error) {
-	if m.Results == nil {
-		return m, nil
-	}
-	expected, err := s.catalogue.ExpectedResults(ctx, t.MarkerIDs())
-	if err != nil {
-		return m, fmt.Errorf("find expected results: %w", err)
-	}
-	results := labresult.Complete(*m.Results, t, expected, m.On != orders.PartialResult)
-	m.Results = &results
-	return m, nil
-}
 
 // dayText returns the UTC day of at as YYYY-MM-DD; nil if at is zero.
 func dayText(at time.Time) *string {

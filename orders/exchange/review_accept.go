@@ -33,6 +33,10 @@ type AcceptRequest struct {
 // new transaction. Without both, OrderID is the order that the result names, or for a result of the wrong lab the
 // patient's only open order; some decision codes require a choice.
 //
+// The other results of the order stay; the accepted ones are added, or correct those of the same tests. They stay in
+// later reports of the laboratory until it reports their tests for the order. The order is completed if the accepted
+// report is final, or if the laboratory awaits only results that are attached; a completed order is corrected.
+//
 // If the order has no specimen, it gets the specimen of the result, unless another order has that specimen.
 //
 // The decision and its effects are one transaction. Of two concurrent decisions, the second returns NotFound.
@@ -118,7 +122,7 @@ func (s *Service) accept(ctx context.Context, store ReviewStore, team healthlab.
 		}
 		of = to.New.LabTest
 	}
-	if g.message, err = s.completeReport(ctx, item.Message, of); err != nil {
+	if g.completion, err = s.completion(ctx, of); err != nil {
 		return orders.Order{}, err
 	}
 	file, err := s.fetchReport(ctx, item.Message)
@@ -173,8 +177,8 @@ func (s *Service) defaultOrder(ctx context.Context, item RawResult) (*orders.Ord
 // acceptance is a decision to accept a result, with the data that the rules need.
 type acceptance struct {
 	item RawResult
-	// message is the message of the result, completed for the order that gets it.
-	message Message
+	// completion completes the report of the order that gets the result.
+	completion *completion
 	// specimen is the specimen id for an order without one; empty for none.
 	specimen string
 	req      AcceptRequest
@@ -229,13 +233,13 @@ func (g *acceptance) assign(item *RawResult, was, made *orders.Record) ([]health
 	if specimen := g.specimen; specimen != "" && to.SampleID == nil {
 		to.SampleID = &specimen
 	}
-	if slices.Contains(to.Messages, g.message.ID) {
+	if slices.Contains(to.Messages, g.item.Message.ID) {
 		return nil, reviewError(ReviewNotPossible, "order_id: must be an order without this result")
 	}
 	if to.ReportedAt.IsZero() {
 		to.ReportedAt = item.CreatedAt.Time
 	}
-	if err := do(applyResult(to, g.message, next())); err != nil {
+	if err := do(applyResult(to, g.item.Message, g.completion, next())); err != nil {
 		return nil, err
 	}
 	to.LatestReportAt = item.CreatedAt.Time
@@ -274,24 +278,22 @@ func (g *acceptance) beginOrder(was, made *orders.Record, st, first orders.Step)
 	return orders.AddChild(was, made, st, on, first.EventID)
 }
 
-// applyResult stores a result in an order that a person chose, whatever the order's status, and changes the status
-// accordingly. It returns the events for the team.
-func applyResult(r *orders.Record, m Message, st orders.Step) ([]healthlab.Event, error) {
+// applyResult adds a result to the results of an order that a person chose, whatever the order's status, and changes
+// the status accordingly. c completes the report of the order. It returns the events for the team.
+func applyResult(r *orders.Record, m Message, c *completion, st orders.Step) ([]healthlab.Event, error) {
 	r.Messages = append(slices.Clone(r.Messages), m.ID)
 	r.NoteCollection(m.CollectedAt)
+	file := m.ReportFile
 	ending, _ := orders.EndingOf(r.LowLevel())
-	done := ending.TakesResult
-	if done {
-		m.On = orders.CorrectedResult // a result for a completed order is a correction, whatever the lab calls it
-	}
+	m = m.attach(r, c, st.At)
 	st.Corrected = setResults(r, m, st.At)
-	if f := m.ReportFile; f != "" && !slices.Contains(r.Files, f) {
-		r.Files = append(slices.Clone(r.Files), f)
+	if file != "" && !slices.Contains(r.Files, file) {
+		r.Files = append(slices.Clone(r.Files), file)
 	}
 	r.Lab.Kit, r.Lab.Requisition = true, true // the lab has results, so the order is not submitted any more
 	to := orders.Completed
 	switch {
-	case done:
+	case ending.TakesResult:
 		to = orders.Corrected
 	case m.On == orders.PartialResult && r.Method() == catalogue.Testkit:
 		r.UpdatedAt = healthlab.At(st.At)

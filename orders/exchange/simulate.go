@@ -87,11 +87,11 @@ func (s *Service) simulateRedraw(ctx context.Context, r orders.Record, flags ord
 	}
 	m := s.opts.Simulator.Report(&r.Order, orders.FinalResult, at, flags, expected)
 	m.ID, m.Team, m.Order = "simulated "+s.shared.NewID().String(), r.TeamID, r.ID
-	child, ok := s.redraw(&r, m, settings)
+	child, ok := s.redraw(&r, m, nil, settings)
 	if !ok {
 		return orders.Order{}, unreachable
 	}
-	if err := s.offerRedraw(ctx, r.ID, child, m, s.newSteps(orders.MaxImplied+1, at, settings)); errors.Is(err, errOrderChanged) {
+	if err := s.offerRedraw(ctx, r.ID, child, m, nil, s.newSteps(orders.MaxImplied+1, at, settings)); errors.Is(err, errOrderChanged) {
 		return orders.Order{}, unreachable
 	} else if err != nil {
 		return orders.Order{}, fmt.Errorf("simulate order: %w", err)
@@ -130,7 +130,7 @@ func simulateSteps(r *orders.Record, lab Simulator, final orders.Status, flags o
 	for i := 0; len(path) > 0 && i < len(steps); i++ {
 		on, st := path[0], steps[i]
 		m := lab.Report(&r.Order, on, st.At, flags, expected)
-		more, err := applyMessage(r, m, []orders.Step{st})
+		more, err := applyMessage(r, m, nil, []orders.Step{st})
 		if err != nil {
 			return nil, err
 		}

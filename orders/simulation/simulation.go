@@ -10,6 +10,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/internal/rules"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Lab is a simulated laboratory, for [exchange.Options].Simulator. It has no state.
@@ -47,6 +48,16 @@ func (Lab) Report(o *orders.Order, on orders.Trigger, at time.Time, flags orders
 	if on == orders.PartialResult || on == orders.FinalResult || on == orders.CorrectedResult {
 		results := Results(o, expected, flags, on, at)
 		m.Results, m.CollectedAt, m.Patient = &results, at, orders.ReportedAs(o.PatientDetails)
+	}
+	if on == orders.PartialResult {
+		m.Awaited = []int{}
+		for _, marker := range o.LabTest.Markers {
+			if !slices.ContainsFunc(m.Results.Results, func(r labresult.Result) bool {
+				return slices.ContainsFunc(r.SourceMarkers, func(s labresult.SourceMarker) bool { return s.MarkerID == marker.ID })
+			}) {
+				m.Awaited = append(m.Awaited, marker.ID)
+			}
+		}
 	}
 	return m
 }

@@ -1,6 +1,7 @@
 package fhirlab
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Reasons for which the journal holds a bundle for review.
@@ -179,6 +181,9 @@ func (g *group) apply(d *labjournal.Delivery, n int, opts *Options) (*exchange.M
 		if m == nil {
 			return nil, ReviewNoResult
 		}
+		if m.On != orders.PartialResult {
+			m.On, m.Awaited = orders.PartialResult, []int{} // final, but not the whole report of an order
+		}
 		m.ID, m.Team, m.SampleID, m.ForeignNumbers = digestID("unassigned", d.Key, fmt.Sprint(n)), opts.ReviewTeam, "", g.foreign
 		for _, r := range g.reports {
 			for _, number := range r.LabNumbers {
@@ -196,22 +201,68 @@ func (g *group) apply(d *labjournal.Delivery, n int, opts *Options) (*exchange.M
 		}
 		return m, ""
 	}
-	key := g.key()
-	apart := *g.held
-	apart.State = g.held.Others[key]
-	apart.State.addReports(g.reports)
-	m := apart.message(d.Key, d.At, &g.patient, opts)
-	others := maps.Clone(g.held.Others)
-	if others == nil {
-		others = map[string]orderState{}
+	news, held := g.newReports()
+	own := *g.held
+	own.State = orderState{}
+	own.State.addReports(news)
+	for key, h := range own.State.Reports {
+		for i := range h.Results {
+			was := held.Reports[key].Results
+			k := slices.IndexFunc(was, func(r heldResult) bool { return r.Key == h.Results[i].Key })
+			h.Results[i].Corrects = k >= 0 && was[k].Corrects
+		}
 	}
-	others[key] = apart.State
-	g.held.Others = others
+	m := own.message(d.Key, d.At, &g.patient, opts)
 	if m == nil || len(m.Results.Results) == 0 {
 		return nil, ReviewNoResult
 	}
-	m.ID, m.ForeignNumbers, m.ReportFile = digestID(m.ID, key), g.foreign, ""
+	m.ID, m.ForeignNumbers, m.ReportFile = digestID(m.ID, g.key()), g.foreign, ""
 	return m, ""
+}
+
+// newReports returns what the reports of an uncertain group report for the first time: a person decides on each report
+// once, whatever else the laboratory reports with it later. newReports adds the reports to the separate state of their
+// patient and numbers, and returns that state.
+func (g *group) newReports() (news []*Report, state orderState) {
+	key := g.key()
+	before := g.held.Others[key]
+	state = before
+	state.addReports(g.reports)
+	for _, r := range g.reports {
+		was, known := before.Reports[r.Key]
+		if !known || newer(r.Status, r.At, was.Status, was.At) && (rank(r.Status) > 0 && rank(was.Status) == 0 || r.Status == "entered-in-error") {
+			news = append(news, r)
+			continue
+		}
+		one := *r
+		one.Results = slices.DeleteFunc(slices.Clone(r.Results), func(n ReportedResult) bool {
+			i := slices.IndexFunc(was.Results, func(o heldResult) bool { return o.Key == n.Key })
+			if i < 0 {
+				return false
+			}
+			old := was.Results[i]
+			same := rank(n.Status) > 0 == (rank(old.Status) > 0) && bytes.Equal(encoded(n.Result), encoded(old.Result))
+			return same || !newer(n.Status, r.At, old.Status, old.At)
+		})
+		if len(one.Results) > 0 {
+			news = append(news, &one)
+		}
+	}
+	g.held.Others = maps.Clone(g.held.Others)
+	if g.held.Others == nil {
+		g.held.Others = map[string]orderState{}
+	}
+	g.held.Others[key] = state
+	return news, state
+}
+
+// encoded returns a result as the journal stores it, so that a stored result can be compared with a received one.
+func encoded(r labresult.Result) []byte {
+	out, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // texts, numbers and times always encode
+	}
+	return out
 }
 
 // key returns a digest of the patient and the foreign numbers that a group reports.

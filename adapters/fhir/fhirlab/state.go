@@ -136,21 +136,42 @@ func (t *orderedTest) is(code string, opts *Options) bool {
 	return code != "" && (code == t.Code || opts.Tests[code] == t.Code)
 }
 
-// complete reports whether every ordered test is final or cancelled.
 func (d *dossier) complete(opts *Options) bool {
+	done, ok := d.reported(opts)
+	return ok && (len(done) == 0 || len(done) == len(d.Tests)) // the codes of the laboratory may be unknown
+}
+
+// awaited returns the ids of the ordered markers without a final report; nil if a report or a result is not final.
+func (d *dossier) awaited(opts *Options) []int {
+	done, ok := d.reported(opts)
+	if !ok {
+		return nil
+	}
+	out := []int{}
+	for i := range d.Tests {
+		if !done[d.Tests[i].Code] {
+			out = append(out, d.Tests[i].Marker.MarkerID)
+		}
+	}
+	return out
+}
+
+// reported returns the codes of the ordered tests that are reported; false if there is no report, or if a report or a
+// result is not final.
+func (d *dossier) reported(opts *Options) (map[string]bool, bool) {
 	list := d.State.inOrder()
 	if len(list) == 0 {
-		return false
+		return nil, false
 	}
 	done := map[string]bool{}
 	for _, h := range list {
 		if rank(h.Status) == 0 {
-			return false
+			return nil, false
 		}
 		found := slices.Clone(h.Codes)
 		for _, one := range h.Results {
 			if rank(one.Status) == 0 {
-				return false
+				return nil, false
 			}
 			for _, code := range []*string{one.Result.ProviderID, one.Result.LOINC} {
 				if code != nil {
@@ -164,7 +185,7 @@ func (d *dossier) complete(opts *Options) bool {
 			}
 		}
 	}
-	return len(done) == 0 || len(done) == len(d.Tests)
+	return done, true
 }
 
 // results returns the combined report of the order, and whether it has a result. done makes the report final, with a
@@ -259,7 +280,7 @@ func (d *dossier) message(key string, at time.Time, patient *orders.ReportedPati
 	case done && some:
 		m.On, final = orders.FinalResult, true
 	case some:
-		m.On = orders.PartialResult
+		m.On, m.Awaited = orders.PartialResult, d.awaited(opts)
 	case done && len(results.MissingResults) > 0 && !s.FinalSent:
 		m.On = orders.SampleRejected
 		results.Results = nil

@@ -1,6 +1,7 @@
 package hl7
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/exchange"
+	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // group holds the tests of one message that name the same order and the same patient.
@@ -62,8 +64,8 @@ func (g *group) isUncertain() bool { return g.contradicts || g.unproven }
 
 // apply adds the tests of a group with a known order to the state of the order. results reports whether the message is
 // a result message (ORU, OUL). m is the message that the orders.Service gets; nil for none. review is the reason for
-// which the journal holds the group for review; empty for none. Results that may belong to another person are added
-// to a separate state, so that later messages about the order's patient do not include them.
+// which the journal holds the group for review; empty for none. The message about results that may belong to another
+// person has only what these tests report for the first time.
 func (g *group) apply(d delivery, results bool, opts *Options) (m *exchange.Message, review string) {
 	gone := (g.held.Cancelled || g.held.Refused) && d.Resolves == 0
 	switch {
@@ -88,26 +90,32 @@ func (g *group) apply(d delivery, results bool, opts *Options) (m *exchange.Mess
 		m.Attached = d.Resolves != 0
 		return m, review
 	}
-	apart, key := *g.held, g.key()
-	apart.State = g.held.Others[key]
-	apart.mergeTests(g.tests, true)
-	m = apart.resultMessage(g.tests, d, opts)
-	others := maps.Clone(g.held.Others)
-	if others == nil {
-		others = map[string]orderState{}
-	}
-	others[key] = apart.State
-	g.held.Others = others
+	news, held := g.newReports()
 	if g.hasDocuments() {
 		review = g.reason() // the order of the documents is not decided yet
 	}
-	if m == nil {
+	if len(news) == 0 {
+		return nil, review
+	}
+	own := *g.held
+	own.State = orderState{}
+	keys := held.resultKeys(news)
+	own.mergeTests(news, true)
+	for i, list := range own.State.resultKeys(news) {
+		for n, k := range list {
+			if r, ok := own.State.Results[k]; ok {
+				r.Corrects = held.Results[keys[i][n]].Corrects
+				own.State.Results[k] = r
+			}
+		}
+	}
+	if m = own.resultMessage(news, d, opts); m == nil {
 		return nil, review
 	}
 	if m.Results == nil {
 		return nil, g.reason()
 	}
-	m.ID = digestID([]byte(m.ID), []byte(key))
+	m.ID = digestID([]byte(m.ID), []byte(g.key()))
 	m.SampleID, m.ForeignNumbers = g.held.SampleID, g.foreign
 	return m, review
 }
@@ -134,6 +142,52 @@ func (g *group) setUnclearAside(delivery string) bool {
 	}
 	g.held.State.Waiting[delivery] = waiting
 	return true
+}
+
+// newReports returns what the tests of an uncertain group report for the first time: a person decides on each report
+// once, whatever else the laboratory reports with it later. newReports adds the tests to the separate state of their
+// patient and numbers, and returns that state.
+func (g *group) newReports() (news []TestReport, state orderState) {
+	apart, key := *g.held, g.key()
+	apart.State = g.held.Others[key]
+	before := apart.State
+	apart.mergeTests(g.tests, true)
+	for _, t := range g.tests {
+		was, known := before.Tests[t.held]
+		ended := t.version(t.Status).replaces(was.version) && (rank(t.Status) > 0 && rank(was.Status) == 0 || t.Status == "X" && was.Status != "X")
+		if !known || ended {
+			news = append(news, t)
+			continue
+		}
+		var changed []Observation
+		for i, key := range before.matchResults(t.held, t.Observations) {
+			o := t.Observations[i]
+			old, ok := before.Results[key]
+			same := rank(o.Status) > 0 == (rank(old.Status) > 0) && bytes.Equal(encoded(o.Result), encoded(old.Result))
+			if !ok || !same && t.version(o.Status).replaces(old.version) {
+				changed = append(changed, o)
+			}
+		}
+		if len(changed) > 0 {
+			t.Observations = changed
+			news = append(news, t)
+		}
+	}
+	g.held.Others = maps.Clone(g.held.Others)
+	if g.held.Others == nil {
+		g.held.Others = map[string]orderState{}
+	}
+	g.held.Others[key] = apart.State
+	return news, apart.State
+}
+
+// encoded returns a result as the journal stores it, so that a stored result can be compared with a received one.
+func encoded(r labresult.Result) []byte {
+	out, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // texts, numbers and times always encode
+	}
+	return out
 }
 
 // key identifies the patient and order numbers that a group reports.
@@ -166,7 +220,8 @@ func (g *group) hasDocuments() bool {
 }
 
 // unassigned returns the message with the results of a group without a known order, for the review team; nil if there
-// is no review team or no test. n is the index of the group in the delivery.
+// is no review team or no test. The report is partial, because it is not the whole report of an order. n is the index of
+// the group in the delivery.
 func (g *group) unassigned(d delivery, n int, opts *Options) *exchange.Message {
 	if opts.ReviewTeam.IsZero() {
 		return nil
@@ -182,13 +237,13 @@ func (g *group) unassigned(d delivery, n int, opts *Options) *exchange.Message {
 		ID: digestID([]byte("unassigned"), []byte(d.Key), []byte(strconv.Itoa(n))), Team: opts.ReviewTeam, On: orders.PartialResult, At: d.At, Lab: opts.LabSlug,
 		Results: &results, Patient: &g.patient, ForeignNumbers: g.foreign,
 	}
+	if done {
+		m.Awaited = []int{}
+	}
 	for _, t := range g.tests {
 		if t.Filler != "" && !contains(m.LabNumbers, t.Filler) {
 			m.LabNumbers = append(m.LabNumbers, t.Filler)
 		}
-	}
-	if done {
-		m.On = orders.FinalResult
 	}
 	return &m
 }

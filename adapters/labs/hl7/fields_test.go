@@ -481,7 +481,9 @@ func TestReviewTeam_resultsWithoutAnOrderAreQueuedForItsReview(t *testing.T) {
 	require.Equal(t, "AA", b.send([]byte(status)))
 
 	told := b.told()
-	require.Equal(t, []orders.Trigger{orders.FinalResult, orders.PartialResult, orders.PartialResult, orders.PartialResult}, triggers(told))
+	require.Equal(t, []orders.Trigger{orders.PartialResult, orders.PartialResult, orders.PartialResult, orders.PartialResult}, triggers(told))
+	require.NotNil(t, told[0].Awaited, "its results are final, and the order's report is not")
+	require.Nil(t, told[2].Awaited, "its result is preliminary")
 	require.Equal(t, orders.ReportedPatient{FirstName: "Bob", LastName: "Poe", DOB: healthlab.Date{Year: 1970, Month: 1, Day: 1}, Gender: people.Male}, *told[0].Patient)
 	require.Equal(t, team, told[0].Team)
 	require.Equal(t, "northlab", told[0].Lab)

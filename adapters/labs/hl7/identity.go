@@ -175,6 +175,15 @@ func (s *orderState) fitting(keys []string, t *TestReport, grade, n int) []strin
 	return known
 }
 
+// resultKeys returns for each report, which must have been added to the state, the keys of its results.
+func (s *orderState) resultKeys(tests []TestReport) [][]string {
+	out := make([][]string, len(tests))
+	for i, t := range tests {
+		out[i] = s.matchResults(t.held, t.Observations)
+	}
+	return out
+}
+
 // matchResults returns for each observation of a test the key of the result that it reports again; empty for a new
 // result. The codes and the group name a result, and its name only if it has no code. Of several such results the
 // observation is about the one with its name, else about the next one, unless there are more results than observations.

@@ -66,7 +66,7 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 	case done && !d.rejected():
 		m.On, m.Results, s.FinalSent = orders.FinalResult, &results, true
 	case some:
-		m.On, m.Results = orders.PartialResult, &results
+		m.On, m.Results, m.Awaited = orders.PartialResult, &results, d.awaited(opts)
 	case s.Stopped && d.Method == catalogue.Testkit && !done:
 		m.On = orders.Stopped
 	case done, s.Stopped:
@@ -91,6 +91,36 @@ func (d *dossier) resultMessage(tests []TestReport, from delivery, opts *Options
 	s.Count++
 	m.ID = digestID([]byte(d.Number), []byte(from.Key), []byte(digest))
 	return &m
+}
+
+// awaited returns the ids of the ordered markers without a final report; nil if a test that is not final belongs to
+// none of them. Its rules are those of [dossier.complete].
+func (d *dossier) awaited(opts *Options) []int {
+	s := &d.State
+	reported, open := map[string]bool{}, map[string]bool{}
+	for _, h := range s.Results {
+		reported[h.Test] = true
+		open[h.Test] = open[h.Test] || rank(h.Status) == 0
+	}
+	final, unfinished := map[int]bool{}, map[int]bool{}
+	for key, t := range s.Tests {
+		isOpen := open[key] || rank(t.Status) == 0 && (t.Status != "" || !reported[key])
+		of := d.source(t, opts)
+		if isOpen && len(of) == 0 {
+			return nil
+		}
+		for _, marker := range of {
+			final[marker.MarkerID] = true
+			unfinished[marker.MarkerID] = unfinished[marker.MarkerID] || isOpen
+		}
+	}
+	out := []int{}
+	for _, o := range d.Tests {
+		if id := o.Marker.MarkerID; !final[id] || unfinished[id] {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // collectedAt returns the collection time of a sample; for a date the start of the day in UTC.
