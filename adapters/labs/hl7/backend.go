@@ -62,6 +62,11 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
 	refusal := v.err()
+	refused, some := v.refusedTests(d.Tests, &b.opts)
+	if (v.code == "AA" || v.code == "CA") && refusal != nil && some {
+		refusal = nil
+		b.opts.Log.WarnContext(ctx, "laboratory refused tests of an order", "order", d.Order, "tests", len(d.Tests), "found", len(refused), "answer", v.codes())
+	}
 	if refusal != nil && !errors.Is(refusal, healthlab.Invalid) {
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
@@ -73,6 +78,9 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 	_, err = b.journal.Take(ctx, record.Delivery, record.Numbers, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[d.Number]; held != nil {
 			held.Answered, held.Refused = refusal == nil, refusal != nil
+			for _, i := range refused {
+				held.Tests[i].Refused = true
+			}
 			if held.SampleID == "" {
 				held.SampleID = v.sample
 			}

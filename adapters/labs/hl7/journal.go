@@ -39,6 +39,8 @@ type orderedTest struct {
 	// Code is the code in the order.
 	Code   string
 	Marker labresult.SourceMarker
+	// Refused reports whether the laboratory refused the test when it accepted the order.
+	Refused bool `json:",omitempty"`
 }
 
 // delivery is one received message.

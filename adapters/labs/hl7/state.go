@@ -244,7 +244,7 @@ func rank(status string) int {
 	return 0 // P, I, R, S, A and unknown codes
 }
 
-// complete reports whether each ordered test is final or cancelled.
+// complete reports whether each ordered test is final, cancelled or refused.
 func (d *dossier) complete(opts *Options) bool {
 	s := &d.State
 	if len(s.Tests) == 0 {
@@ -278,7 +278,7 @@ func (d *dossier) complete(opts *Options) bool {
 		return true
 	}
 	for _, o := range d.Tests {
-		if !final[o.Code] {
+		if !final[o.Code] && !o.Refused {
 			return false
 		}
 	}

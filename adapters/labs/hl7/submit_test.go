@@ -109,6 +109,12 @@ func TestSubmit_eachAnswerHasItsOutcome(t *testing.T) {
 		"refused":                  {"MSA|AE|$ID\rERR||PID^1^5|101^Required field missing|E", nil, "", healthlab.Invalid},
 		"refused, as of old":       {"MSA|AE|$ID\rERR|PID^1^5^101", nil, "", healthlab.Invalid},
 		"unable":                   {"MSA|AA|$ID\rORC|UA|x", nil, "", healthlab.Invalid},
+		"unable, each test":        {"MSA|AA|$ID\rORC|UA|x\rORC|UA|x", nil, "", healthlab.Invalid},
+		"unable, each test named":  {"MSA|AA|$ID\rORC|UA|x\rOBR|1|x||4598\rORC|UA|x\rOBR|2|x||iron", nil, "", healthlab.Invalid},
+		"unable, one test":         {"MSA|AA|$ID\rORC|UA|x|LAB1\rORC|OK|x|LAB2", nil, "LAB2", nil},
+		"unable, the test named":   {"MSA|AA|$ID\rORC|UA|x|LAB1\rOBR|1|x|LAB1|iron", nil, "LAB1", nil},
+		"unable, one of its many":  {"MSA|AA|$ID\rORC|OK|x\rORC|OK|x\rORC|UA|x", nil, "NUMBER", nil},
+		"unable and refused":       {"MSA|AE|$ID\rORC|UA|x\rORC|OK|x", nil, "", healthlab.Invalid},
 		"its own fault":            {"MSA|AE|$ID\rERR|||207|E", nil, "", healthlab.Unavailable},
 		"its own fault, as of old": {"MSA|AE|$ID\rERR|^^^207", nil, "", healthlab.Unavailable},
 		"not now":                  {"MSA|AR|$ID", nil, "", healthlab.Unavailable},
@@ -149,6 +155,28 @@ func TestSubmit_eachAnswerHasItsOutcome(t *testing.T) {
 	b.submit(submission())
 	_, err = b.back.Submit(t.Context(), submission())
 	require.ErrorIs(t, err, healthlab.Conflict)
+}
+
+func TestSubmit_refusedTestDoesNotHoldTheOrderOpen(t *testing.T) {
+	for name, answer := range map[string]string{
+		"by its place":  "MSA|AA|$ID\rORC|OK|x|LAB7\rORC|UA|x",
+		"by its code":   "MSA|AA|$ID\rORC|UA|x|LAB7\rOBR|1|x|LAB7|iron^Iron^L",
+		"not certainly": "MSA|AA|$ID\rORC|OK|x|LAB7\rORC|OK|x|LAB7\rORC|UA|x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.lab.answer = func(*er7.Message) (string, error) { return answer, nil }
+			number := b.submit(submission())
+			require.Equal(t, "AA", b.send(b.report(number, ana, ferrF, ferritin("9", "L", "F"))))
+			want := []orders.Trigger{orders.FinalResult}
+			if name == "not certainly" {
+				want = []orders.Trigger{orders.PartialResult}
+			}
+			require.Equal(t, want, triggers(b.told()))
+			require.Equal(t, "AA", b.send(b.report(number, ana, ferrF, ferritin("9", "L", "F"), ironF, iron)))
+			require.Len(t, b.told()[len(b.told())-1].Results.Results, 2, "a result of the refused test is taken all the same")
+		})
+	}
 }
 
 // A laboratory that does not say which character set it writes in writes in the one that
