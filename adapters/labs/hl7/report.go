@@ -69,6 +69,8 @@ type TestReport struct {
 	Withdrawn    bool
 	Laboratories map[string]labresult.PerformingLaboratory
 	CLIA         string
+	// shared reports that the laboratory gave Filler to several orders.
+	shared bool
 	// occurrence is the number of preceding tests with the same numbers, codes and parent.
 	occurrence int
 	// amount is the collected amount of the test, if no sample has one.

@@ -179,6 +179,45 @@ func TestSubmit_refusedTestDoesNotHoldTheOrderOpen(t *testing.T) {
 	}
 }
 
+// One number of the laboratory for several orders identifies none of them; the placer's number does.
+func TestSubmit_accessionOfTwoOrdersIdentifiesNeither(t *testing.T) {
+	team := healthlab.TeamID{UUID: uuid.New()}
+	b := newBench(t, func(o *hl7.Options) { o.ReviewTeam = team })
+	b.lab.answer = func(*er7.Message) (string, error) { return "MSA|AA|$ID\rORC|OK|x|ACC77", nil }
+	var numbers []string
+	for i := range 3 {
+		s := submission()
+		for range 2 {
+			got, err := b.back.Submit(t.Context(), s)
+			require.NoError(t, err)
+			number := b.lab.sent[len(b.lab.sent)-1].Segment("ORC").Field(2).Component(1).Text()
+			want := number
+			if i == 0 {
+				want = "ACC77"
+			}
+			require.Equal(t, want, got.SampleID)
+		}
+		require.Len(t, b.lab.sent, i+1, "each order is sent once")
+		numbers = append(numbers, b.lab.sent[i].Segment("ORC").Field(2).Component(1).Text())
+	}
+	at := func(number string) []byte {
+		return b.report(number, ana, strings.Replace(ferrF, "F1^LIS", "ACC77", 1), ferritin("9", "L", "F"))
+	}
+	for i, number := range numbers {
+		require.Equal(t, "AA", b.send(at(number)))
+		told := b.told()
+		require.Len(t, told, i+1)
+		require.False(t, told[i].Order.IsZero())
+		require.Empty(t, told[i].ForeignNumbers)
+	}
+	require.Equal(t, "AA", b.send(at("")))
+	told := b.told()
+	require.Len(t, told, len(numbers)+1)
+	alone := told[len(numbers)]
+	require.True(t, alone.Order.IsZero())
+	require.Equal(t, []string{"ACC77"}, alone.ForeignNumbers)
+}
+
 // A laboratory that does not say which character set it writes in writes in the one that
 // the options name, answers included.
 func TestAnswer_usesTheLabsCharacterSet(t *testing.T) {
