@@ -360,23 +360,48 @@ func (oneSampleID) Submit(context.Context, exchange.Submission) (exchange.Accept
 	return exchange.Accepted{SampleID: "S1"}, nil
 }
 
-func TestSubmission_refusesTheSampleIDOfAnotherOrder(t *testing.T) {
+func TestSubmission_sampleIDOfAnotherOrderIsReplaced(t *testing.T) {
 	d := newFixture(t)
 	var logged syncBuffer
 	service, err := d.newServices(book(t), oneSampleID{d.lab},
 		&options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now, Log: slog.New(slog.NewTextHandler(&logged, nil))}}})
 	require.NoError(t, err)
 	d.services = service
-	d.placed("walk-in")
-	d.placed("walk-in")
+	placed := []orders.Order{d.placed("walk-in"), d.placed("walk-in"), d.placed("walk-in")}
 	_, err = service.SubmitDue(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, logged.String(), "kind="+healthlab.Conflict.Error())
-	require.Contains(t, logged.String(), "gave two orders one sample id")
+	require.Equal(t, 2, strings.Count(logged.String(), "laboratory gave two orders one sample id"))
+	first := 0
+	for _, o := range placed {
+		o = d.get(o)
+		require.Equal(t, orders.RequisitionCreated, o.LowLevel())
+		if *o.SampleID == "S1" {
+			first++
+		} else {
+			require.Equal(t, o.ID.String(), *o.SampleID)
+		}
+	}
+	require.Equal(t, 1, first)
 	lines := strings.Count(logged.String(), "\n")
+	d.advance(30 * day)
+	require.Equal(t, lines, strings.Count(logged.String(), "\n"), "no call is repeated")
+}
+
+func TestSubmission_kitWithTheSampleIDOfAnotherOrderHasNone(t *testing.T) {
+	d := newFixture(t)
+	service, err := d.newServices(book(t), oneSampleID{d.lab}, &options{orderOptions: orders.Options{Environment: healthlab.Production, Background: orders.Background{Now: d.now}}})
+	require.NoError(t, err)
+	d.services = service
+	d.placed("walk-in")
+	d.advance(0)
+	kit, err := d.PlaceTestkit(t.Context(), d.team, d.kit())
+	require.NoError(t, err)
 	_, err = service.SubmitDue(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, lines, strings.Count(logged.String(), "\n"), "the order waits for its next attempt")
+	r, err := d.store.Orders().Get(t.Context(), d.team, kit.ID)
+	require.NoError(t, err)
+	require.Nil(t, r.SampleID, "the kit has another number than its order")
+	require.True(t, r.Lab.Kit)
 }
 
 func TestDrawCompleted_isReportedForOnSiteCollectionOnly(t *testing.T) {

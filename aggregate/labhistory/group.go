@@ -78,10 +78,10 @@ func (s *Service) applyRange(ctx context.Context, team healthlab.TeamID, user he
 			return err
 		}
 		r.RangeGroup = &g.Name
-		r.rangeOf(textOrNil(g.Range.Low), textOrNil(g.Range.High), unit)
+		r.rangeOf(textOrNil(g.Range.Low), textOrNil(g.Range.High), cmp.Or(textOrNil(g.Range.Unit), unit))
 	case r.catalogued != nil:
 		one, _ := refrange.ParseBeside(*text, "")
-		r.rangeOf(textOrNil(one.Low), textOrNil(one.High), unit)
+		r.rangeOf(textOrNil(one.Low), textOrNil(one.High), cmp.Or(textOrNil(one.Unit), unit))
 	}
 	switch {
 	case r.catalogued == nil:

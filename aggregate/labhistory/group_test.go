@@ -48,6 +48,7 @@ func TestRange_isChosenBySexAndBirthDate(t *testing.T) {
 		}, group: "Male", low: 72},
 		"host":   {text: bySex, options: of(labhistory.Facts{Sex: refrange.Male}), group: "Male", low: 72},
 		"nobody": {text: bySex},
+		"unit":   {text: "Male: 0.72-1.08 g/L; Female: 0.54-0.90 g/L", options: of(labhistory.Facts{Sex: refrange.Male}), group: "Male", low: 72},
 		"neither": {text: bySex, prepare: func(o *orders.Order, _ *orders.OrderResults) {
 			o.PatientDetails = &people.PatientDetails{Gender: people.OtherGender}
 		}},

@@ -5,6 +5,7 @@
 //
 //   - [Parse] reads a reference range whose numbers are written with a point.
 //   - [ParseBeside] reads one whose numbers may be written with a comma.
+//   - [ParseIn] reads the range of a result in a known unit, and leaves out ranges in other units.
 //   - [Value] reads a result: a number, a number with a comparator, an interval.
 //   - [Range] is what they return.
 //   - [ByGroups] recognizes lists of ranges by sex, age or state.

@@ -67,13 +67,8 @@ const (
 // like [ParseBeside], Groups uses it to decide whether a comma is a decimal mark.
 func Groups(text, result string) ([]Group, bool) {
 	const most = 1000
-	if len(text) > most || strings.IndexFunc(text, fold.IsDigit) < 0 {
-		return nil, false
-	}
-	comma, point := DecimalMarks(text)
-	if comma > point {
-		text = CommasToPoints(text)
-	} else if point == 0 && reGroups.MatchString(text) && strings.Contains(result, ".") {
+	text, ok := withDecimalPoints(text, result)
+	if !ok || len(text) > most || strings.IndexFunc(text, fold.IsDigit) < 0 {
 		return nil, false
 	}
 	var out []Group

@@ -1,6 +1,7 @@
 package refrange
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,10 +18,14 @@ type Range struct {
 	// LowOpen and HighOpen report whether the end itself is outside of the range, as in "<5" and ">3", unlike
 	// "<=5" and "3-5".
 	LowOpen, HighOpen bool
+	// Unit is the unit that the text states for the ends, as it is printed; empty if it states none.
+	Unit string
 }
 
 // Any reports whether the range has at least one end.
 func (r Range) Any() bool { return r.Low != "" || r.High != "" }
+
+const maxText = 300
 
 // Parse reads a reference range whose numbers have a decimal point. ok reports whether the text has the form of a
 // range. A list by age or sex, or a range with swapped ends, returns a range without ends and ok true. Words and
@@ -28,7 +33,7 @@ func (r Range) Any() bool { return r.Low != "" || r.High != "" }
 // negative, if there is only one.
 func Parse(text string) (r Range, ok bool) {
 	text = strings.Join(strings.Fields(PlainMarks(text)), " ")
-	if text == "" || len(text) > 300 {
+	if text == "" || len(text) > maxText {
 		return Range{}, false
 	}
 	if r, ok := oneRange(text); ok {
@@ -43,8 +48,9 @@ func Parse(text string) (r Range, ok bool) {
 	if !hasCategory(text) {
 		return Range{}, false
 	}
-	if m := reCategory.FindAllStringSubmatch(text, 2); len(m) == 1 {
-		if r, ok := oneRange(strings.TrimSpace(m[0][1])); ok {
+	if m := reCategory.FindAllStringSubmatchIndex(text, 2); len(m) == 1 {
+		if r, ok := oneRange(strings.TrimSpace(text[m[0][2]:m[0][3]])); ok {
+			r.Unit, _, _ = firstUnit(strings.Fields(text[m[0][3]:]))
 			return r, true
 		}
 	}
@@ -55,17 +61,89 @@ func Parse(text string) (r Range, ok bool) {
 // false if it is not clear whether commas are decimal: they may group thousands, as in 3,500-5,000, and the result,
 // such as 4.2, has a decimal point.
 func ParseBeside(text, result string) (r Range, ok bool) {
+	text, ok = withDecimalPoints(text, result)
+	if !ok {
+		return Range{}, false
+	}
+	return Parse(text)
+}
+
+// ParseIn reads the reference range of a result in unit as [ParseBeside] does, and compares the units. Of ranges in
+// several units, as in "2.1-2.6 mmol/L (8.5-10.5 mg/dL)", it returns the one that states the unit of the result. It
+// returns no ends if the text states only other units, or units that may be others. A range without a unit is in the
+// unit of the result. If unit is empty, it is not known: then ParseIn returns no ends for ranges in several units.
+func ParseIn(text, result, unit string) (r Range, ok bool) {
+	text, ok = withDecimalPoints(text, result)
+	if !ok {
+		return Range{}, false
+	}
+	first, ok := Parse(text)
+	all := rangesOf(text)
+	another := func(r Range) bool { return !SameUnit(r.Unit, first.Unit) }
+	switch {
+	case unit == "" && slices.ContainsFunc(all, another):
+		return Range{}, ok
+	case unit == "" || ok && SameUnit(first.Unit, unit):
+		return first, ok
+	}
+	own := slices.DeleteFunc(all, func(r Range) bool { return !SameUnit(r.Unit, unit) })
+	switch {
+	case len(own) == 1:
+		return own[0], true
+	case len(own) == 0 && first.Unit == "":
+		return first, ok
+	}
+	return Range{}, ok
+}
+
+// SameUnit reports whether two printed units are certainly the same, such as K/uL and x10^9/L. An unknown unit is the
+// same as its own text only.
+func SameUnit(a, b string) bool {
+	if strings.TrimSpace(a) == strings.TrimSpace(b) {
+		return true
+	}
+	u, ok := ucum.Parse(a)
+	v, known := ucum.Parse(b)
+	return ok && known && ucum.Same(u.UCUM, v.UCUM)
+}
+
+// withDecimalPoints replaces the decimal commas of a range or a list of ranges. It returns false if it is not clear
+// whether commas are decimal.
+func withDecimalPoints(text, result string) (string, bool) {
 	if !strings.Contains(text, ",") {
-		return Parse(text)
+		return text, true
 	}
 	comma, point := DecimalMarks(text)
 	switch {
 	case comma > point:
-		return Parse(CommasToPoints(text))
+		return CommasToPoints(text), true
 	case point == 0 && reGroups.MatchString(text) && strings.Contains(result, "."):
-		return Range{}, false
+		return "", false
 	}
-	return Parse(text)
+	return text, true
+}
+
+// reBetweenRanges separates ranges in several units.
+var reBetweenRanges = regexp.MustCompile(`[\n;|()\[\]]|,\s+|\s/\s`)
+
+// rangesOf returns the ranges of a text that consists of several, such as "2.1-2.6 mmol/L (8.5-10.5 mg/dL)"; nil for
+// another text.
+func rangesOf(text string) []Range {
+	if len(text) > maxText || ByGroups(text) {
+		return nil
+	}
+	var out []Range
+	for _, part := range reBetweenRanges.Split(PlainMarks(text), -1) {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		r, ok := Parse(part)
+		if !ok {
+			return nil
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // Value reads the value of a result, with a decimal point, as the set of numbers that it can mean. A number is both
@@ -130,12 +208,13 @@ var turned = strings.NewReplacer("=<", "<=", "=>", ">=")
 // oneRange reads a text that is a single range, without groups and categories. It returns false for other texts.
 func oneRange(s string) (Range, bool) {
 	s = WithoutLabel(strings.TrimSpace(s))
+	unit := ""
 	for {
-		inside, ok := insideParentheses(s)
+		inside, after, ok := insideParentheses(s)
 		if !ok {
 			break
 		}
-		s = WithoutLabel(inside)
+		s, unit = WithoutLabel(inside), cmp.Or(after, unit)
 	}
 	s = withoutGroupSpaces(strings.TrimRight(strings.Trim(s, " ,;"), "*"))
 	if s == "" {
@@ -147,65 +226,113 @@ func oneRange(s string) (Range, bool) {
 	if !fold.IsDigit(rune(s[0])) {
 		s = withoutWords(s)
 	}
-	if b, ok := parsePlainRange(s); ok {
-		return b, true
+	r, ok := rangeWithUnit(s)
+	r.Unit = cmp.Or(r.Unit, unit)
+	return r, ok
+}
+
+// rangeWithUnit reads a range that a unit or remarks in parentheses may follow.
+func rangeWithUnit(s string) (Range, bool) {
+	if r, ok := rangeBeforeUnit(s); ok {
+		return r, true
 	}
-	// A unit or a remark in parentheses may follow.
+	remark := ""
 	for range 3 {
-		if i := strings.LastIndexAny(s, "(["); i > 0 && strings.HasSuffix(s, ")") || i > 0 && strings.HasSuffix(s, "]") {
-			s = strings.TrimSpace(s[:i])
-			if b, ok := parsePlainRange(s); ok {
-				return b, true
-			}
-			continue
-		}
-		break
-	}
-	for cut := len(s); cut > 0; {
-		i := strings.LastIndexByte(s[:cut], ' ')
-		if i < 0 {
+		i := strings.LastIndexAny(s, "([")
+		if i <= 0 || !strings.HasSuffix(s, ")") && !strings.HasSuffix(s, "]") {
 			break
 		}
-		if _, ok := ucum.Parse(s[i+1:]); ok {
-			if b, ok := parsePlainRange(strings.TrimSpace(s[:i])); ok {
-				return b, true
-			}
-		}
-		cut = i
-	}
-	if m := reAfterNum.FindStringSubmatch(s); m != nil {
-		if _, ok := ucum.Parse(m[2]); ok {
-			if b, ok := parsePlainRange(m[1]); ok {
-				return b, true
-			}
+		remark, s = cmp.Or(unitInRemark(s[i+1:len(s)-1]), remark), strings.TrimSpace(s[:i])
+		if r, ok := rangeBeforeUnit(s); ok {
+			r.Unit = cmp.Or(r.Unit, remark)
+			return r, true
 		}
 	}
 	// Both ends may have the unit: "70 mg/dL - 99 mg/dL".
 	if left, right, ok := strings.Cut(s, " - "); ok {
-		l, okL := withoutUnit(left)
-		r, okR := withoutUnit(right)
-		if okL && okR {
-			return parsePlainRange(l + "-" + r)
+		low, unit, okL := cutUnit(left)
+		high, unitOfHigh, okR := cutUnit(right)
+		if okL && okR && (unit == "" || unitOfHigh == "" || SameUnit(unit, unitOfHigh)) {
+			r, ok := parsePlainRange(low + "-" + high)
+			r.Unit = cmp.Or(unit, unitOfHigh)
+			return r, ok
 		}
 	}
 	return Range{}, false
 }
 
-// insideParentheses returns the content of parentheses or brackets around a text; a unit may follow.
-func insideParentheses(s string) (string, bool) {
+// rangeBeforeUnit reads a range that a unit may follow.
+func rangeBeforeUnit(s string) (Range, bool) {
+	if r, ok := parsePlainRange(s); ok {
+		return r, true
+	}
+	for cut := strings.LastIndexByte(s, ' '); cut >= 0; cut = strings.LastIndexByte(s[:cut], ' ') {
+		if unit, ok := unitOf(s[cut+1:]); ok {
+			if r, ok := parsePlainRange(strings.TrimSpace(s[:cut])); ok {
+				r.Unit = unit
+				return r, true
+			}
+		}
+	}
+	if m := reAfterNum.FindStringSubmatch(s); m != nil {
+		if unit, ok := unitOf(m[2]); ok {
+			r, ok := parsePlainRange(m[1])
+			r.Unit = unit
+			return r, ok
+		}
+	}
+	return Range{}, false
+}
+
+// unitOf returns a text that is a unit. It returns "" and true for a word such as "(calc)", which names no unit.
+func unitOf(text string) (string, bool) {
+	u, ok := ucum.Parse(text)
+	if !ok || u.UCUM == "{ratio}" {
+		return "", ok
+	}
+	return strings.Trim(text, " ,;"), true
+}
+
+// unitInRemark returns the unit in a remark such as "mmol/L" and "adults, in mmol/L"; empty if there is none, or if the
+// remark has a number.
+func unitInRemark(text string) string {
+	words := strings.Fields(text)
+	unit, at, n := firstUnit(words)
+	if strings.IndexFunc(strings.Join(slices.Delete(words, at, at+n), ""), fold.IsDigit) >= 0 {
+		return ""
+	}
+	return unit
+}
+
+// firstUnit returns the first unit in a text, and the place and the number of its words. A unit without a slash is one
+// only at the start and after "in".
+func firstUnit(words []string) (unit string, at, n int) {
+	for at := range words {
+		for n := min(3, len(words)-at); n > 0; n-- {
+			unit, _ := unitOf(strings.Trim(strings.Join(words[at:at+n], " "), "()[],;."))
+			if unit != "" && (at == 0 || words[at-1] == "in" || strings.Contains(unit, "/")) {
+				return unit, at, n
+			}
+		}
+	}
+	return "", 0, 0
+}
+
+// insideParentheses returns the content of parentheses or brackets around a text, and the unit that may follow them.
+func insideParentheses(s string) (inside, unit string, ok bool) {
 	if s == "" || s[0] != '(' && s[0] != '[' {
-		return "", false
+		return "", "", false
 	}
 	end := strings.LastIndexByte(s, map[byte]byte{'(': ')', '[': ']'}[s[0]])
 	if end < 0 {
-		return "", false
+		return "", "", false
 	}
 	if rest := strings.TrimSpace(s[end+1:]); rest != "" {
-		if _, ok := ucum.Parse(rest); !ok {
-			return "", false
+		if unit, ok = unitOf(rest); !ok {
+			return "", "", false
 		}
 	}
-	return strings.TrimSpace(s[1:end]), true
+	return strings.TrimSpace(s[1:end]), unit, true
 }
 
 // WithoutLabel removes a word such as "Ref:" or "Normal range".
@@ -235,15 +362,14 @@ func withoutWords(s string) string {
 	return s
 }
 
-func withoutUnit(s string) (string, bool) {
-	s = strings.TrimSpace(s)
-	if i := strings.IndexByte(s, ' '); i > 0 {
-		if _, ok := ucum.Parse(s[i+1:]); ok {
-			return s[:i], true
-		}
-		return s, false
+// cutUnit splits a number from the unit that may follow it.
+func cutUnit(s string) (number, unit string, ok bool) {
+	number, unit, spaced := strings.Cut(strings.TrimSpace(s), " ")
+	if !spaced {
+		return number, "", reNumber.MatchString(number)
 	}
-	return s, reNumber.MatchString(s)
+	unit, ok = unitOf(unit)
+	return number, unit, ok
 }
 
 // parsePlainRange reads a comparison, or two numbers with a dash or a word between them.

@@ -52,8 +52,12 @@ var forms = []struct {
 	{"at least L", true, false, false, false}, {"mindestens L", true, false, false, false}, {"über L", true, false, true, false}, {"mayor de L", true, false, true, false}, {"above L", true, false, true, false},
 }
 
-// frames are what stands around a range.
-var frames = []string{"%s", " %s ", "(%s)", "[%s]", "[ %s ]", "Ref: %s", "Normal range %s", "Referenzbereich: %s", "%s mg/dL", "%s (fasting)", "(%s) mmol/L", "%s,", "\u200f%s", "\ufeff%s\u200b"}
+// frames are what stands around a range, with the unit that it states.
+var frames = []struct{ text, unit string }{
+	{"%s", ""}, {" %s ", ""}, {"(%s)", ""}, {"[%s]", ""}, {"[ %s ]", ""}, {"Ref: %s", ""}, {"Normal range %s", ""}, {"Referenzbereich: %s", ""}, {"%s mg/dL", "mg/dL"},
+	{"%s (fasting)", ""}, {"(%s) mmol/L", "mmol/L"}, {"%s,", ""}, {"\u200f%s", ""}, {"\ufeff%s\u200b", ""}, {"%s (in mg/dL)", "mg/dL"}, {"%s mg/dL (fasting)", "mg/dL"},
+	{"%s (calc)", ""}, {"%s ng/mL (FEU)", "ng/mL (FEU)"}, {"(%s K/uL)", "K/uL"},
+}
 
 // Digits of full width, and thousands in groups with a space, are digits.
 func TestParse_readsFullWidthDigitsAndGroupedThousands(t *testing.T) {
@@ -93,8 +97,8 @@ func TestParse_readsEveryFormOfRange(t *testing.T) {
 		}
 		for _, f := range forms {
 			frame := frames[random.IntN(len(frames))]
-			text := fmt.Sprintf(frame, written(f.text, low, high))
-			want := refrange.Range{LowOpen: f.lowOpen, HighOpen: f.highOpen}
+			text := fmt.Sprintf(frame.text, written(f.text, low, high))
+			want := refrange.Range{LowOpen: f.lowOpen, HighOpen: f.highOpen, Unit: frame.unit}
 			if f.low {
 				want.Low = low
 			}
@@ -106,7 +110,7 @@ func TestParse_readsEveryFormOfRange(t *testing.T) {
 			require.Equal(t, want, r, text)
 			// With decimal commas, where a number shows that they are.
 			comma := strings.ReplaceAll(text, ".", ",")
-			if c, _ := refrange.DecimalMarks(comma); c > 0 && !strings.ContainsAny(f.text+frame, ".,") {
+			if c, _ := refrange.DecimalMarks(comma); c > 0 && !strings.ContainsAny(f.text+frame.text, ".,") {
 				r, ok = refrange.ParseBeside(comma, "")
 				require.True(t, ok, comma)
 				require.Equal(t, want, r, comma)
@@ -117,10 +121,11 @@ func TestParse_readsEveryFormOfRange(t *testing.T) {
 
 func TestParse_readsKnownRangesAndRefusesOthers(t *testing.T) {
 	for text, want := range map[string]refrange.Range{
-		"-5.0 - +2.0":         {Low: "-5.0", High: "+2.0"},
-		"-5--1":               {Low: "-5", High: "-1"},
-		"1,500-8,000":         {Low: "1500", High: "8000"},
-		"70 mg/dL - 99 mg/dL": {Low: "70", High: "99"},
+		"-5.0 - +2.0":           {Low: "-5.0", High: "+2.0"},
+		"-5--1":                 {Low: "-5", High: "-1"},
+		"1,500-8,000":           {Low: "1500", High: "8000"},
+		"70 mg/dL - 99 mg/dL":   {Low: "70", High: "99", Unit: "mg/dL"},
+		"Desirable: <200 mg/dL": {High: "200", HighOpen: true, Unit: "mg/dL"}, "Optimal: <5.2 (SI) High: >6.2 mmol/L": {High: "5.2", HighOpen: true, Unit: "mmol/L"},
 		"Desirable: <200 Borderline: 200-239 High: >=240": {High: "200", HighOpen: true},
 		// Forms of ranges without ends.
 		"10-1": {}, "-1--3": {}, "Male: 13.2-17.1 Female: 11.7-15.5": {}, "20-30 years: 1.0-2.0": {},
@@ -129,7 +134,7 @@ func TestParse_readsKnownRangesAndRefusesOthers(t *testing.T) {
 		require.True(t, ok, text)
 		require.Equal(t, want, r, text)
 	}
-	for _, text := range []string{"", "Negative", "5", "see note", "by age", "1e999-2e999", "-", strings.Repeat("1", 400)} {
+	for _, text := range []string{"", "Negative", "5", "see note", "70 mg/dL - 5 mmol/L", "by age", "1e999-2e999", "-", strings.Repeat("1", 400)} {
 		r, ok := refrange.Parse(text)
 		require.False(t, ok, text)
 		require.False(t, r.Any(), text)
@@ -176,6 +181,11 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("0,270-4,200", "1.5")
 	f.Fuzz(func(t *testing.T, text, result string) {
+		for _, unit := range []string{"", "mg/dL", result} {
+			r, ok := refrange.ParseIn(text, result, unit)
+			require.True(t, ok || !r.Any())
+			require.True(t, !r.Any() || r.Unit == "" || unit == "" || refrange.SameUnit(r.Unit, unit))
+		}
 		for _, read := range []func() (refrange.Range, bool){
 			func() (refrange.Range, bool) { return refrange.Parse(text) },
 			func() (refrange.Range, bool) { return refrange.ParseBeside(text, result) },

@@ -62,8 +62,8 @@ type Submission struct {
 // Accepted is a laboratory's answer to a submission.
 type Accepted struct {
 	// SampleID is the lab's id of order and specimen: the requisition number, or the id printed on the kit. Empty if
-	// the lab reports it later in a message. It must differ between the orders of a team; if another order has it, the
-	// service submits the order again later.
+	// the lab reports it later in a message. It must differ between the orders of a team. If another order has it, the id
+	// of the order takes its place, or of a kit none, and results with the lab's number wait for review.
 	SampleID string
 	// Notice lists what the patient's insurance will probably not pay; nil for nothing. Only answers to
 	// [SubmitRequisition] may have it.

@@ -78,9 +78,10 @@ func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t
 		}
 		return recordAccepted(r, t, st, accepted)
 	})
-	if errors.Is(err, healthlab.Conflict) && refused == nil {
-		// The lab may give another sample id at the next attempt.
-		return s.recordSubmission(ctx, claimed, t, Accepted{}, errSampleIDRepeated)
+	if other := replacementSampleID(&claimed, t); errors.Is(err, healthlab.Conflict) && refused == nil && accepted.SampleID != other {
+		s.shared.Log.WarnContext(ctx, "laboratory gave two orders one sample id", "lab", s.opts.LabName, "order", claimed)
+		accepted.SampleID = other
+		return s.recordSubmission(ctx, claimed, t, accepted, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("record submission: %w", err)
@@ -92,8 +93,15 @@ func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t
 	return nil
 }
 
-// errSampleIDRepeated is the error of a submission that the lab accepted with the sample id of another order.
-var errSampleIDRepeated = fmt.Errorf("%w: the laboratory gave two orders one sample id; Accepted.SampleID must differ between orders", healthlab.Conflict)
+// replacementSampleID returns the sample id of an order that the lab accepted with the sample id of another order: the
+// id of the order, because the lab answers a repeated call in the same way. A kit has none until the lab reports it,
+// because its id is printed on it.
+func replacementSampleID(r *orders.Record, t orders.LabCall) string {
+	if t == orders.SendKit {
+		return ""
+	}
+	return r.ID.String()
+}
 
 // recordAccepted stores in r that the lab accepted the call t, with the lab's answer a, and plans the next call. It
 // returns the events for the team.

@@ -27,12 +27,13 @@ type rangeBounds struct {
 	readable          bool
 }
 
-// readRange parses ReferenceRange. It returns no limits if ReferenceRange is nil or cannot be parsed.
+// readRange parses ReferenceRange. It returns no limits if ReferenceRange is nil, cannot be parsed, or is in another
+// unit than the result.
 func (r *Result) readRange() rangeBounds {
 	if r.ReferenceRange == nil {
 		return rangeBounds{}
 	}
-	in, _ := refrange.ParseBeside(*r.ReferenceRange, r.Result)
+	in, _ := refrange.ParseIn(*r.ReferenceRange, r.Result, rules.TextOf(r.Unit))
 	low, high := numberOf(in.Low), numberOf(in.High)
 	if !in.Any() || low == nil && in.Low != "" || high == nil && in.High != "" {
 		return rangeBounds{}
@@ -41,9 +42,9 @@ func (r *Result) readRange() rangeBounds {
 }
 
 // Compare sets the limits from ReferenceRange, whether the result is outside of them, and the interpretation that
-// follows. It leaves a field null, and the interpretation unknown, if there is no limit, or if the result may lie on
-// either side of the limit, as "<5" does for the limit 3. A limit is inclusive unless the text says otherwise. Compare
-// does not change fields that are already set.
+// follows. It leaves a field null, and the interpretation unknown, if there is no limit, if the range is in another
+// unit than the result, or if the result may lie on either side of the limit, as "<5" does for the limit 3. A limit is
+// inclusive unless the text says otherwise. Compare does not change fields that are already set.
 func (r *Result) Compare() {
 	b := r.readRange()
 	r.MinRangeValue, r.MaxRangeValue = cmp.Or(r.MinRangeValue, b.low), cmp.Or(r.MaxRangeValue, b.high)

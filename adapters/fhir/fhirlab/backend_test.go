@@ -316,6 +316,49 @@ func TestReport_equalResourceIDsOfTwoBundlesAreNotVersions(t *testing.T) {
 	require.Equal(t, "10\n20\n", b.resultTexts(id))
 }
 
+func TestRead_rangeInAnotherUnitGivesNoLimits(t *testing.T) {
+	quantity := func(value float64, unit, code string) object {
+		return object{"value": value, "unit": unit, "code": code}
+	}
+	own, other := object{"low": quantity(70, "mg/dl", ""), "high": quantity(99, "MG/DL", "")}, object{"low": quantity(3.9, "mmol/L", ""), "high": quantity(5.5, "mmol/L", "")}
+	for name, c := range map[string]struct {
+		ranges []any
+		want   string
+	}{
+		"the same unit":                  {[]any{own}, "normal 70 99 of 70-99"},
+		"another unit":                   {[]any{other}, "unknown  of 3.9 mmol/L - 5.5 mmol/L"},
+		"another unit of one limit":      {[]any{object{"low": quantity(70, "mg/dL", ""), "high": quantity(5.5, "mmol/L", "")}}, "unknown  of 70 mg/dL - 5.5 mmol/L"},
+		"a low limit alone":              {[]any{object{"low": quantity(3.9, "mmol/L", "")}}, "unknown  of >=3.9 mmol/L"},
+		"a high limit alone":             {[]any{object{"high": quantity(5.5, "mmol/L", "")}}, "unknown  of <=5.5 mmol/L"},
+		"a unit that is not known":       {[]any{object{"low": quantity(3.9, "zorks", "")}}, "unknown  of >=3.9 zorks"},
+		"no unit":                        {[]any{object{"low": object{"value": 70}, "high": object{"value": 99}}}, "normal 70 99 of 70-99"},
+		"names of one code":              {[]any{object{"high": quantity(99, "milligrams per decilitre", "mg/dL")}}, "normal 99 of <=99"},
+		"one name of two codes":          {[]any{object{"high": quantity(5.5, "mg/dL", "mmol/L")}}, "unknown  of <=5.5 mmol/L"},
+		"the text without the unit":      {[]any{object{"low": other["low"], "high": other["high"], "text": "3.9-5.5"}}, "unknown  of 3.9 mmol/L - 5.5 mmol/L"},
+		"the text with the value's unit": {[]any{object{"low": other["low"], "high": other["high"], "text": "70-99 mg/dL"}}, "normal 70 99 of 70-99 mg/dL"},
+		"the text with both units":       {[]any{object{"low": other["low"], "high": other["high"], "text": "3.9-5.5 mmol/L (70-99 mg/dL)"}}, "normal 70 99 of 3.9-5.5 mmol/L (70-99 mg/dL)"},
+		"the text in another unit":       {[]any{object{"text": "3.9-5.5 mmol/L"}}, "unknown  of 3.9-5.5 mmol/L"},
+		"the value's unit in the second": {[]any{other, own}, "normal 70 99 of 70-99"},
+		"two ranges in the value's unit": {[]any{other, own, object{"high": quantity(200, "mg/dL", "")}}, "unknown  of 3.9 mmol/L - 5.5 mmol/L"},
+		"the value's unit in the first":  {[]any{own, other}, "normal 70 99 of 70-99"},
+		"the words of a range":           {[]any{object{"low": other["low"], "text": "see note"}}, "unknown  of see note"},
+	} {
+		o := observed("o", "4598", "")
+		delete(o, "valueString")
+		o["valueQuantity"], o["referenceRange"] = quantity(90, "mg/dL", "mg/dL"), c.ranges
+		reports, err := fhirlab.Read(encode(t, bundle("message", patient("p", "Roe", "Ana"), reported("r", "N", "o"), o)), nil)
+		require.NoError(t, err)
+		r := reports[0].Results[0].Result
+		limits := ""
+		for _, n := range []*catalogue.Number{r.MinRangeValue, r.MaxRangeValue} {
+			if n != nil {
+				limits = strings.TrimSpace(limits + " " + n.String())
+			}
+		}
+		require.Equal(t, c.want, fmt.Sprintf("%s %s of %s", r.Interpretation, limits, *r.ReferenceRange), name)
+	}
+}
+
 func TestRead_readsEachTypeOfObservationValue(t *testing.T) {
 	for text, value := range map[string]object{
 		"5.10|numeric|ug/L":     {"valueQuantity": object{"value": jsonNumber("5.10"), "unit": "ug/L"}},

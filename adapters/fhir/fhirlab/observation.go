@@ -1,10 +1,12 @@
 package fhirlab
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/healthlab-dev/healthlab/labreport/refrange"
 	"github.com/healthlab-dev/healthlab/orders/catalogue"
 	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
@@ -268,18 +270,9 @@ func (v *valueIn) text() (text, unit string, coded *conceptIn) {
 		}
 		return q.Comparator + number(q.Value)
 	}
-	unitOf := func(q *quantityIn) string {
-		if q == nil || q.Unit == "" && q.Code == "" {
-			return ""
-		}
-		if q.Unit != "" {
-			return q.Unit
-		}
-		return q.Code
-	}
 	switch {
 	case v.Quantity != nil && v.Quantity.Value != "":
-		return bound(v.Quantity), unitOf(v.Quantity), nil
+		return bound(v.Quantity), v.Quantity.unit(), nil
 	case v.Concept != nil:
 		return title(*v.Concept), "", v.Concept
 	case v.String != nil:
@@ -292,11 +285,11 @@ func (v *valueIn) text() (text, unit string, coded *conceptIn) {
 		low, high := bound(v.Range.Low), bound(v.Range.High)
 		switch {
 		case low == "" && high != "":
-			return "<=" + high, unitOf(v.Range.High), nil
+			return "<=" + high, v.Range.High.unit(), nil
 		case low != "" && high == "":
-			return ">=" + low, unitOf(v.Range.Low), nil
+			return ">=" + low, v.Range.Low.unit(), nil
 		case low != "":
-			return low + "-" + high, unitOf(v.Range.Low), nil
+			return low + "-" + high, v.Range.Low.unit(), nil
 		}
 	case v.Ratio != nil && (v.Ratio.Numerator != nil || v.Ratio.Denominator != nil):
 		return bound(v.Ratio.Numerator) + ":" + bound(v.Ratio.Denominator), "", nil
@@ -308,6 +301,75 @@ func (v *valueIn) text() (text, unit string, coded *conceptIn) {
 		return strings.Trim(v.Period.Start+"/"+v.Period.End, "/"), "", nil
 	}
 	return "", "", nil
+}
+
+func (q *quantityIn) unit() string {
+	if q == nil {
+		return ""
+	}
+	return cmp.Or(q.Unit, q.Code)
+}
+
+// limit returns the number of a quantity; nil if it has none.
+func (q *quantityIn) limit() *catalogue.Number {
+	if q == nil {
+		return nil
+	}
+	n, err := catalogue.ParseNumber(number(q.Value))
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// isForeign reports whether a reference range has a limit in another unit than the value. Of two quantities with a code,
+// the codes decide. A value or limit without a unit is in the unit of the other.
+func (v *valueIn) isForeign(in rangeIn) bool {
+	value := v.Quantity
+	if value == nil && v.Range != nil {
+		value = cmp.Or(v.Range.Low, v.Range.High)
+	}
+	differs := func(q *quantityIn) bool {
+		if value.unit() == "" || q.unit() == "" {
+			return false
+		}
+		if value.Code != "" && q.Code != "" {
+			return !refrange.SameUnit(value.Code, q.Code)
+		}
+		return !refrange.SameUnit(value.unit(), q.unit())
+	}
+	return differs(in.Low) || differs(in.High)
+}
+
+// setRange sets the reference range of a result and its limits: those of the only range in the unit of the value, or
+// else of the first range. A range in another unit sets no limits, and its text states the unit.
+func (v *valueIn) setRange(r *labresult.Result) {
+	if len(v.ReferenceRange) == 0 {
+		return
+	}
+	in := v.ReferenceRange[0]
+	if own := slices.DeleteFunc(slices.Clone(v.ReferenceRange), v.isForeign); len(own) == 1 {
+		in = own[0]
+	}
+	low, high := in.Low.limit(), in.High.limit()
+	foreign := v.isForeign(in)
+	end, dash := func(q *quantityIn) string { return number(q.Value) }, "-"
+	if foreign {
+		end, dash = func(q *quantityIn) string { return strings.TrimSpace(number(q.Value) + " " + cmp.Or(q.Code, q.Unit)) }, " - "
+	} else {
+		r.MinRangeValue, r.MaxRangeValue = low, high
+	}
+	printed, _ := refrange.Parse(in.Text)
+	switch {
+	case in.Text != "" && !(foreign && printed.Any() && printed.Unit == ""):
+		r.ReferenceRange = &in.Text
+	case low != nil && high != nil:
+		r.ReferenceRange = optional(end(in.Low) + dash + end(in.High))
+	case low != nil:
+		r.ReferenceRange = optional(">=" + end(in.Low))
+	case high != nil:
+		r.ReferenceRange = optional("<=" + end(in.High))
+	}
 }
 
 var interpretationsOf = map[string]labresult.Interpretation{
@@ -331,31 +393,7 @@ func fillResult(r labresult.Result, v *valueIn) filled {
 			}
 		}
 	}
-	if len(v.ReferenceRange) > 0 {
-		in := v.ReferenceRange[0]
-		bound := func(q *quantityIn) *catalogue.Number {
-			if q == nil {
-				return nil
-			}
-			n, err := catalogue.ParseNumber(number(q.Value))
-			if err != nil {
-				return nil
-			}
-			return &n
-		}
-		low, high := bound(in.Low), bound(in.High)
-		r.MinRangeValue, r.MaxRangeValue = low, high
-		switch {
-		case in.Text != "":
-			r.ReferenceRange = &in.Text
-		case low != nil && high != nil:
-			r.ReferenceRange = optional(number(in.Low.Value) + "-" + number(in.High.Value))
-		case low != nil:
-			r.ReferenceRange = optional(">=" + number(in.Low.Value))
-		case high != nil:
-			r.ReferenceRange = optional("<=" + number(in.High.Value))
-		}
-	}
+	v.setRange(&r)
 	if text == "" {
 		return filled{r, false}
 	}

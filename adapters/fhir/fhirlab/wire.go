@@ -129,12 +129,13 @@ type valueIn struct {
 	Sampled          json.RawMessage `json:"valueSampledData"`
 	DataAbsentReason *conceptIn      `json:"dataAbsentReason"`
 	Interpretation   []conceptIn     `json:"interpretation"`
-	ReferenceRange   []struct {
-		Low  *quantityIn `json:"low"`
-		High *quantityIn `json:"high"`
-		Text string      `json:"text"`
-		Type *conceptIn  `json:"type"`
-	} `json:"referenceRange"`
+	ReferenceRange   []rangeIn       `json:"referenceRange"`
+}
+
+type rangeIn struct {
+	Low  *quantityIn `json:"low"`
+	High *quantityIn `json:"high"`
+	Text string      `json:"text"`
 }
 
 type observationIn struct {

@@ -1,6 +1,7 @@
 package hl7
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -108,10 +109,19 @@ func (*unsupportedError) Unwrap() error { return healthlab.Invalid }
 // acknowledgement is an answer of the laboratory.
 type acknowledgement struct {
 	code string
-	// sample is the laboratory's number of the order; empty if the answer has none.
+	// sample is the laboratory's number of the order, of a test that it accepts if it accepts one; empty if the answer
+	// has none.
 	sample string
-	// errors holds the error codes of the ERR segments.
+	// errors holds the error codes of the ERR segments, and ORC-1 of refused tests.
 	errors []string
+	tests  []testAnswer
+}
+
+// testAnswer is the answer for one test: an ORC, with the codes of the OBR that follows it.
+type testAnswer struct {
+	refused bool
+	codes   []string
+	sample  string
 }
 
 // readAcknowledgement reads an acknowledgement: ACK, ORL or ORR.
@@ -125,16 +135,58 @@ func readAcknowledgement(m *er7.Message) acknowledgement {
 				code = s.Field(1).Component(4).Text()
 			}
 			v.errors = append(v.errors, code)
-		case "ORC", "OBR":
-			if v.sample == "" {
-				v.sample = s.Field(3).Text()
+		case "ORC":
+			control := s.Field(1).Text()
+			t := testAnswer{refused: control == "UA" || control == "UC", sample: s.Field(3).Text()}
+			if t.refused {
+				v.errors = append(v.errors, control)
 			}
-			if s.Name() == "ORC" && (s.Field(1).Text() == "UA" || s.Field(1).Text() == "UC") {
-				v.errors = append(v.errors, s.Field(1).Text())
+			v.tests = append(v.tests, t)
+		case "OBR":
+			if len(v.tests) == 0 {
+				v.tests = append(v.tests, testAnswer{})
+			}
+			t := &v.tests[len(v.tests)-1]
+			t.sample = cmp.Or(t.sample, s.Field(3).Text())
+			for _, c := range s.Field(4).Coded().Codes {
+				t.codes = append(t.codes, c.Code)
+			}
+		}
+	}
+	for _, refused := range []bool{false, true} {
+		for _, t := range v.tests {
+			if t.refused == refused {
+				v.sample = cmp.Or(v.sample, t.sample)
 			}
 		}
 	}
 	return v
+}
+
+// refusedTests returns the places of the ordered tests that the laboratory refuses, and whether it accepts the order
+// without them. A refused test is found by its code, or else by its place if the answer has as many tests as the order;
+// one that is not found is left out. The laboratory accepts the order if it accepts a test, or if its refusals name only
+// some of the tests.
+func (v acknowledgement) refusedTests(ordered []orderedTest, opts *Options) (refused []int, accepted bool) {
+	named := true
+	for i, answer := range v.tests {
+		if !answer.refused {
+			accepted = true
+			continue
+		}
+		at := slices.IndexFunc(ordered, func(o orderedTest) bool {
+			return heldTest{testIdentity: testIdentity{Codes: answer.codes}}.matches(o, opts)
+		})
+		named = named && at >= 0
+		if at < 0 && len(v.tests) == len(ordered) {
+			at = i
+		}
+		if at >= 0 && !slices.Contains(refused, at) {
+			refused = append(refused, at)
+		}
+	}
+	some := len(refused) < len(ordered)
+	return refused, some && (accepted || named)
 }
 
 // hasErrorCode reports whether one of the error codes in the acknowledgement is among codes.

@@ -37,6 +37,9 @@ func assign(in Incoming, found map[string]*dossier, of map[string]string, attach
 		if n := of[t.Filler]; n != "" && !contains(numbers, n) {
 			numbers = append(slices.Clone(numbers), n)
 		}
+		if t.shared && len(numbers) == 0 {
+			g.foreign = []string{t.Filler}
+		}
 		for _, n := range numbers {
 			if g.held == nil && found[n] != nil {
 				g.held = found[n]

@@ -37,7 +37,8 @@ func New(s Sender, store labjournal.Store, o *Options) *Backend {
 }
 
 // Submit implements exchange.LabBackend. A repeated call sends the same message, byte for byte. The sample id is the
-// laboratory's order number if its answer contains one, otherwise the order number of this service. It returns
+// laboratory's order number if its answer contains one that no other order has, otherwise the order number of this
+// service. An order is refused if the laboratory refuses all of its tests. It returns
 // Invalid for a kit, which laboratories of this kind do not send.
 func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.Accepted, error) {
 	if err := ctx.Err(); err != nil {
@@ -62,21 +63,37 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}
 	refusal := v.err()
+	refused, some := v.refusedTests(d.Tests, &b.opts)
+	if (v.code == "AA" || v.code == "CA") && refusal != nil && some {
+		refusal = nil
+		b.opts.Log.WarnContext(ctx, "laboratory refused tests of an order", "order", d.Order, "tests", len(d.Tests), "found", len(refused), "answer", v.codes())
+	}
 	if refusal != nil && !errors.Is(refusal, healthlab.Invalid) {
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
 	if v.code == "AA" && v.sample == "" {
 		v.sample = d.Number
 	}
-	var out exchange.Accepted
 	record := b.delivery(digestID([]byte("answer"), d.Request), answer, d.Number)
+	sample := sampleRecord + v.sample
+	if refusal == nil && v.sample != "" && v.sample != d.Number {
+		record.Numbers = append(record.Numbers, sample)
+		if _, err := b.journal.Open(ctx, labjournal.Record{Number: sample, Team: d.Team, User: d.User}, &dossier{Number: d.Number}); err != nil {
+			return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
+		}
+	}
 	_, err = b.journal.Take(ctx, record.Delivery, record.Numbers, func(found map[string]*dossier) labjournal.Effect {
 		if held := found[d.Number]; held != nil {
 			held.Answered, held.Refused = refusal == nil, refusal != nil
+			for _, i := range refused {
+				held.Tests[i].Refused = true
+			}
 			if held.SampleID == "" {
 				held.SampleID = v.sample
 			}
-			out.SampleID = held.SampleID
+			if first := found[sample]; first != nil && first.Number != d.Number {
+				first.Shared, held.SampleID = true, d.Number
+			}
 		}
 		return labjournal.Effect{}
 	})
@@ -87,9 +104,6 @@ func (b *Backend) Submit(ctx context.Context, s exchange.Submission) (exchange.A
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", refusal)
 	}
 	d, err = b.journal.Get(ctx, d.Number) // another process may have stored the answer first
-	if err == nil && v.sample != "" && v.sample != d.Number {
-		_, err = b.journal.Open(ctx, labjournal.Record{Number: sampleRecord + v.sample, Team: d.Team, User: d.User}, &dossier{Number: d.Number})
-	}
 	if err != nil {
 		return exchange.Accepted{}, fmt.Errorf("submit order: %w", err)
 	}

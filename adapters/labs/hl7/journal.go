@@ -29,6 +29,8 @@ type dossier struct {
 	// Cancelled reports whether the laboratory accepted the cancellation.
 	Cancelled bool
 	State     orderState
+	// Shared reports, in a record of the laboratory's number, that the laboratory gave the number to several orders.
+	Shared bool `json:",omitempty"`
 	// Others holds separate states for reports that have the order's number but may concern another person. The key
 	// is a digest of the reported patient and numbers.
 	Others map[string]orderState
@@ -39,6 +41,8 @@ type orderedTest struct {
 	// Code is the code in the order.
 	Code   string
 	Marker labresult.SourceMarker
+	// Refused reports whether the laboratory refused the test when it accepted the order.
+	Refused bool `json:",omitempty"`
 }
 
 // delivery is one received message.
@@ -49,7 +53,7 @@ type delivery struct {
 }
 
 // sampleRecord is the prefix of journal records that map the number which the laboratory gave an order, in its
-// answer to the order, to the order number. Numbers that occur only in reports are not mapped, because laboratories
-// give one number to tests of several orders. The prefix begins with a space, so that no order number in a message
-// equals it.
+// answer to the order, to the order number. A number that it gave to several orders identifies none of them. Numbers
+// that occur only in reports are not mapped, because laboratories give one number to tests of several orders. The prefix
+// begins with a space, so that no order number in a message equals it.
 const sampleRecord = " sample "

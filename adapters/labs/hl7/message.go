@@ -116,7 +116,7 @@ func (d *dossier) awaited(opts *Options) []int {
 	}
 	out := []int{}
 	for _, o := range d.Tests {
-		if id := o.Marker.MarkerID; !final[id] || unfinished[id] {
+		if id := o.Marker.MarkerID; !o.Refused && (!final[id] || unfinished[id]) {
 			out = append(out, id)
 		}
 	}

@@ -216,18 +216,23 @@ func (b *Backend) storeDelivery(ctx context.Context, m *er7.Message, in Incoming
 	return nil
 }
 
-// orderNumbers maps the laboratory's order numbers in a message to placer order numbers.
+// orderNumbers maps the laboratory's order numbers in a message to placer order numbers. It marks the tests with a
+// number that the laboratory gave to several orders.
 func (b *Backend) orderNumbers(ctx context.Context, in Incoming) (map[string]string, error) {
-	of := map[string]string{}
-	for _, t := range in.Tests {
+	of, shared := map[string]string{}, map[string]bool{}
+	for i := range in.Tests {
+		t := &in.Tests[i]
 		if _, done := of[t.Filler]; done || t.Filler == "" {
+			t.shared = shared[t.Filler]
 			continue
 		}
 		held, err := b.journal.Get(ctx, sampleRecord+t.Filler)
 		if err != nil && !errors.Is(err, healthlab.NotFound) {
 			return nil, err
 		}
-		of[t.Filler] = held.Number
+		if of[t.Filler] = held.Number; held.Shared {
+			of[t.Filler], shared[t.Filler], t.shared = "", true, true
+		}
 	}
 	return of, nil
 }

@@ -78,6 +78,8 @@ type TestReport struct {
 	// report became the newest one of that test.
 	held   string
 	newest bool
+	// shared reports that the laboratory gave Filler to several orders.
+	shared bool
 	// amount is the collected amount of the test, if no sample has one.
 	amount string
 	// source is the sample that the OBR describes, as before version 2.5; nil if absent.

@@ -282,7 +282,7 @@ func fillSample(s *labresult.SampleData, from labresult.SampleData) {
 	}
 }
 
-// complete reports whether each ordered test is final or cancelled.
+// complete reports whether each ordered test is final, cancelled or refused.
 func (d *dossier) complete(opts *Options) bool {
 	s := &d.State
 	if len(s.Tests) == 0 {
@@ -316,7 +316,7 @@ func (d *dossier) complete(opts *Options) bool {
 		return true
 	}
 	for _, o := range d.Tests {
-		if !final[o.Code] {
+		if !final[o.Code] && !o.Refused {
 			return false
 		}
 	}

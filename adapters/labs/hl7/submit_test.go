@@ -109,6 +109,12 @@ func TestSubmit_eachAnswerHasItsOutcome(t *testing.T) {
 		"refused":                  {"MSA|AE|$ID\rERR||PID^1^5|101^Required field missing|E", nil, "", healthlab.Invalid},
 		"refused, as of old":       {"MSA|AE|$ID\rERR|PID^1^5^101", nil, "", healthlab.Invalid},
 		"unable":                   {"MSA|AA|$ID\rORC|UA|x", nil, "", healthlab.Invalid},
+		"unable, each test":        {"MSA|AA|$ID\rORC|UA|x\rORC|UA|x", nil, "", healthlab.Invalid},
+		"unable, each test named":  {"MSA|AA|$ID\rORC|UA|x\rOBR|1|x||4598\rORC|UA|x\rOBR|2|x||iron", nil, "", healthlab.Invalid},
+		"unable, one test":         {"MSA|AA|$ID\rORC|UA|x|LAB1\rORC|OK|x|LAB2", nil, "LAB2", nil},
+		"unable, the test named":   {"MSA|AA|$ID\rORC|UA|x|LAB1\rOBR|1|x|LAB1|iron", nil, "LAB1", nil},
+		"unable, one of its many":  {"MSA|AA|$ID\rORC|OK|x\rORC|OK|x\rORC|UA|x", nil, "NUMBER", nil},
+		"unable and refused":       {"MSA|AE|$ID\rORC|UA|x\rORC|OK|x", nil, "", healthlab.Invalid},
 		"its own fault":            {"MSA|AE|$ID\rERR|||207|E", nil, "", healthlab.Unavailable},
 		"its own fault, as of old": {"MSA|AE|$ID\rERR|^^^207", nil, "", healthlab.Unavailable},
 		"not now":                  {"MSA|AR|$ID", nil, "", healthlab.Unavailable},
@@ -149,6 +155,67 @@ func TestSubmit_eachAnswerHasItsOutcome(t *testing.T) {
 	b.submit(submission())
 	_, err = b.back.Submit(t.Context(), submission())
 	require.ErrorIs(t, err, healthlab.Conflict)
+}
+
+func TestSubmit_refusedTestDoesNotHoldTheOrderOpen(t *testing.T) {
+	for name, answer := range map[string]string{
+		"by its place":  "MSA|AA|$ID\rORC|OK|x|LAB7\rORC|UA|x",
+		"by its code":   "MSA|AA|$ID\rORC|UA|x|LAB7\rOBR|1|x|LAB7|iron^Iron^L",
+		"not certainly": "MSA|AA|$ID\rORC|OK|x|LAB7\rORC|OK|x|LAB7\rORC|UA|x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.lab.answer = func(*er7.Message) (string, error) { return answer, nil }
+			number := b.submit(submission())
+			require.Equal(t, "AA", b.send(b.report(number, ana, ferrF, ferritin("9", "L", "F"))))
+			want := []orders.Trigger{orders.FinalResult}
+			if name == "not certainly" {
+				want = []orders.Trigger{orders.PartialResult}
+			}
+			require.Equal(t, want, triggers(b.told()))
+			require.Equal(t, "AA", b.send(b.report(number, ana, ferrF, ferritin("9", "L", "F"), ironF, iron)))
+			require.Len(t, b.told()[len(b.told())-1].Results.Results, 2, "a result of the refused test is taken all the same")
+		})
+	}
+}
+
+// One number of the laboratory for several orders identifies none of them; the placer's number does.
+func TestSubmit_accessionOfTwoOrdersIdentifiesNeither(t *testing.T) {
+	team := healthlab.TeamID{UUID: uuid.New()}
+	b := newBench(t, func(o *hl7.Options) { o.ReviewTeam = team })
+	b.lab.answer = func(*er7.Message) (string, error) { return "MSA|AA|$ID\rORC|OK|x|ACC77", nil }
+	var numbers []string
+	for i := range 3 {
+		s := submission()
+		for range 2 {
+			got, err := b.back.Submit(t.Context(), s)
+			require.NoError(t, err)
+			number := b.lab.sent[len(b.lab.sent)-1].Segment("ORC").Field(2).Component(1).Text()
+			want := number
+			if i == 0 {
+				want = "ACC77"
+			}
+			require.Equal(t, want, got.SampleID)
+		}
+		require.Len(t, b.lab.sent, i+1, "each order is sent once")
+		numbers = append(numbers, b.lab.sent[i].Segment("ORC").Field(2).Component(1).Text())
+	}
+	at := func(number string) []byte {
+		return b.report(number, ana, strings.Replace(ferrF, "F1^LIS", "ACC77", 1), ferritin("9", "L", "F"))
+	}
+	for i, number := range numbers {
+		require.Equal(t, "AA", b.send(at(number)))
+		told := b.told()
+		require.Len(t, told, i+1)
+		require.False(t, told[i].Order.IsZero())
+		require.Empty(t, told[i].ForeignNumbers)
+	}
+	require.Equal(t, "AA", b.send(at("")))
+	told := b.told()
+	require.Len(t, told, len(numbers)+1)
+	alone := told[len(numbers)]
+	require.True(t, alone.Order.IsZero())
+	require.Equal(t, []string{"ACC77"}, alone.ForeignNumbers)
 }
 
 // A laboratory that does not say which character set it writes in writes in the one that

@@ -74,7 +74,8 @@ func Answered[T any](create func(context.Context) (T, error)) CreateFunc {
 // AnswerOnce runs do and writes its answer. With an idempotency key, the first answer is
 // stored and repeated byte for byte; the same key with another body is refused with
 // IDEMPOTENCY_KEY_REUSED. Stored answers are successes and 4xx answers to business rules.
-// Invalid input, lost races and 5xx answers are not stored: the same key runs do again.
+// Invalid input, lost races and 5xx answers are not stored: the same key runs do again. Nor is an answer about a user
+// who does not exist, such as the 404 for an unknown user_id: the user may have been erased.
 // body identifies the request: equal requests have equal JSON. If requests is nil, a request with
 // a key is refused (501).
 func AnswerOnce(requests *idempotency.Service, w http.ResponseWriter, r *http.Request, once *idempotency.Request, body any, do CreateFunc) error {
