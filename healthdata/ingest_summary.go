@@ -451,7 +451,11 @@ func (in *intake) setOffsets(item Summary) {
 }
 
 func (in *intake) summaryID(resource, natural string) uuid.UUID {
-	return SummaryID(in.team, in.user.ID, in.Provider, in.Source.Type, resource, natural)
+	return in.summaryIDOf(&in.Source, resource, natural)
+}
+
+func (in *intake) summaryIDOf(of *Source, resource, natural string) uuid.UUID {
+	return SummaryID(in.team, in.user.ID, in.Provider, of.Type, resource, of.recordKey(in.provider, natural))
 }
 
 // newestInWindow returns the summaries inside of the user's ingestion window, and of several with one id only the last.

@@ -23,7 +23,7 @@ type Profile struct {
 	Sex    *string `json:"sex"`
 }
 
-func (f *Profile) naturalKey() string  { return f.dayKey(healthlab.Date{}) }
+func (f *Profile) naturalKey() string  { return healthlab.Date{}.String() }
 func (f *Profile) index() time.Time    { return f.UpdatedAt.UTC() }
 func (f *Profile) day() healthlab.Date { return healthlab.Date{} }
 
@@ -167,7 +167,7 @@ type TemperatureDay struct {
 	Value float64        `json:"value"`
 }
 
-func (c *MenstrualCycle) naturalKey() string  { return c.dayKey(c.PeriodStart) }
+func (c *MenstrualCycle) naturalKey() string  { return c.PeriodStart.String() }
 func (c *MenstrualCycle) index() time.Time    { return c.PeriodStart.At(time.UTC) }
 func (c *MenstrualCycle) day() healthlab.Date { return c.PeriodStart }
 
