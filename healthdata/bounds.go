@@ -189,9 +189,30 @@ func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 		}
 	})
 	if s, ok := item.(*Sleep); ok {
-		session := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time)) + 60 // a source may round its times to minutes
-		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total != nil && *s.Total > session {
-			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
+		s.checkParts(p)
+	}
+}
+
+// roundingSeconds is by how much a part of a session may be longer than the session, because a source may round its
+// times to minutes.
+const roundingSeconds = 60
+
+// checkParts reports the parts of a night that are longer than its session. The session itself is checked by check.
+func (s *Sleep) checkParts(p *healthlab.Problems) {
+	longest := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time))
+	if s.BedtimeStart.IsZero() || longest < 0 {
+		return
+	}
+	asleep := s.staged()
+	if s.Total != nil {
+		asleep = max(asleep, *s.Total)
+	}
+	report := func(v *int64, name, more string) {
+		if v != nil && *v > longest+roundingSeconds {
+			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop"+more, name)
 		}
 	}
+	report(&asleep, "total", "; it is the sum of light, rem and deep if there are stages")
+	report(s.Awake, "awake", "")
+	report(s.Latency, "latency", "")
 }

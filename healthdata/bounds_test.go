@@ -71,6 +71,10 @@ func TestIngest_refusesOnlyTheImpossibleSummaryAndNamesItsField(t *testing.T) {
 		{"from its end to its start", healthdata.Sleep{BedtimeStart: stop, BedtimeStop: start}, "bedtime_stop"},
 		{"of no year", healthdata.Sleep{BedtimeStart: healthlab.Time{Time: start.AddDate(-3000, 0, 0)}, BedtimeStop: stop}, "bedtime_stop"},
 		{"longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Total: ptr(int64(9 * 3600))}, "total"},
+		{"stages longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: ptr(int64(2 * 3600)), Light: ptr(int64(5 * 3600)), Deep: ptr(int64(2 * 3600))}, "total"},
+		{"one stage longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Light: ptr(int64(24 * 3600)), Total: ptr(int64(3600))}, "total"},
+		{"awake for longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Awake: ptr(int64(9 * 3600)), Total: ptr(int64(3600))}, "awake"},
+		{"asleep after the end of its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Latency: ptr(int64(9 * 3600))}, "latency"},
 		{"negative", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: ptr(int64(-1))}, "rem"},
 		{"of tomorrow", healthdata.Sleep{BedtimeStart: start, BedtimeStop: ago(-25 * time.Hour)}, "bedtime_stop"},
 	} {
@@ -84,6 +88,28 @@ func TestIngest_refusesOnlyTheImpossibleSummaryAndNamesItsField(t *testing.T) {
 			require.Equal(t, c.field, got.Refused[0].Problems[0].Field)
 			require.Len(t, s.list("sleep"), 1)
 		})
+	}
+}
+
+// A source may round its times to minutes, so the time asleep may be a minute longer than the session. The efficiency that
+// is computed from it is at most 100 %.
+func TestSleep_efficiencyIsAtMost100(t *testing.T) {
+	for _, seconds := range []int64{1, 1800, 3600, 3601, 3660, 3661, 7200, 100_800} {
+		for name, item := range map[string]*healthdata.Sleep{
+			"total": {Total: &seconds}, "one stage": {Light: &seconds}, "stages": {REM: ptr(seconds / 2), Deep: ptr(seconds - seconds/2), Total: ptr(int64(60))},
+		} {
+			s := newStation(t, healthdata.Options{})
+			item.BedtimeStart, item.BedtimeStop = ago(2*time.Hour), ago(time.Hour)
+			_, err := s.IngestSummaries(t.Context(), s.team, s.user, "sleep", band, []healthdata.Summary{item})
+			if seconds > 3660 {
+				require.Equal(t, []string{"data 0 total: out_of_bounds"}, problems(t, err), "%s of %d s", name, seconds)
+				continue
+			}
+			require.NoError(t, err)
+			got := only[*healthdata.Sleep](s, "sleep")
+			require.Equal(t, seconds, *got.Total)
+			require.InDelta(t, min(100, float64(seconds)/36), *got.Efficiency, 1e-9, "%s of %d s", name, seconds)
+		}
 	}
 }
 
@@ -201,7 +227,8 @@ field that is not listed takes every finite number.
 		}
 	}
 	b.WriteString("\nAn interval of a whole local day may be longer by the hour that the end of summer time adds.\n")
-	b.WriteString("The sleep of a session (`total`) is at most the time from `bedtime_start` to `bedtime_stop`.\n")
+	b.WriteString("The sleep of a session (`total`, or `light`, `rem` and `deep` together), its `awake` and its `latency` are each at most the\n" +
+		"time from `bedtime_start` to `bedtime_stop`, and 60 s more, because a source may round its times to minutes.\n")
 	const file = "../docs/bounds.md"
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))

@@ -118,7 +118,7 @@ func (s *Sleep) complete() {
 		}
 	}
 	if s.Efficiency == nil && s.Total != nil && *s.Total > 0 && s.Duration > 0 {
-		e := 100 * float64(*s.Total) / float64(s.Duration)
+		e := min(100, 100*float64(*s.Total)/float64(s.Duration))
 		s.Efficiency = &e
 	}
 	s.SleepStream = nil
@@ -129,13 +129,7 @@ func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / t
 // completeStages computes the time asleep. If all stages of sleep are zero, the source has no stages, and they
 // become null.
 func (s *Sleep) completeStages() {
-	staged := int64(0)
-	for _, v := range [...]*int64{s.REM, s.Light, s.Deep} {
-		if v != nil {
-			staged += *v
-		}
-	}
-	if staged != 0 {
+	if staged := s.staged(); staged != 0 {
 		s.Total = &staged
 		return
 	}
@@ -145,6 +139,15 @@ func (s *Sleep) completeStages() {
 	for _, v := range [...]**int64{&s.Total, &s.Awake, &s.Light, &s.REM, &s.Deep} {
 		unmeasured(v)
 	}
+}
+
+func (s *Sleep) staged() (seconds int64) {
+	for _, v := range [...]*int64{s.REM, s.Light, s.Deep} {
+		if v != nil {
+			seconds += *v
+		}
+	}
+	return seconds
 }
 
 // AddStage adds a period of a stage to the lengths of the session. The first known stage sets the other stages
