@@ -205,7 +205,9 @@ const (
 // gaps are allowed.
 type SleepCycle struct {
 	Head
-	// SleepID is the id of the sleep summary to which the stages belong.
+	// SleepID is the id of the sleep summary to which the stages belong. If an upload has none, it is the id of the sleep
+	// of the same source, app and device with the same ExternalID; without an ExternalID, of the sleep without one that
+	// starts at SessionStart. The sleep may be stored later, or never.
 	SleepID uuid.UUID `json:"sleep_id" wire:"opt"`
 	// SessionStart and SessionEnd are in UTC.
 	SessionStart healthlab.Time `json:"session_start" wire:"offset"`
