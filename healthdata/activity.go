@@ -52,7 +52,7 @@ type ActivityHeartRate struct {
 	AvgWalkingBPM *float64 `json:"avg_walking_bpm"`
 }
 
-func (a *Activity) naturalKey() string  { return a.dayKey(a.CalendarDate) }
+func (a *Activity) naturalKey() string  { return a.CalendarDate.String() }
 func (a *Activity) index() time.Time    { return a.CalendarDate.At(time.UTC) }
 func (a *Activity) day() healthlab.Date { return a.CalendarDate }
 

@@ -1,7 +1,7 @@
 package healthdata
 
 import (
-	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -86,7 +86,8 @@ var pressureBounds = map[string]Bounds{
 	"diastolic": {10, 300, "mmHg"},
 }
 
-// summaryBounds are the bounds of fields of summaries, by resource and JSON name.
+// summaryBounds are the bounds of fields of summaries, by resource and path of JSON names. An asterisk stands for the
+// index of an element, and for the key of a map.
 var summaryBounds = map[string]map[string]Bounds{
 	"sleep": {
 		"duration": {0, 36 * 3600, "s"}, "total": {0, 36 * 3600, "s"}, "awake": {0, 36 * 3600, "s"},
@@ -94,7 +95,7 @@ var summaryBounds = map[string]map[string]Bounds{
 		"efficiency": {0, 100, "%"}, "score": {0, 100, ""}, "recovery_readiness_score": {0, 100, ""},
 		"hr_lowest": {0, 400, "bpm"}, "hr_average": {0, 400, "bpm"}, "hr_resting": {0, 400, "bpm"},
 		"average_hrv": {0, 2000, "ms"}, "respiratory_rate": {0, 200, "/min"},
-		"skin_temperature": {0, 60, "°C"}, "temperature_delta": {-40, 40, "°C"},
+		"skin_temperature": {0, 60, "°C"}, "temperature_delta": {-40, 40, "°C"}, "hr_dip": {-300, 100, "%"},
 	},
 	"activity": {
 		"steps": {0, 500_000, "count"}, "calories_total": {0, 100_000, "kcal"}, "calories_active": {0, 100_000, "kcal"},
@@ -114,7 +115,30 @@ var summaryBounds = map[string]map[string]Bounds{
 		"average_speed": {0, 500, "m/s"}, "max_speed": {0, 500, "m/s"},
 		"average_watts": {0, 10_000, "W"}, "max_watts": {0, 10_000, "W"}, "device_watts": {0, 10_000, "W"}, "weighted_average_watts": {0, 10_000, "W"},
 		"total_elevation_gain": {0, 100_000, "m"}, "elev_high": {-1000, 20_000, "m"}, "elev_low": {-1000, 20_000, "m"},
+		"hr_zones.*": {0, 7 * 86_400, "s"},
 	},
+	"electrocardiogram": {
+		"heart_rate_mean": {0, 400, "bpm"}, "sampling_frequency_hz": {0, 100_000, "Hz"}, "voltage_sample_count": {0, 1e9, "count"},
+	},
+	"menstrual_cycle": {"basal_body_temperature.*.value": {10, 50, "°C"}},
+	"profile":         {"height": {10, 300, "cm"}},
+	"meal": withFoods(map[string]Bounds{
+		"energy.value": {0, 50_000, energyUnit},
+		"macros.carbs": {0, 10_000, "g"}, "macros.protein": {0, 10_000, "g"}, "macros.alcohol": {0, 10_000, "g"},
+		"macros.water": {0, 100_000, "g"}, "macros.fibre": {0, 10_000, "g"}, "macros.sugar": {0, 10_000, "g"}, "macros.cholesterol": {0, 10_000, "g"},
+		"macros.fats.saturated": {0, 10_000, "g"}, "macros.fats.monounsaturated": {0, 10_000, "g"}, "macros.fats.polyunsaturated": {0, 10_000, "g"},
+		"macros.fats.omega3": {0, 10_000, "g"}, "macros.fats.omega6": {0, 10_000, "g"}, "macros.fats.total": {0, 10_000, "g"},
+		"micros.minerals.*": {0, 1e7, "mg or µg"}, "micros.trace_elements.*": {0, 1e7, "mg or µg"}, "micros.vitamins.*": {0, 1e7, "mg or µg"},
+	}),
+}
+
+// withFoods returns the bounds of a meal, which are those of each of its foods too.
+func withFoods(meal map[string]Bounds) map[string]Bounds {
+	out := maps.Clone(meal)
+	for name, b := range meal {
+		out["data.*."+name] = b
+	}
+	return out
 }
 
 // Bounds returns the least and the greatest accepted value of a sample, in the resource's unit. It returns false if
@@ -153,18 +177,18 @@ func (r *Resource) IntervalBounds() (IntervalBounds, bool) {
 	return b, ok
 }
 
-// PartBounds returns the bounds of the fields of a summary or of a blood pressure by JSON
-// name. The map belongs to the caller.
+// PartBounds returns the bounds of the fields of a summary or of a blood pressure by JSON name; of an inner field by its
+// path, with dots. An asterisk in a path stands for the index of an element, and for the key of a map. The map belongs
+// to the caller.
 func (r *Resource) PartBounds() map[string]Bounds {
 	from := summaryBounds[r.Slug]
 	if r.Value == ValuePressure {
 		from = pressureBounds
 	}
-	out := make(map[string]Bounds, len(from))
-	for name, b := range from {
-		out[name] = b
+	if from == nil {
+		return map[string]Bounds{}
 	}
-	return out
+	return maps.Clone(from)
 }
 
 func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
@@ -177,7 +201,7 @@ func (b Bounds) check(p *healthlab.Problems, v float64, path ...any) {
 func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 	bounds := summaryBounds[resource]
 	check.EachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
-		b, ok := bounds[strings.ReplaceAll(strings.Trim(fmt.Sprint(path), "[]"), " ", ".")]
+		b, ok := bounds[boundsName(path)]
 		if !ok || slices.ContainsFunc(*p, func(q healthlab.Problem) bool { return slices.Equal(q.Path, path) }) {
 			return
 		}
@@ -188,10 +212,58 @@ func checkBounds(p *healthlab.Problems, resource string, item Summary) {
 			b.check(p, v.Float(), slices.Clone(path)...)
 		}
 	})
-	if s, ok := item.(*Sleep); ok {
-		session := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time)) + 60 // a source may round its times to minutes
-		if !s.BedtimeStart.IsZero() && session >= 60 && s.Total != nil && *s.Total > session {
-			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop", "total")
+	if len(*p) > 0 {
+		return
+	}
+	switch v := item.(type) {
+	case *Sleep:
+		v.checkParts(p)
+	case *Workout:
+		v.checkZones(p)
+	}
+}
+
+// boundsName returns the key of a field in [summaryBounds].
+func boundsName(path []any) string {
+	names := make([]string, len(path))
+	for i, part := range path {
+		name, ok := part.(string)
+		if !ok {
+			name = "*"
 		}
+		names[i] = name
+	}
+	return strings.Join(names, ".")
+}
+
+// roundingSeconds is by how much a part of a session may be longer than the session, because a source may round its
+// times to minutes.
+const roundingSeconds = 60
+
+// checkParts reports the parts of a night that are longer than its session.
+func (s *Sleep) checkParts(p *healthlab.Problems) {
+	longest := wholeSeconds(s.BedtimeStop.Sub(s.BedtimeStart.Time))
+	asleep := s.staged()
+	if s.Total != nil {
+		asleep = max(asleep, *s.Total)
+	}
+	report := func(v *int64, name, more string) {
+		if v != nil && *v > longest+roundingSeconds {
+			p.Add(check.CodeBounds, "must be at most the time from bedtime_start to bedtime_stop"+more, name)
+		}
+	}
+	report(&asleep, "total", "; it is the sum of light, rem and deep if there are stages")
+	report(s.Awake, "awake", "")
+	report(s.Latency, "latency", "")
+}
+
+// checkZones reports heart rate zones that together are longer than the workout.
+func (w *Workout) checkZones(p *healthlab.Problems) {
+	longest := wholeSeconds(w.TimeEnd.Sub(w.TimeStart.Time)) + roundingSeconds
+	for _, seconds := range w.HRZones {
+		longest -= seconds
+	}
+	if longest < 0 {
+		p.Add(check.CodeBounds, "must together be at most the time from time_start to time_end", "hr_zones")
 	}
 }

@@ -1,11 +1,14 @@
 package healthdata_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/healthlab-dev/healthlab"
 	"github.com/healthlab-dev/healthlab/healthdata"
+	"github.com/healthlab-dev/healthlab/healthdata/internal/check"
 )
 
 // An item with an impossible value or time is refused alone; the others are stored.
@@ -71,6 +75,10 @@ func TestIngest_refusesOnlyTheImpossibleSummaryAndNamesItsField(t *testing.T) {
 		{"from its end to its start", healthdata.Sleep{BedtimeStart: stop, BedtimeStop: start}, "bedtime_stop"},
 		{"of no year", healthdata.Sleep{BedtimeStart: healthlab.Time{Time: start.AddDate(-3000, 0, 0)}, BedtimeStop: stop}, "bedtime_stop"},
 		{"longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Total: ptr(int64(9 * 3600))}, "total"},
+		{"stages longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: ptr(int64(2 * 3600)), Light: ptr(int64(5 * 3600)), Deep: ptr(int64(2 * 3600))}, "total"},
+		{"one stage longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Light: ptr(int64(24 * 3600)), Total: ptr(int64(3600))}, "total"},
+		{"awake for longer than its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Awake: ptr(int64(9 * 3600)), Total: ptr(int64(3600))}, "awake"},
+		{"asleep after the end of its session", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, Latency: ptr(int64(9 * 3600))}, "latency"},
 		{"negative", healthdata.Sleep{BedtimeStart: start, BedtimeStop: stop, REM: ptr(int64(-1))}, "rem"},
 		{"of tomorrow", healthdata.Sleep{BedtimeStart: start, BedtimeStop: ago(-25 * time.Hour)}, "bedtime_stop"},
 	} {
@@ -84,6 +92,192 @@ func TestIngest_refusesOnlyTheImpossibleSummaryAndNamesItsField(t *testing.T) {
 			require.Equal(t, c.field, got.Refused[0].Problems[0].Field)
 			require.Len(t, s.list("sleep"), 1)
 		})
+	}
+}
+
+// A source may round its times to minutes, so the time asleep may be a minute longer than the session. The efficiency that
+// is computed from it is at most 100 %.
+func TestSleep_efficiencyIsAtMost100(t *testing.T) {
+	for _, seconds := range []int64{1, 1800, 3600, 3601, 3660, 3661, 7200, 100_800} {
+		for name, item := range map[string]*healthdata.Sleep{
+			"total": {Total: &seconds}, "one stage": {Light: &seconds}, "stages": {REM: ptr(seconds / 2), Light: ptr(int64(0)), Deep: ptr(seconds - seconds/2), Total: ptr(int64(60))},
+		} {
+			s := newStation(t, healthdata.Options{})
+			item.BedtimeStart, item.BedtimeStop = ago(2*time.Hour), ago(time.Hour)
+			_, err := s.IngestSummaries(t.Context(), s.team, s.user, "sleep", band, []healthdata.Summary{item})
+			if seconds > 3660 {
+				require.Equal(t, []string{"data 0 total: out_of_bounds"}, problems(t, err), "%s of %d s", name, seconds)
+				continue
+			}
+			require.NoError(t, err)
+			got := only[*healthdata.Sleep](s, "sleep")
+			require.Equal(t, seconds, *got.Total)
+			require.InDelta(t, min(100, float64(seconds)/36), *got.Efficiency, 1e-9, "%s of %d s", name, seconds)
+		}
+	}
+}
+
+// fill sets every pointer inside v, and gives every list and map one element.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Map:
+		of := reflect.New(v.Type().Elem()).Elem()
+		fill(of)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("x"), of)
+	}
+}
+
+// Every number that a source measures has bounds. The others are offsets, numbers of the service, and stages, which
+// are cut to their session.
+func TestBounds_coverEveryNumberOfSummaries(t *testing.T) {
+	for _, r := range healthdata.Summaries() {
+		item := r.New()
+		fill(reflect.ValueOf(item).Elem())
+		bounds := r.PartBounds()
+		check.EachField(reflect.ValueOf(item), nil, func(v reflect.Value, path []any) {
+			var names []string
+			for _, part := range path {
+				if _, index := part.(int); index {
+					part = "*"
+				}
+				names = append(names, part.(string))
+			}
+			name := strings.Join(names, ".")
+			if !v.CanInt() && !v.CanFloat() || v.Type().PkgPath() != "" || strings.HasSuffix(name, "timezone_offset") || strings.HasPrefix(name, "stage_") {
+				return
+			}
+			if slices.Contains([]string{"priority_id", "source_id", "sport.id"}, name) || strings.HasPrefix(name, "sleep_stream") {
+				return
+			}
+			require.Contains(t, bounds, name, r.Slug)
+		})
+	}
+}
+
+// A summary with a number on one of its bounds is stored; one beyond it is refused, and the field is named.
+func TestIngest_refusesNumbersOfSummariesBeyondTheirBounds(t *testing.T) {
+	for _, r := range healthdata.Summaries() {
+		for name, b := range r.PartBounds() {
+			t.Run(r.Slug+" "+name, func(t *testing.T) {
+				s := newStation(t, healthdata.Options{})
+				send := func(v float64) error {
+					doc := json.RawMessage(strconv.FormatFloat(v, 'f', -1, 64))
+					parts := strings.Split(name, ".")
+					for i := len(parts) - 1; i >= 0; i-- {
+						form := `{"` + parts[i] + `":%s}`
+						if list := i > 0 && (parts[i-1] == "basal_body_temperature" || parts[i-1] == "hr_zones"); parts[i] == "*" && list {
+							form = `[%s]`
+						}
+						if parts[i] == "value" && i > 1 {
+							form = `{"date":"2026-03-01","value":%s}`
+						}
+						doc = json.RawMessage(fmt.Sprintf(form, doc))
+					}
+					item := smallest[r.Slug]("")
+					require.NoError(t, json.Unmarshal(doc, item))
+					_, err := s.IngestSummaries(t.Context(), s.team, s.user, r.Slug, band, []healthdata.Summary{item})
+					return err
+				}
+				for _, v := range []float64{b.Low - 2, b.High + 1, 10 * b.High} {
+					var invalid *healthlab.InvalidError
+					require.ErrorAs(t, send(v), &invalid, "%g", v)
+					require.Len(t, invalid.Problems, 1)
+					path := strings.ReplaceAll(strings.Trim(fmt.Sprint(invalid.Problems[0].Path[2:]), "[]"), " ", ".")
+					require.Equal(t, name, strings.ReplaceAll(path, ".0", ".*"))
+				}
+				longest := map[string]float64{"sleep": 8 * 3600, "workouts": 3600}[r.Slug] // the session of smallest
+				if v := b.Low; v != 0 {
+					require.NoError(t, send(v))
+				}
+				if longest == 0 || b.Unit != "s" || name == "duration" || name == "moving_time" {
+					require.NoError(t, send(b.High))
+				} else {
+					require.NoError(t, send(longest))
+					require.Error(t, send(longest+61))
+				}
+			})
+		}
+	}
+}
+
+// A birth date in the future is refused, as that of a user is: no age follows from it.
+func TestProfile_birthDateInTheFutureIsRefused(t *testing.T) {
+	for date, future := range map[string]bool{"1900-01-01": false, "2026-03-01": false, "2026-03-02": true, "2027-05-01": true, "9999-12-31": true} {
+		s := newStation(t, healthdata.Options{})
+		s.now = instant(t, "2026-03-01T12:00:00Z").Time
+		_, err := s.IngestSummaries(t.Context(), s.team, s.user, "profile", band, []healthdata.Summary{&healthdata.Profile{BirthDate: day(date)}})
+		_, ofUser := s.PatchUser(t.Context(), s.team, s.user, healthdata.UserPatch{FallbackBirthDate: healthdata.SetTo(*day(date))})
+		if !future {
+			require.NoError(t, err, date)
+			require.NoError(t, ofUser, date)
+			continue
+		}
+		require.Equal(t, []string{"data 0 birth_date: future"}, problems(t, err), date)
+		require.Equal(t, []string{"fallback_birth_date: future"}, problems(t, ofUser), date)
+	}
+}
+
+// The zones of a workout are parts of it. A source may round each of them.
+func TestWorkout_heartRateZonesAreAtMostItsLength(t *testing.T) {
+	for _, c := range []struct {
+		zones []int64
+		ok    bool
+	}{
+		{[]int64{100, 100, 100, 100, 100, 100}, true}, {[]int64{110, 110, 110, 110, 110, 110}, true}, {[]int64{600}, true},
+		{[]int64{111, 110, 110, 110, 110, 110}, false}, {slices.Repeat([]int64{100_000}, 6), false}, {[]int64{-1, 0, 0, 0, 0, 0}, false},
+	} {
+		s := newStation(t, healthdata.Options{})
+		run := &healthdata.Workout{TimeStart: ago(time.Hour), TimeEnd: ago(50 * time.Minute), HRZones: c.zones}
+		_, err := s.IngestSummaries(t.Context(), s.team, s.user, "workouts", band, []healthdata.Summary{run})
+		if c.ok {
+			require.NoError(t, err, c.zones)
+			continue
+		}
+		require.ErrorIs(t, err, healthlab.Invalid)
+		require.Contains(t, problems(t, err)[0], "data 0 hr_zones")
+	}
+}
+
+// An energy is compared in kilocalories, whatever unit it comes in.
+func TestMeal_energyIsBoundedInKilocalories(t *testing.T) {
+	for _, c := range []struct {
+		unit  string
+		value float64
+		ok    bool
+	}{
+		{"J", 4.184e6, true}, {"cal", 1e6, true}, {"kJ", 836.8, true}, {"", 800, true},
+		{"kJ", -5, false}, {"", -5, false}, {"kJ", 1e6, false}, {"kcal", 1e12, false},
+	} {
+		for path, meal := range map[string]func(e *healthdata.Energy) *healthdata.Meal{
+			"energy value": func(e *healthdata.Energy) *healthdata.Meal { return &healthdata.Meal{Energy: e} },
+			"data * energy value": func(e *healthdata.Energy) *healthdata.Meal {
+				return &healthdata.Meal{Data: map[string]healthdata.Food{"Soup": {Energy: e}}}
+			},
+		} {
+			s := newStation(t, healthdata.Options{})
+			item := meal(&healthdata.Energy{Unit: c.unit, Value: c.value})
+			item.Timestamp = ago(time.Hour)
+			_, err := s.IngestSummaries(t.Context(), s.team, s.user, "meal", band, []healthdata.Summary{item})
+			if c.ok {
+				require.NoError(t, err, "%g %s", c.value, c.unit)
+				continue
+			}
+			require.Error(t, err, "%g %s", c.value, c.unit)
+			require.Equal(t, []string{"data 0 " + path + ": out_of_bounds"}, problems(t, err))
+		}
 	}
 }
 
@@ -232,7 +426,11 @@ field that is not listed takes every finite number.
 	}
 	b.WriteString("\nAn interval of a whole local day may be longer by the hour that the end of summer time adds: in the zone of the\n")
 	b.WriteString("user, or where the written offsets of its start and its end differ by as much.\n")
-	b.WriteString("The sleep of a session (`total`) is at most the time from `bedtime_start` to `bedtime_stop`.\n")
+	b.WriteString("An asterisk stands for each element of a list, and for each name of a map.\n")
+	b.WriteString("The birth date of a profile is not in the future. The `hr_zones` of a workout together are at most the time from\n" +
+		"`time_start` to `time_end`, and 60 s more, because a source may round each of them.\n")
+	b.WriteString("The sleep of a session (`total`, or `light`, `rem` and `deep` together), its `awake` and its `latency` are each at most the\n" +
+		"time from `bedtime_start` to `bedtime_stop`, and 60 s more, because a source may round its times to minutes.\n")
 	const file = "../docs/bounds.md"
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))

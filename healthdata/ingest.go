@@ -58,15 +58,16 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 		p.Add("unknown_provider", s.providers.Expected(up.Provider), "provider")
 	}
 	oneOf(&p, up.Stage, []Stage{StageDaily, StageHistorical}, "stage")
+	if up.Device != nil {
+		up.Device.check(&p)
+		device := up.device(team, id).ID
+		up.Source.DeviceID = &device
+	}
 	if check.Optional(&p, up.Workout, "source", "workout"); up.Workout != nil && *up.Workout != "" && r.Key == KeyWorkout {
-		w := Head{Source: up.Source, ExternalID: *up.Workout}
-		of := SummaryID(team, id, up.Provider, up.Source.Type, "workouts", w.key(""))
+		of := SummaryID(team, id, up.Provider, up.Source.Type, "workouts", up.Source.recordKey(provider, *up.Workout))
 		up.Source.WorkoutID = &of
 	}
 	checkSource(&p, &up.Source, r)
-	if up.Device != nil {
-		up.Device.check(&p)
-	}
 	if up.TimeZone != "" {
 		if _, err := check.LoadZone(up.TimeZone); err != nil {
 			p.Add("unknown_zone", "must be a zone of the IANA time zone database, such as Europe/Vienna or UTC", "time_zone")
@@ -92,10 +93,6 @@ func (s *Service) admit(ctx context.Context, team healthlab.TeamID, id healthlab
 	in := &intake{
 		Upload: up, team: team, user: u, provider: provider, resource: r,
 		clock: c, now: now, settings: settings, data: s.data, providers: s.providers, opts: &s.opts,
-	}
-	if up.Device != nil {
-		id := in.device().ID
-		in.Source.DeviceID = &id
 	}
 	in.origin = Origin{App: deref(in.Source.AppID)}
 	if in.Source.DeviceID != nil {
@@ -173,21 +170,21 @@ func (in *intake) reportUpload(ctx context.Context, got *Received) {
 
 // device returns the device of an upload. Its id is derived from the source's description, so that every upload of the
 // device has the same id.
-func (in *intake) device() Device {
-	d, src := in.Upload.Device, &in.Source
+func (u *Upload) device(team healthlab.TeamID, user healthlab.UserID) Device {
+	d, src := u.Device, &u.Source
 	key := "id\x00" + deref(d.ID)
 	if deref(d.ID) == "" {
 		key = "model\x00" + deref(src.AppID) + "\x00" + deref(d.Manufacturer) + "\x00" + deref(d.Model)
 	}
 	out := Device{
-		UserID: in.user.ID, Provider: in.Provider, SourceType: src.Type, AppID: src.AppID,
+		UserID: user, Provider: u.Provider, SourceType: src.Type, AppID: src.AppID,
 		Manufacturer: d.Manufacturer, Model: d.Model, Version: d.Version, DeviceID: d.ID,
 	}
 	kind := src.Type
 	if deref(d.ID) != "" {
 		kind = ""
 	}
-	out.ID = SummaryID(in.team, in.user.ID, in.Provider, kind, deviceSlug, key)
+	out.ID = SummaryID(team, user, u.Provider, kind, deviceSlug, key)
 	return out
 }
 
@@ -195,7 +192,7 @@ func (in *intake) device() Device {
 // nil if no device or several are known, or if the source types of the device and of the data are known and differ. It
 // also returns nil for an on-device store and for the team's own data, because that data may come from unknown devices.
 func (in *intake) onlyDevice(ctx context.Context) (*uuid.UUID, error) {
-	if in.provider.Class == classStore || in.provider.Class == classManual {
+	if in.provider.collectsDevices() {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
 	known, err := readDevices(ctx, in.data, in.team, in.user.ID, uuid.Nil)

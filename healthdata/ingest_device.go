@@ -47,7 +47,7 @@ func (in *intake) putDevice(ctx context.Context, told time.Time) error {
 	if in.Upload.Device == nil {
 		return nil
 	}
-	d := in.device()
+	d := in.Upload.device(in.team, in.user.ID)
 	known, err := readDevices(ctx, in.data, in.team, in.user.ID, d.ID)
 	if err != nil {
 		return fmt.Errorf("keep device: %w", err)

@@ -346,6 +346,9 @@ func (in *intake) completeSummary(p *healthlab.Problems, item Summary) {
 	}
 	check.Texts(p, item)
 	dropUnmeasured(item)
+	if meal, ok := item.(*Meal); ok {
+		meal.convertEnergy()
+	}
 	item.check(p)
 	checkBounds(p, in.resource.Slug, item)
 	readOffsets(p, item)
@@ -410,7 +413,7 @@ func readOffsets(p *healthlab.Problems, item Summary) {
 }
 
 // checkDay reports a local day before 1900 and, for a summary without an instant, a day in the future. A predicted
-// menstrual cycle may begin in the future.
+// menstrual cycle may begin in the future. The day of a profile is the birth date.
 func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	name := "calendar_date"
 	cycle, isCycle := item.(*MenstrualCycle)
@@ -420,6 +423,9 @@ func (in *intake) checkDay(p *healthlab.Problems, item Summary) {
 	if day := item.day(); !day.IsZero() && day.Year < check.FirstYear {
 		p.Add(check.CodeEarly, "must be 1900-01-01 or later", name)
 		return
+	}
+	if f, ok := item.(*Profile); ok && f.BirthDate != nil && f.BirthDate.After(healthlab.DateOf(in.now.In(in.clock.loc))) {
+		p.Add(check.CodeFuture, "must not be in the future", "birth_date")
 	}
 	if _, ok := item.(*Activity); !ok && (!isCycle || cycle.IsPredicted) {
 		return
@@ -461,7 +467,11 @@ func (in *intake) setOffsets(item Summary) {
 }
 
 func (in *intake) summaryID(resource, natural string) uuid.UUID {
-	return SummaryID(in.team, in.user.ID, in.Provider, in.Source.Type, resource, natural)
+	return in.summaryIDOf(&in.Source, resource, natural)
+}
+
+func (in *intake) summaryIDOf(of *Source, resource, natural string) uuid.UUID {
+	return SummaryID(in.team, in.user.ID, in.Provider, of.Type, resource, of.recordKey(in.provider, natural))
 }
 
 // newestInWindow returns the summaries inside of the user's ingestion window, and of several with one id only the last.

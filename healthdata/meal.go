@@ -114,12 +114,6 @@ func (m *Meal) complete() {
 	if m.Data == nil {
 		m.Data = map[string]Food{}
 	}
-	m.energies(func(e *Energy, _ ...any) {
-		if v, ok := kilocalories(e); ok {
-			e.Value = v
-		}
-		e.Unit = energyUnit
-	})
 	m.Micros.complete()
 	for _, food := range m.Data {
 		food.Micros.complete()
@@ -136,6 +130,15 @@ func (m *Micros) complete() {
 			*group = map[string]float64{}
 		}
 	}
+}
+
+// convertEnergy converts energies to kilocalories. Those that cannot be converted stay, and check reports them.
+func (m *Meal) convertEnergy() {
+	m.energies(func(e *Energy, _ ...any) {
+		if v, ok := kilocalories(e); ok && check.Finite(v) {
+			e.Value, e.Unit = v, energyUnit
+		}
+	})
 }
 
 func (m *Meal) check(p *healthlab.Problems) {

@@ -23,7 +23,7 @@ type Profile struct {
 	Sex    *string `json:"sex"`
 }
 
-func (f *Profile) naturalKey() string  { return f.dayKey(healthlab.Date{}) }
+func (f *Profile) naturalKey() string  { return healthlab.Date{}.String() }
 func (f *Profile) index() time.Time    { return f.UpdatedAt.UTC() }
 func (f *Profile) day() healthlab.Date { return healthlab.Date{} }
 
@@ -34,9 +34,6 @@ func (f *Profile) zone() (**int, *string) { return nil, nil }
 func (f *Profile) complete() { f.WheelchairUse = trueOrNull(f.WheelchairUse) }
 
 func (f *Profile) check(p *healthlab.Problems) {
-	if f.Height != nil && *f.Height < 0 {
-		p.Add(check.CodeNegative, "must be zero or more", "height")
-	}
 	if f.BirthDate != nil && f.BirthDate.Year < check.FirstYear {
 		p.Add(check.CodeEarly, "must be 1900-01-01 or later", "birth_date")
 	}
@@ -84,9 +81,6 @@ func (e *Electrocardiogram) complete() { e.fill(e.Source) }
 func (e *Electrocardiogram) check(p *healthlab.Problems) {
 	check.Session(p, e.SessionStart, e.SessionEnd, 0, "session_start", "session_end")
 	check.Zone(p, e.TimeZone)
-	if e.VoltageSampleCount < 0 {
-		p.Add(check.CodeNegative, "must be zero or more", "voltage_sample_count")
-	}
 	if e.InconclusiveCause != nil && (e.Classification == nil || *e.Classification != "inconclusive") {
 		p.Add("not_allowed", "must be left out unless the classification is inconclusive", "inconclusive_cause")
 	}
@@ -167,7 +161,7 @@ type TemperatureDay struct {
 	Value float64        `json:"value"`
 }
 
-func (c *MenstrualCycle) naturalKey() string  { return c.dayKey(c.PeriodStart) }
+func (c *MenstrualCycle) naturalKey() string  { return c.PeriodStart.String() }
 func (c *MenstrualCycle) index() time.Time    { return c.PeriodStart.At(time.UTC) }
 func (c *MenstrualCycle) day() healthlab.Date { return c.PeriodStart }
 

@@ -233,6 +233,12 @@ const classStore = "sdk_store"
 // classManual is the class of a team's own data.
 const classManual = "manual"
 
+// collectsDevices reports whether the provider passes on data of devices that it does not merge: an on-device store or
+// the team's own program. Nil is no such provider.
+func (p *Provider) collectsDevices() bool {
+	return p != nil && (p.Class == classStore || p.Class == classManual)
+}
+
 // The allowed values of fields of a provider's record.
 var (
 	authTypes          = []string{"oauth", "team_oauth", "sdk", "password", "email", "app", ""}

@@ -88,7 +88,8 @@ func (in *intake) seriesOfOrigins(ctx context.Context, key SeriesKey) (keys []Se
 }
 
 // RemoveSummaries removes summaries that a person has deleted at their source, by the source's own ids, as
-// [Service.RemoveSamples] does. It also removes the streams of workouts and the stages of nights.
+// [Service.RemoveSamples] does. It also removes the streams of workouts and the stages of nights. If up names a device,
+// summaries of other devices stay.
 //
 // The errors are those of [Service.IngestSummaries], and healthlab.Invalid for a resource whose summaries have no ids
 // of the source, such as activity, which has one summary for each day.
@@ -107,21 +108,25 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 	}
 	out := Removal{Resource: r.Slug, IDs: make([]uuid.UUID, 0, len(external))}
 	out.Events = func(gone Removed) ([]healthlab.Event, error) { return in.summariesDeleted(out.Parts, &gone) }
+	sources, err := in.removedSources(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("remove summaries: %w", err)
+	}
 	for i, id := range external {
 		check.Text(&p, id, check.MaxName, "external_ids", i)
 		if id == "" {
 			p.Add("empty", "must not be empty", "external_ids", i)
 		}
-		h := Head{ExternalID: id, Source: in.Source}
-		sum := in.summaryID(r.Slug, h.key(""))
-		out.IDs = append(out.IDs, sum)
-		switch r.Slug {
-		case "workouts":
-			out.Parts, out.PartIDs = streamSlug, append(out.PartIDs, sum)
-		case "sleep": // stages have the id of the night, or refer to it
-			named := Head{Source: in.Source}
-			out.Parts = "sleep_cycle"
-			out.PartIDs = append(out.PartIDs, in.summaryID(out.Parts, h.key("")), in.summaryID(out.Parts, named.key(sum.String())))
+		for k := range sources {
+			sum := in.summaryIDOf(&sources[k], r.Slug, id)
+			out.IDs = append(out.IDs, sum)
+			switch r.Slug {
+			case "workouts":
+				out.Parts, out.PartIDs = streamSlug, append(out.PartIDs, sum)
+			case "sleep": // stages have the id of the night, or refer to it
+				out.Parts = "sleep_cycle"
+				out.PartIDs = append(out.PartIDs, in.summaryIDOf(&sources[k], out.Parts, id), in.summaryIDOf(&sources[k], out.Parts, sum.String()))
+			}
 		}
 	}
 	if err := p.Err(); err != nil {
@@ -132,6 +137,24 @@ func (s *Service) RemoveSummaries(ctx context.Context, team healthlab.TeamID, us
 		return 0, fmt.Errorf("remove summaries: %w", err)
 	}
 	return n, nil
+}
+
+// removedSources returns the sources whose summaries a removal covers: that of the removal, and if it names no device,
+// those of all devices that are known for the provider.
+func (in *intake) removedSources(ctx context.Context) ([]Source, error) {
+	out := []Source{in.Source}
+	if in.Source.DeviceID != nil || !in.provider.collectsDevices() {
+		return out, nil
+	}
+	known, err := readDevices(ctx, in.data, in.team, in.user.ID, uuid.Nil)
+	for i := range known {
+		if known[i].Provider == in.Provider {
+			of := in.Source
+			of.DeviceID = &known[i].ID
+			out = append(out, of)
+		}
+	}
+	return out, err
 }
 
 // summariesDeleted returns the deleted events of removed summaries and of their parts, such as the stages of nights,

@@ -115,6 +115,9 @@ type Resource struct {
 	Spans bool
 	// Longest is the longest accepted interval; 24 hours unless the catalogue says otherwise.
 	Longest time.Duration
+	// Difference reports whether a value is the difference of two measurements, which is converted without the zero
+	// point of its unit: 1.8 °F of difference are 1 °C.
+	Difference bool
 	// Movement reports whether samples are parts of a day's activity that several devices may count twice.
 	Movement bool
 
@@ -191,7 +194,7 @@ var catalogue = []Resource{
 	{Slug: "peak_expiratory_flow_rate", Shape: Interval, Unit: "L/min"},
 	{Slug: "inhaler_usage", Additive: true, Shape: Interval, Unit: "count"},
 	{Slug: "body_temperature", Shape: Interval, Unit: "°C", Fields: sensorLocation},
-	{Slug: "body_temperature_delta", Shape: Interval, Unit: "°C", Fields: sensorLocation},
+	{Slug: "body_temperature_delta", Difference: true, Shape: Interval, Unit: "°C", Fields: sensorLocation},
 	{Slug: "basal_body_temperature", Shape: Interval, Unit: "°C"},
 	{Slug: "body_mass_index", Shape: Interval, Unit: "index"},
 	{Slug: "lean_body_mass", Shape: Interval, Unit: "kg"},

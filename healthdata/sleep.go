@@ -126,7 +126,7 @@ func (s *Sleep) derive() {
 		}
 	}
 	if s.Efficiency == nil && s.Total != nil && *s.Total > 0 && s.Duration > 0 {
-		e := 100 * float64(*s.Total) / float64(s.Duration)
+		e := min(100, 100*float64(*s.Total)/float64(s.Duration))
 		s.Efficiency = &e
 	}
 }
@@ -136,15 +136,9 @@ func wholeSeconds(d time.Duration) int64 { return int64(d.Round(time.Second) / t
 // completeStages computes the time asleep. If all stages of sleep are zero, the source has no stages, and they
 // become null.
 func (s *Sleep) completeStages() {
-	staged, known := int64(0), 0
-	for _, v := range [...]*int64{s.REM, s.Light, s.Deep} {
-		if v != nil {
-			staged += *v
-			known++
-		}
-	}
-	if staged != 0 {
-		if unmeasured(&s.Total); known == 3 || s.Total == nil && !s.Partial {
+	if staged := s.staged(); staged != 0 {
+		known := s.REM != nil && s.Light != nil && s.Deep != nil
+		if unmeasured(&s.Total); known || s.Total == nil && !s.Partial {
 			s.Total = &staged
 		}
 		return
@@ -155,6 +149,15 @@ func (s *Sleep) completeStages() {
 	for _, v := range [...]**int64{&s.Total, &s.Awake, &s.Light, &s.REM, &s.Deep} {
 		unmeasured(v)
 	}
+}
+
+func (s *Sleep) staged() (seconds int64) {
+	for _, v := range [...]*int64{s.REM, s.Light, s.Deep} {
+		if v != nil {
+			seconds += *v
+		}
+	}
+	return seconds
 }
 
 // AddStage adds a period of a stage to the lengths of the session. The first known stage sets the other stages
@@ -212,7 +215,9 @@ const (
 // gaps are allowed.
 type SleepCycle struct {
 	Head
-	// SleepID is the id of the sleep summary to which the stages belong.
+	// SleepID is the id of the sleep summary to which the stages belong. If an upload has none, it is the id of the sleep
+	// of the same source, app and device with the same ExternalID; without an ExternalID, of the sleep without one that
+	// starts at SessionStart. The sleep may be stored later, or never.
 	SleepID uuid.UUID `json:"sleep_id" wire:"opt"`
 	// SessionStart and SessionEnd are in UTC.
 	SessionStart healthlab.Time `json:"session_start" wire:"offset"`

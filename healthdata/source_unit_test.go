@@ -16,7 +16,7 @@ import (
 func TestSourceUnit_valueIsReadAsItWasSent(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct{ resource, kind, unit string }{
-		{"weight", "", "lb"}, {"weight", "", "[stone_av]"}, {"glucose", "", "mg/dL"}, {"cholesterol", "cholesterol/ldl", "mg/dL"}, {"body_temperature", "", "°F"}, {"body_temperature", "", "K"},
+		{"weight", "", "lb"}, {"weight", "", "[stone_av]"}, {"glucose", "", "mg/dL"}, {"cholesterol", "cholesterol/ldl", "mg/dL"}, {"body_temperature", "", "°F"}, {"body_temperature", "", "K"}, {"body_temperature_delta", "", "°F"},
 		{"distance", "", "mi"}, {"blood_oxygen", "", "fraction"}, {"calories_active", "", "kJ"}, {"blood_pressure", "", "kPa"}, {"hrv", "", "s"}, {"water", "", "fl_oz_us"},
 	} {
 		r := ResourceBySlug(c.resource)

@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"time"
@@ -19,8 +20,8 @@ import (
 type Summary interface {
 	// head returns the part that all summaries share.
 	head() *Head
-	// naturalKey identifies a summary in its source and resource: the source's own id, or the unique day or
-	// instant.
+	// naturalKey identifies a summary in its source, app, device and resource: the source's own id, or the unique day
+	// or instant.
 	naturalKey() string
 	// index returns the time by which reads filter and sort: an instant in UTC, or midnight UTC of a day.
 	index() time.Time
@@ -63,9 +64,9 @@ type session interface {
 
 // Head is the part that all summaries share.
 type Head struct {
-	// ID identifies the summary. It is derived from team, user, provider, source
-	// type, resource and the source's own key (UUID version 5), so a resend has the
-	// same id.
+	// ID identifies the summary. It is derived from team, user, provider, source type, resource, app and the source's
+	// own key (UUID version 5), so a resend has the same id. For on-device stores and the team's own data it is derived
+	// from the device too, if the upload names one.
 	ID uuid.UUID `json:"id" wire:"out"`
 	// UserID is the user to whom the summary belongs.
 	UserID healthlab.UserID `json:"user_id" wire:"out"`
@@ -103,17 +104,19 @@ func (h *Head) head() *Head { return h }
 // HeadOf returns the part that all summaries share. It is not a copy.
 func HeadOf(s Summary) *Head { return s.head() }
 
-// key returns the source's own id, or fallback if the source has no id. The app is part of the key, so that two
-// apps of one store do not overwrite each other's records.
-func (h *Head) key(fallback string) string {
-	k := fallback
-	if h.ExternalID != "" {
-		k = h.ExternalID
+// key returns the source's own id, or fallback if the source has no id.
+func (h *Head) key(fallback string) string { return cmp.Or(h.ExternalID, fallback) }
+
+// recordKey returns the natural key of a summary, with the app and the device that recorded it: those of one source do
+// not overwrite each other's records. A cloud merges its devices itself, so for its records the device is left out.
+func (s *Source) recordKey(p *Provider, natural string) string {
+	if s.AppID != nil {
+		natural += "\x00" + *s.AppID
 	}
-	if h.Source.AppID != nil {
-		k += "\x00" + *h.Source.AppID
+	if s.DeviceID != nil && p.collectsDevices() {
+		natural += "\x00\x00" + s.DeviceID.String() // no app has NUL in its id
 	}
-	return k
+	return natural
 }
 
 func instantKey(t healthlab.Time) string { return t.String() }
@@ -132,8 +135,8 @@ func localDay(t healthlab.Time, offset *int) healthlab.Date {
 // summaryNamespace is the name space of the UUIDs of summaries.
 var summaryNamespace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("healthlab:summary"))
 
-// SummaryID returns the id of a summary: UUID version 5 (RFC 9562) of team, user,
-// provider, source type, resource and natural key.
+// SummaryID returns the id of a summary: UUID version 5 (RFC 9562) of team, user, provider, source type, resource and
+// natural key with the app and the device.
 func SummaryID(team healthlab.TeamID, user healthlab.UserID, provider string, t SourceType, resource, naturalKey string) uuid.UUID {
 	b := make([]byte, 0, 32+len(provider)+len(t)+len(resource)+len(naturalKey)+4)
 	b = append(b, team.UUID[:]...)
@@ -142,15 +145,6 @@ func SummaryID(team healthlab.TeamID, user healthlab.UserID, provider string, t 
 		b = append(append(b, part...), 0)
 	}
 	return uuid.NewSHA1(summaryNamespace, b)
-}
-
-// dayKey is the key of a resource with one summary per day: the day, whatever id the source uses.
-func (h *Head) dayKey(d healthlab.Date) string {
-	k := d.String()
-	if h.Source.AppID != nil {
-		k += "\x00" + *h.Source.AppID
-	}
-	return k
 }
 
 func sameType(a, b Summary) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

@@ -556,7 +556,7 @@ func TestIngestSummaries_refusesOnlyTheInvalidSummary(t *testing.T) {
 		"meal in furlongs":         {"meal", &healthdata.Meal{Timestamp: start, Energy: &healthdata.Energy{Unit: "furlong", Value: 1}}, []string{"data 1 energy unit: unit"}},
 		"food in furlongs":         {"meal", &healthdata.Meal{Timestamp: start, Data: map[string]healthdata.Food{"Soup": {Energy: &healthdata.Energy{Unit: "furlong", Value: 1}}}}, []string{"data 1 data * energy unit: unit"}},
 		"cycle":                    {"menstrual_cycle", &healthdata.MenstrualCycle{PeriodStart: *day("2026-03-01"), PeriodEnd: day("2026-02-01"), CycleEnd: day("2026-02-01")}, []string{"data 1 period_end: order", "data 1 cycle_end: order"}},
-		"recording":                {"electrocardiogram", &healthdata.Electrocardiogram{SessionStart: start, SessionEnd: stop, VoltageSampleCount: -1, InconclusiveCause: ptr("poor_reading")}, []string{"data 1 voltage_sample_count: negative", "data 1 inconclusive_cause: not_allowed"}},
+		"recording":                {"electrocardiogram", &healthdata.Electrocardiogram{SessionStart: start, SessionEnd: stop, VoltageSampleCount: -1, InconclusiveCause: ptr("poor_reading")}, []string{"data 1 inconclusive_cause: not_allowed", "data 1 voltage_sample_count: out_of_bounds"}},
 		"another resource":         {"sleep", &healthdata.Body{MeasuredAt: start}, []string{"data 1: type"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -611,7 +611,7 @@ func TestEvents_tooLargeSummaryOmitsItsLargestParts(t *testing.T) {
 		in       healthdata.Summary
 	}{
 		"map":    {"workouts", &healthdata.Workout{TimeStart: ago(time.Hour), TimeEnd: ago(0), Map: &healthdata.Map{Polyline: &long}}},
-		"zones":  {"workouts", &healthdata.Workout{TimeStart: ago(4 * time.Hour), TimeEnd: ago(2 * time.Hour), HRZones: slices.Repeat([]int64{1}, 30_000)}},
+		"zones":  {"workouts", &healthdata.Workout{TimeStart: ago(30 * time.Hour), TimeEnd: ago(20 * time.Hour), HRZones: slices.Repeat([]int64{1}, 30_000)}},
 		"foods":  {"meal", &healthdata.Meal{Timestamp: ago(time.Hour), Data: foods}},
 		"micros": {"meal", &healthdata.Meal{Timestamp: ago(2 * time.Hour), Micros: &healthdata.Micros{Vitamins: vitamins}}},
 		"stages": {"sleep_cycle", cycle},

@@ -90,8 +90,8 @@ func massUnits(resource, sampleType, unit string) (ucum.Conversion, bool) {
 	return mass, ok
 }
 
-// Convert converts a value to the unit of the resource, as [ConvertUnit] does. It returns false if the unit
-// cannot be converted. The sample type decides the substance, for cholesterol.
+// Convert converts a value to the unit of the resource, as [ConvertUnit] does, and a value of a Difference by the size
+// of its unit alone. It returns false if the unit cannot be converted. The sample type decides the substance, for cholesterol.
 func (r *Resource) Convert(v float64, unit, sampleType string) (float64, bool) {
 	c, ok := r.conversion(unit, sampleType)
 	if !ok {
@@ -100,7 +100,7 @@ func (r *Resource) Convert(v float64, unit, sampleType string) (float64, bool) {
 	return c.Of(v), true
 }
 
-// conversion returns the conversion from a unit to that of the resource.
+// conversion returns the conversion from a unit to that of the resource. A difference has no zero point.
 func (r *Resource) conversion(unit, sampleType string) (ucum.Conversion, bool) {
 	if unit == r.Unit {
 		return ucum.Conversion{Times: 1, Over: 1}, true
@@ -108,7 +108,11 @@ func (r *Resource) conversion(unit, sampleType string) (ucum.Conversion, bool) {
 	if c, ok := massUnits(r.Slug, sampleType, unit); ok {
 		return c, true
 	}
-	return conversionOf(unit, r.Unit)
+	c, ok := conversionOf(unit, r.Unit)
+	if r.Difference {
+		c.Minus = 0
+	}
+	return c, ok
 }
 
 // exampleUnits are units that people and devices often send in place of the resource's unit.

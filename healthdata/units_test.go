@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +48,8 @@ var spellings = []struct {
 	{"body_temperature", "", "°C degC Cel cel C celsius ℃", 10},
 	{"body_temperature", "", "°F degF [degF] F ℉", (10 - 32) / 1.8},
 	{"body_temperature", "", "K", 10 - 273.15},
+	{"body_temperature_delta", "", "°C degC Cel C K kelvin", 10},
+	{"body_temperature_delta", "", "°F degF [degF] F", 10 / 1.8},
 	{"blood_pressure", "", "mmHg mm[Hg] MMHG mm[hg]", 10},
 	{"blood_pressure", "", "kPa kpa KPA", 75.00615758456563},
 	{"vo2_max", "", "mL/kg/min ml/kg/min mL/min·kg mL/kg·min ml/(kg*min) mL/(kg.min) mL/(min.kg) mL/min/kg ml.kg-1.min-1 mlkg-1min-1", 10},
@@ -124,6 +127,31 @@ func TestUnits_namesInWordsAreConverted(t *testing.T) {
 	}
 }
 
+// A difference of two temperatures has no zero point: only the size of a degree counts.
+func TestUnits_differenceIsConvertedWithoutTheZeroOfItsUnit(t *testing.T) {
+	differences := 0
+	for _, r := range healthdata.Timeseries() {
+		if bounds, ok := r.Bounds(); !ok || r.Unit != "°C" || bounds.Low >= 0 {
+			continue
+		}
+		differences++
+		for unit, degree := range map[string]float64{"°C": 1, "Cel": 1, "K": 1, "mK": 0.001, "°F": 1 / 1.8, "[degRe]": 1.25} {
+			for _, v := range []float64{-3.6, 0, 1, 1.8, 32} {
+				got, ok := r.Convert(v, unit, "")
+				require.True(t, ok, "%s in %s", r.Slug, unit)
+				require.InDelta(t, v*degree, got, 1e-12, "%g %s", v, unit)
+			}
+		}
+		s := newStation(t, healthdata.Options{})
+		sample := bucket("°F", ago(time.Hour), time.Minute, 1.8)
+		s.samples(r.Slug, band, sample)
+		got := s.read(r.Slug)
+		require.Equal(t, 1.0, got[0].Value.Number)
+		require.Equal(t, 1.8, *got[0].SourceValue)
+	}
+	require.Equal(t, 1, differences)
+}
+
 // A text that is another unit is refused: it is not guessed.
 func TestUnits_ofAnotherQuantityAreRefused(t *testing.T) {
 	for resource, texts := range map[string][]string{
@@ -159,6 +187,7 @@ Case, spaces, glyphs (` + "`µ` `·` `²`" + `) and annotations in braces (` + "
 are another unit: ` + "`S` is siemens and no second, `H` is henry and no hour, and `cal` is a thousandth of `Cal` and `kcal`" + `.
 ` + "`U` in `kU/L` is a unit of an enzyme and no international unit" + `. A name of several units (` + "`pint`, `gallon`" + `) and a text that is not
 known refuse their item. A mass of glucose or cholesterol in a volume is turned into an amount by its molar mass.
+A difference of temperatures (` + "`body_temperature_delta`" + `) is turned by the size of a degree: 1.8 °F and 1 K are 1 °C.
 The unit and the value that were sent stay with the sample where they differ: ` + "`source_unit` and `source_value`" + `.
 
 | unit of the resources | texts beyond UCUM, by code |

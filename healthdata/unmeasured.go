@@ -2,8 +2,8 @@ package healthdata
 
 import "slices"
 
-// dropUnmeasured replaces impossible zeros by null: rates of a living person, parts of a body, and speed and
-// power of a workout. A device without the sensor, or one that was not worn, writes them. A weight of 0 is
+// dropUnmeasured replaces impossible zeros by null: rates of a living person, the height and parts of a body,
+// and speed and power of a workout. A device without the sensor, or one that was not worn, writes them. A weight of 0 is
 // refused by its bounds.
 func dropUnmeasured(item Summary) {
 	switch v := item.(type) {
@@ -32,6 +32,10 @@ func dropUnmeasured(item Summary) {
 				v.HeartRate = nil
 			}
 		}
+	case *Electrocardiogram:
+		unmeasured(&v.HeartRateMean)
+	case *Profile:
+		unmeasured(&v.Height)
 	case *Body:
 		for _, n := range [...]**float64{
 			&v.Fat, &v.WaterPercentage, &v.MuscleMassPercentage, &v.BoneMassPercentage,

@@ -40,8 +40,8 @@ type Upload struct {
 	// fields.
 	Source Source
 	// Workout is the source's own id of the workout of the samples, for resources with workouts. The service
-	// sets Source.WorkoutID to the id of that workout. The workout must be of the same source type, and may be
-	// stored later.
+	// sets Source.WorkoutID to the id of that workout. The workout must be of the same source type and app, and of
+	// the same device if the provider is an on-device store or the team itself. It may be stored later.
 	Workout *string
 	// Device describes the device that recorded the data, if the source states it. The service stores the device
 	// and sets Source.DeviceID to its id.

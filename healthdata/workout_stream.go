@@ -1,6 +1,7 @@
 package healthdata
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,9 +41,9 @@ func (s *Service) IngestWorkoutStream(ctx context.Context, team healthlab.TeamID
 	return counts, nil
 }
 
-// AppendWorkoutStream adds a part to the stream of a workout and sends an event. If the stream has a point at
-// the same time, the part's values replace it. Parts may arrive in any order and concurrently. The errors are
-// those of [Service.IngestWorkoutStream].
+// AppendWorkoutStream adds a part to the stream of a workout and sends an event. If the stream has a point at the same
+// time, the part's values replace those of the point; values that the part does not have stay. Parts may arrive in any
+// order and concurrently. The errors are those of [Service.IngestWorkoutStream].
 func (s *Service) AppendWorkoutStream(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, workout uuid.UUID, up Upload, part *WorkoutStream) (Counts, error) {
 	in, w, rec, refused, err := s.streamOf(ctx, team, user, workout, up, part)
 	if err == nil && w == nil {
@@ -85,43 +86,54 @@ func (s *Service) withPart(ctx context.Context, team healthlab.TeamID, workout u
 	if err := json.Unmarshal(rec.Doc, whole); err != nil {
 		return nil, nil, fmt.Errorf("decode workout stream: %w", err)
 	}
+	for i := range part.Heartrate {
+		unmeasured(&part.Heartrate[i]) // it must not replace a measured one
+	}
 	return whole.mergedWith(part), rec.Doc, nil
 }
 
-// mergedWith merges two streams. At a time that both have, the values of part win.
+// mergedWith merges two streams. At a time that both have, a value of part replaces the stored one; what part does not
+// have stays.
 func (w *WorkoutStream) mergedWith(part *WorkoutStream) *WorkoutStream {
 	out := &WorkoutStream{}
-	hasRates := len(w.Heartrate) > 0 || len(part.Heartrate) > 0
-	columns, old, added := out.columns(), w.columns(), part.columns()
-	take := func(from *WorkoutStream, columnsFrom map[string]*[]*float64, i int) {
-		out.Time = append(out.Time, from.Time[i])
-		if hasRates {
-			out.Heartrate = append(out.Heartrate, valueAt(from.Heartrate, i))
-		}
-		for name, col := range columns {
-			if len(*old[name]) > 0 || len(*added[name]) > 0 {
-				*col = append(*col, valueAt(*columnsFrom[name], i))
-			}
-		}
-	}
-	i, k := 0, 0
-	for i < len(w.Time) || k < len(part.Time) {
+	var points []mergedPoint
+	for i, k := 0, 0; i < len(w.Time) || k < len(part.Time); {
 		switch {
 		case k == len(part.Time) || i < len(w.Time) && w.Time[i] < part.Time[k]:
-			take(w, old, i)
+			out.Time, points = append(out.Time, w.Time[i]), append(points, mergedPoint{i, -1})
 			i++
-		case i < len(w.Time) && w.Time[i] == part.Time[k]:
-			i++ // the part has this time
-		default:
-			take(part, added, k)
+		case i == len(w.Time) || part.Time[k] < w.Time[i]:
+			out.Time, points = append(out.Time, part.Time[k]), append(points, mergedPoint{-1, k})
 			k++
+		default:
+			out.Time, points = append(out.Time, w.Time[i]), append(points, mergedPoint{i, k})
+			i, k = i+1, k+1
 		}
+	}
+	out.Heartrate = mergedColumn(w.Heartrate, part.Heartrate, points)
+	columns, stored, added := out.columns(), w.columns(), part.columns()
+	for name, column := range columns {
+		*column = mergedColumn(*stored[name], *added[name], points)
+	}
+	return out
+}
+
+// mergedPoint is the index of a point in the stored stream and in a part; -1 where there is none.
+type mergedPoint struct{ stored, part int }
+
+func mergedColumn[T any](stored, part []*T, points []mergedPoint) []*T {
+	if len(stored) == 0 && len(part) == 0 {
+		return nil
+	}
+	out := make([]*T, len(points))
+	for n, p := range points {
+		out[n] = cmp.Or(valueAt(part, p.part), valueAt(stored, p.stored))
 	}
 	return out
 }
 
 func valueAt[T any](column []*T, i int) *T {
-	if i < len(column) {
+	if i >= 0 && i < len(column) {
 		return column[i]
 	}
 	return nil

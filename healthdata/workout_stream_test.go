@@ -3,6 +3,8 @@ package healthdata_test
 import (
 	"encoding/json"
 	"math"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -240,4 +242,80 @@ func TestWorkoutStream_historicalStreamSendsAnEvent(t *testing.T) {
 	events := s.events()
 	require.Len(t, events, 1)
 	require.Equal(t, "daily.data.workout_stream.created", events[0].EventType)
+}
+
+// A part sets the values that it has. A moment that is stored keeps the values of columns that the part leaves out, or
+// in which it has null.
+func TestAppendWorkoutStream_keepsStoredValuesThatThePartDoesNotHave(t *testing.T) {
+	start := ago(time.Hour).Unix()
+	fields := reflect.VisibleFields(reflect.TypeFor[healthdata.WorkoutStream]())
+	set := func(w *healthdata.WorkoutStream, field int, values ...any) {
+		column := reflect.ValueOf(w).Elem().FieldByIndex(fields[field].Index)
+		for _, v := range values {
+			cell := reflect.Zero(column.Type().Elem())
+			if v != nil {
+				cell = reflect.New(column.Type().Elem().Elem())
+				cell.Elem().Set(reflect.ValueOf(v).Convert(cell.Type().Elem()))
+			}
+			column.Set(reflect.Append(column, cell))
+		}
+	}
+	columns := 0
+	for i, f := range fields {
+		if f.Name == "Time" || f.Name == "Lat" || f.Name == "Lng" { // a position has two columns
+			continue
+		}
+		columns++
+		t.Run(f.Name, func(t *testing.T) {
+			o := slices.IndexFunc(fields, func(other reflect.StructField) bool {
+				return other.Name != f.Name && (other.Name == "Altitude" || other.Name == "Power")
+			})
+			s := newStation(t, healthdata.Options{})
+			id, _ := s.run()
+			send := func(times []int64, fill func(w *healthdata.WorkoutStream)) *healthdata.WorkoutStream {
+				part := &healthdata.WorkoutStream{Time: times}
+				fill(part)
+				_, err := s.AppendWorkoutStream(t.Context(), s.team, s.user, id, band, part)
+				require.NoError(t, err)
+				got, err := s.WorkoutStream(t.Context(), s.team, id)
+				require.NoError(t, err)
+				return got
+			}
+			send([]int64{start, start + 5}, func(w *healthdata.WorkoutStream) { set(w, i, 91, 92) })
+			want := &healthdata.WorkoutStream{}
+			set(want, i, 91, 92)
+			column := func(w *healthdata.WorkoutStream, field int) any {
+				return reflect.ValueOf(w).Elem().FieldByIndex(fields[field].Index).Interface()
+			}
+
+			got := send([]int64{start, start + 5}, func(w *healthdata.WorkoutStream) { set(w, o, 11, 12) })
+			require.Equal(t, column(want, i), column(got, i), "a column that the part leaves out")
+			got = send([]int64{start, start + 5}, func(w *healthdata.WorkoutStream) { set(w, i, nil, 93) })
+			want = &healthdata.WorkoutStream{Time: []int64{start, start + 5}}
+			set(want, i, 91, 93)
+			set(want, o, 11, 12)
+			require.Equal(t, column(want, i), column(got, i), "null of the part, and a value")
+			require.Equal(t, column(want, o), column(got, o))
+			got = send([]int64{start + 2}, func(w *healthdata.WorkoutStream) { set(w, i, 95) })
+			want = &healthdata.WorkoutStream{}
+			set(want, i, 91, 95, 93)
+			set(want, o, 11, nil, 12)
+			require.Equal(t, []int64{start, start + 2, start + 5}, got.Time)
+			require.Equal(t, column(want, i), column(got, i))
+			require.Equal(t, column(want, o), column(got, o))
+		})
+	}
+	require.Equal(t, 8, columns)
+
+	s := newStation(t, healthdata.Options{})
+	id, whole := s.run()
+	for _, part := range []*healthdata.WorkoutStream{whole, {Time: whole.Time[:1], Heartrate: []*int64{ptr(int64(0))}}} {
+		_, err := s.AppendWorkoutStream(t.Context(), s.team, s.user, id, band, part)
+		require.NoError(t, err)
+	}
+	got, err := s.WorkoutStream(t.Context(), s.team, id)
+	require.NoError(t, err)
+	require.Equal(t, int64(90), *got.Heartrate[0], "a heart rate of 0 was not measured")
+	require.Equal(t, whole.Lat, got.Lat)
+	require.Equal(t, whole.Lng, got.Lng)
 }

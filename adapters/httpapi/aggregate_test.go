@@ -109,6 +109,44 @@ func TestQuery_dayWeekMonthAndUngroupedSumsAgree(t *testing.T) {
 	}
 }
 
+// Two watches of one source send a day, a night, a workout and a weight each: all are listed, and a query counts the
+// day and the sessions once.
+func TestQuery_countsSummariesOfTwoDevicesOfOneSourceOnce(t *testing.T) {
+	now := fixtureNow
+	c := newFixture(t, &healthdata.Options{Now: func() time.Time { return now }})
+	for resource, items := range map[string][2]string{
+		"activity": {`{"calendar_date":"2026-02-22","steps":50}`, `{"calendar_date":"2026-02-22","steps":9000}`},
+		"sleep": {
+			`{"bedtime_start":"2026-02-21T22:00:00Z","bedtime_stop":"2026-02-22T05:00:00Z","total":20000}`,
+			`{"bedtime_start":"2026-02-21T22:00:00Z","bedtime_stop":"2026-02-22T06:00:00Z","total":25000}`,
+		},
+		"workouts": {
+			`{"time_start":"2026-02-22T08:00:00Z","time_end":"2026-02-22T09:00:00Z","sport":{"slug":"running"},"distance":6000}`,
+			`{"time_start":"2026-02-22T08:00:00Z","time_end":"2026-02-22T09:10:00Z","sport":{"slug":"running"},"distance":7000}`,
+		},
+		"body": {`{"measured_at":"2026-02-22T07:00:00Z","fat":20}`, `{"measured_at":"2026-02-22T07:00:00Z","weight":71}`},
+	} {
+		for i, item := range items {
+			now = now.Add(time.Minute) // of days, the origin that was received later counts
+			c.post(c.summary(resource), fmt.Sprintf(`{"provider":"manual","source":{"type":"watch","device":{"id":"watch-%d"}},"data":[%s]}`, i, item), 200)
+		}
+		list := map[string][]json.RawMessage{}
+		c.get(c.summary(resource)+"?start_date=2026-02-20&end_date=2026-02-23", 200).JSON(t, &list)
+		require.Len(t, list[healthdata.ResourceBySlug(resource).ReadKey], 2, resource)
+	}
+	for column, want := range map[string]float64{
+		`{"activity":"steps"}`: 9000, `{"sleep":"stage_asleep_second"}`: 25000, `{"workout":"distance_meter"}`: 7000,
+		`{"body":"weight_kilogram"}`: 71, `{"body":"fat_mass_percentage"}`: 20,
+	} {
+		var out struct {
+			Results []struct{ Table struct{ Sum []float64 } }
+		}
+		c.post("/aggregate/v1/user/"+c.user.String()+"/query", `{"timeframe":{"type":"relative","anchor":"2026-02-22","past":{"unit":"day","value":7}},
+			"queries":[{"select":[{"func":"sum","arg":`+column+`}]}]}`, 200).JSON(t, &out)
+		require.Equal(t, []float64{want}, out.Results[0].Table.Sum, column)
+	}
+}
+
 // Measures of glucose that was sent in mg/dL, over the wire: an hour at 100, then 15 minutes at
 // 60, and a day without readings. The explanation has the question as it was asked.
 func TestQuery_computesMeasuresOfGlucoseSentInMgPerDl(t *testing.T) {
