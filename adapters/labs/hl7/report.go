@@ -69,14 +69,14 @@ type TestReport struct {
 	Withdrawn    bool
 	Laboratories map[string]labresult.PerformingLaboratory
 	CLIA         string
-	// shared reports that the laboratory gave Filler to several orders.
-	shared bool
 	// occurrence is the number of preceding tests with the same numbers, codes and parent.
 	occurrence int
 	// amount is the collected amount of the test, if no sample has one.
 	amount string
 	// source is the sample that the OBR describes, as before version 2.5; nil if absent.
 	source *Specimen
+	// shared reports that the laboratory gave Filler to several orders.
+	shared bool
 }
 
 // key identifies a test within its order. It includes the parent, because susceptibility tests of several isolates

@@ -244,7 +244,7 @@ func rank(status string) int {
 	return 0 // P, I, R, S, A and unknown codes
 }
 
-// complete reports whether each ordered test is final, cancelled or refused.
+// complete reports whether each ordered test is final or cancelled.
 func (d *dossier) complete(opts *Options) bool {
 	s := &d.State
 	if len(s.Tests) == 0 {
