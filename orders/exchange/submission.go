@@ -93,14 +93,11 @@ func (s *Service) recordSubmission(ctx context.Context, claimed orders.Record, t
 	return nil
 }
 
-// replacementSampleID returns the sample id of an order that the lab accepted with the sample id of another order: the
-// id of the order, because the lab answers a repeated call in the same way. A kit has none until the lab reports it,
-// because its id is printed on it.
 func replacementSampleID(r *orders.Record, t orders.LabCall) string {
 	if t == orders.SendKit {
-		return ""
+		return "" // a kit has the id that is printed on it; the lab may report it later
 	}
-	return r.ID.String()
+	return r.ID.String() // no other order has it; a repeated call would return the first answer again
 }
 
 // recordAccepted stores in r that the lab accepted the call t, with the lab's answer a, and plans the next call. It

@@ -41,7 +41,8 @@ type orderedTest struct {
 	// Code is the code in the order.
 	Code   string
 	Marker labresult.SourceMarker
-	// Refused reports whether the laboratory refused the test when it accepted the order.
+	// Refused reports whether the laboratory refused the test when it accepted the order. The order is complete without
+	// it.
 	Refused bool `json:",omitempty"`
 }
 
