@@ -150,6 +150,50 @@ func TestInterpret_usesFlagExpectedTextAndRange(t *testing.T) {
 	}
 }
 
+// A hyphen, dash, slash or space inside an expected word does not make it two words.
+func TestInterpret_hyphenInAnExpectedWordDoesNotDivideIt(t *testing.T) {
+	for negative, positive := range map[string]string{
+		"non reactive": "reactive", "not detected": "detected", "not present": "present", "none seen": "seen", "non detected": "detected",
+		"nicht reaktiv": "reaktiv", "nicht nachweisbar": "nachweisbar", "nicht nachgewiesen": "nachgewiesen",
+		"no reactivo": "reactivo", "no detectada": "detectada", "non réactif": "reactif", "non détecté": "détecté", "non détectée": "détectée",
+	} {
+		for _, mark := range []string{" ", "-", "\u00ad", "\u2010", "\u2011", "\u2012", "–", "—", "−", "/", ", ", " - "} {
+			for _, change := range []func(string) string{strings.ToLower, strings.ToUpper} {
+				expected := change(strings.ReplaceAll(negative, " ", mark))
+				for _, value := range []string{positive, strings.ToUpper(positive), "Positive"} {
+					kind, value := labreport.TypeOf(value, "")
+					require.Equal(t, labreport.Abnormal, labreport.Interpret(kind, value, "", expected, labreport.Bounds{}), "%s, %s", value, expected)
+				}
+				for _, value := range []string{expected, negative, "Negative"} {
+					kind, value := labreport.TypeOf(value, "")
+					require.Equal(t, labreport.Normal, labreport.Interpret(kind, value, "", expected, labreport.Bounds{}), "%s, %s", value, expected)
+				}
+			}
+		}
+	}
+	for _, c := range []struct{ value, expected string }{{"Reactive", "Non-reactive"}, {"reaktiv", "nicht-reaktiv"}, {"Detected", "Not-detected"}} {
+		got := rowsOf(t, "Test  Result  Units  Reference\nTSH  2.1  mIU/L  0.4 - 4.5\nHIV 1/2 Ab  "+c.value+"    "+c.expected+"\nSodium  139  mmol/L  136 - 145\n")
+		require.Equal(t, labreport.Abnormal, *named(got, "HIV 1/2 Ab")[0].Interpretation, c.expected)
+	}
+}
+
+func TestInterpret_rangeOfWordsHasAllItsWords(t *testing.T) {
+	for _, c := range []struct {
+		value, expected string
+		want            labreport.Interpretation
+	}{
+		{"Negative", "negative - trace", labreport.Normal}, {"Trace", "Negative-Trace", labreport.Normal}, {"Positive", "negative – trace", labreport.Abnormal},
+		{"2+", "Negative to trace", labreport.Abnormal}, {"Spur", "negativ bis Spur", labreport.Normal}, {"trazas", "negativo a trazas", labreport.Normal},
+		{"Yellow", "Straw-Yellow", labreport.Normal}, {"Hazy", "Clear/Hazy", labreport.Normal}, {"Nonreactive", "Non-reactive, trace", labreport.Normal},
+		{"Reactive", "Reactive/Non-reactive", labreport.Unclear}, {"Negative", "Positive, Negative", labreport.Unclear}, {"1+", "Negative - 2+", labreport.Unclear},
+		{"Many", "Few", labreport.Unclear}, {"Many", "rare - few", labreport.Unclear}, {"Few", "rare - few", labreport.Normal}, {"Red", "Amber", labreport.Unclear}, {"Amber", "amber", labreport.Normal},
+		{"+", "-", labreport.Abnormal}, {"1:80", "<1:80", labreport.Abnormal}, {">1:80", "<1:80", labreport.Abnormal}, {"Clear", "Non-smoker", labreport.Unclear},
+	} {
+		kind, value := labreport.TypeOf(c.value, "")
+		require.Equal(t, c.want, labreport.Interpret(kind, value, "", c.expected, labreport.Bounds{}), "%s, %s", c.value, c.expected)
+	}
+}
+
 // The ends of ranges keep the digits that are printed.
 func TestRead_rangeEndsKeepTheirPrintedDigits(t *testing.T) {
 	d, reason := labreport.NewReader(nil).Read(typed(`Laborbefund  Patient: Stefan Weber  geb. 03.04.1966
