@@ -137,6 +137,9 @@ func doubledMark(flag string) bool {
 // Interpret returns the meaning of a result from its printed flag and its bounds. expected is the printed
 // reference in words ("Negative"), flag the printed flag.
 func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretation {
+	if plain, ok := withExponent(value); ok && t == Comment {
+		t, value = TypeOf(plain, "")
+	}
 	printed, _ := flagMeaning(flag)
 	above, below := RangeFlags(t, value, b)
 	out := above != nil && *above || below != nil && *below

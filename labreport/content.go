@@ -205,10 +205,18 @@ func (s *search) noteContent(tokens []token, text string) float64 {
 	if strings.Trim(text, ".,-•*:()[]=") == "" {
 		return -0.1
 	}
+	if isFactor(text) {
+		return -3
+	}
 	if s.hasCol.has(rNote) {
 		return -0.35
 	}
 	return -0.8
+}
+
+func isFactor(text string) bool {
+	_, power := withExponent("1x" + strings.TrimLeft(text, "xX×*·"))
+	return power || factorWords[fold.String(text)]
 }
 
 // fieldLabel reports whether the tokens are a label of a part of a result, with its colon: "Result:", "Reference
@@ -278,13 +286,22 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 	return v
 }
 
+// factoredScore is the score of a value with its factor. It is lower than that of a number, so that a power of ten
+// before /uL belongs to the unit.
+const factoredScore = 2
+
 func (s *search) valueContent(text string, n int) float64 {
 	t := strings.TrimRight(strings.TrimSpace(text), ";,")
 	if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") && !reGrade.MatchString(t) {
 		return impossible
 	}
 	switch valueShape(t, s.g.decimals) {
+	case factorShape:
+		return factoredScore
 	case number1:
+		if _, power := withExponent(toPoint(t, s.g.decimals)); power {
+			return factoredScore
+		}
 		if looksLikeDate(t) {
 			return impossible
 		}

@@ -64,6 +64,9 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 			r.doubt += 0.3
 		}
 	}
+	if _, power := withExponent(toPoint(r.value, d.g.decimals)); power && strings.HasPrefix(r.unit.UCUM, "10*") {
+		r.doubt += 0.5 // the power of the unit may be that of the range
+	}
 	if p.twoValues(d.g.decimals) {
 		r.twoValues = true
 		r.doubt += 0.25

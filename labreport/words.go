@@ -16,6 +16,7 @@ import (
 //	heading   headings of columns, by the role of the column
 //	label     labels of the frame of a report, by field
 //	value     values in words, by what they mean
+//	factor    words that multiply a number
 //	guidance  words of lists that say what a value means
 //	control   words of rows that show the value of a control sample
 //	title     words of titles of reports
