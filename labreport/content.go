@@ -205,6 +205,9 @@ func (s *search) noteContent(tokens []token, text string) float64 {
 	if strings.Trim(text, ".,-•*:()[]=") == "" {
 		return -0.1
 	}
+	if isComparator(text) {
+		return impossible
+	}
 	if isFactor(text) {
 		return -3
 	}
@@ -237,7 +240,7 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 			letters++
 		}
 	}
-	if letters == 0 && name != "%" {
+	if letters == 0 && name != "%" || isComparator(tokens[len(tokens)-1].text) {
 		return impossible
 	}
 	first := tokens[0].text
@@ -289,6 +292,10 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 // factoredScore is the score of a value with its factor. It is lower than that of a number, so that a power of ten
 // before /uL belongs to the unit.
 const factoredScore = 2
+
+func isComparator(text string) bool {
+	return strings.ContainsAny(text, "<>") && strings.Trim(text, "<>=") == ""
+}
 
 func (s *search) valueContent(text string, n int) float64 {
 	t := strings.TrimRight(strings.TrimSpace(text), ";,")
