@@ -2,6 +2,7 @@ package labreport
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -42,24 +43,43 @@ func (s *search) contentScore(r role, i, n int) float64 {
 	return v
 }
 
-// isNoFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number,
-// a single small letter (as of an hour) in a table without a flag column, or the start of a name ("Normal forms").
+// isNoFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number
+// or a titer, a single small letter that is no cell of a flag column (a footnote, an hour), the start of a value in
+// words ("A positive"), the start of a name ("Normal forms") or the middle of one ("CRP, high sens.").
 func (s *search) isNoFlag(i, n int) bool {
 	text := textOf(s.l.tokens[i : i+n])
 	var next string
+	end := s.cellEnd(i + n)
 	if i+n < len(s.l.tokens) && !s.l.tokens[i+n].gap {
 		next = s.l.tokens[i+n].text
 	}
 	switch {
 	case strings.Trim(text, "<>=") == "":
-		return next != "" && valueShape(next, s.g.decimals) == number1
-	case len(text) == 1 && unicode.IsLower(rune(text[0])) && !s.hasCol.has(rFlag):
+		sh := valueShape(next, s.g.decimals)
+		return sh == number1 || sh == titerShape
+	case len(text) == 1 && unicode.IsLower(rune(text[0])) && (!s.hasCol.has(rFlag) || !s.l.tokens[i].gap):
 		return true
-	case (i == 0 || s.l.tokens[i].gap) && next != "" && len(text) > 2:
+	case next == "":
+		return false
+	}
+	for k := i + n + 1; k <= min(end, i+4) && unicode.IsLetter(rune(text[0])); k++ {
+		if _, ok := valueClass(textOf(s.l.tokens[i:k])); ok {
+			return true
+		}
+	}
+	start := i
+	for start > 0 && !s.l.tokens[start].gap {
+		start--
+	}
+	if len(text) > 2 && withoutDigits(s.l.tokens[start:i]) {
 		_, unit := ucum.Parse(next)
 		return !unit && strings.IndexFunc(next, fold.IsDigit) < 0 && strings.IndexFunc(next, unicode.IsLetter) >= 0 && s.g.known(next) < 0.8
 	}
 	return false
+}
+
+func withoutDigits(tokens []token) bool {
+	return !slices.ContainsFunc(tokens, func(t token) bool { return strings.IndexFunc(t.text, fold.IsDigit) >= 0 })
 }
 
 // ambiguousScore scores a text that fits no role by itself, by its column: in a value column any short text can be a

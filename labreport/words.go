@@ -24,6 +24,7 @@ import (
 //	frame     words that names of analytes do not have
 //	stop      words of sentences
 //	verb      verbs of sentences
+//	usual     words of ranges without a finding
 //	language  words that show the language of a report
 //
 //go:embed data/words/*.csv
