@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
 	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
@@ -54,6 +55,31 @@ func olderResult(l *line) bool {
 		return k == n && r == rPrev
 	}
 	return false
+}
+
+// emptyResult reports whether a line of a table has a name and a range, and no result: each cell after the name is a
+// range in the column of ranges, a unit, a mark, or in a column of older results, codes, remarks or dates. In a picture
+// the result may be there and not read.
+func (d *document) emptyResult(l *line, cols []column) bool {
+	cells := l.cells()
+	if d.g.image || len(cells) < 2 || !hasRole(cols, rValue) || !hasRole(cols, rRange) || strings.IndexFunc(textOf(cells[0]), unicode.IsLetter) < 0 {
+		return false
+	}
+	ranged := false
+	for _, cell := range cells[1:] {
+		text := textOf(cell)
+		c, off := columnOf(cols, cell[0].x0, cell[len(cell)-1].x1, l.height)
+		_, isRange := parseBounds(toPointAll(text, d.g.decimals))
+		_, isUnit := ucum.Parse(text)
+		other := cols[c].role == rPrev || cols[c].role == rCode || cols[c].role == rNote || cols[c].role == rDate
+		switch {
+		case cols[c].role == rRange && off < 1 && isRange:
+			ranged = true
+		case strings.Trim(text, "*-.") != "" && !isUnit && !(other && off < 1):
+			return false
+		}
+	}
+	return ranged
 }
 
 // frameWords are words that do not occur in names of analytes.

@@ -47,6 +47,7 @@ var (
 	reTiter    = regexp.MustCompile(`^(?:[<>]=?|≤|≥)?\s*1\s*:\s*\d{1,6}$`)
 	rePower    = regexp.MustCompile(`^((?:` + refrange.ComparatorPattern + `)?\s*` + refrange.NumberPattern + `)\s*[x×X*·⋅]\s*10\s?(?:(?:\^|\*\*)\s?([+-]?\d{1,2})|([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))$`)
 	reTimes    = regexp.MustCompile(`^(?:` + refrange.ComparatorPattern + `)?\s*` + refrange.NumberPattern + `\s*[x×X]\s*10.{0,6}$`)
+	reLakhs    = regexp.MustCompile(`^(?:` + refrange.ComparatorPattern + `)?\s*\d{1,2}(?:,\d{2})+,\d{3}$`)
 	reFactor   = regexp.MustCompile(`^(?:` + refrange.ComparatorPattern + `)?\s*(?:` + refrange.NumberPattern + `|` + refrange.GroupedPattern + `)\s*(\pL+)\.?$`)
 	reGrade    = regexp.MustCompile(`^(?:[1-4]\s?\+|\+{1,4}|\(\+\)|\+/-|\+\s?/\s?-|\+[1-4]|[-–]{1,3}|\(-\))$`)
 )
@@ -160,10 +161,10 @@ func withExponent(s string) (text string, ok bool) {
 // factorWords are words that multiply a number: thousand, Mio, lakh.
 var factorWords = words("factor")
 
-// factored reports whether s is a number with a factor that may be misread: 2.5 lakh, or 4.5 x 105 for a power of ten.
 func factored(s string) bool {
+	// 2.5 lakh, 4.5 x 105 for a power of ten, 2,50,000 with the groups of lakhs
 	m := reFactor.FindStringSubmatch(s)
-	return m != nil && factorWords[fold.String(m[1])] || reTimes.MatchString(s)
+	return m != nil && factorWords[fold.String(m[1])] || reTimes.MatchString(s) || reLakhs.MatchString(s)
 }
 
 // valueClasses has the classes of values in words, which are keys in the word files. Two words of one class have the
