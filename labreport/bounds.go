@@ -2,6 +2,7 @@ package labreport
 
 import (
 	"math"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -136,6 +137,9 @@ func doubledMark(flag string) bool {
 // Interpret returns the meaning of a result from its printed flag and its bounds. expected is the printed
 // reference in words ("Negative"), flag the printed flag.
 func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretation {
+	if plain, ok := withExponent(value); ok && t == Comment {
+		t, value = TypeOf(plain, "")
+	}
 	printed, _ := flagMeaning(flag)
 	above, below := RangeFlags(t, value, b)
 	out := above != nil && *above || below != nil && *below
@@ -160,30 +164,69 @@ func Interpret(t ValueType, value, flag, expected string, b Bounds) Interpretati
 // inWords compares a value in words, a titer or a grade with the printed expected
 // value of the same kind.
 func inWords(value, expected string) Interpretation {
-	if strings.TrimSpace(expected) == "" {
-		return Unclear
-	}
 	v, okV := wordKind(value)
 	e, okE := wordKind(expected)
-	if !okV || !okE || v == "none" || e == "none" {
+	switch {
+	case !okV || v == "none" || e == "none":
 		return Unclear
-	}
-	if v == e || fold.String(value) == fold.String(expected) {
+	case !okE:
+		return amongWords(value, v, expected)
+	case v == e && unlikeWords[v] && fold.String(value) != fold.String(expected):
+		return Unclear
+	case v == e:
 		return Normal
-	}
-	if strings.HasPrefix(v, "titer") && strings.HasPrefix(e, "titer") {
+	case strings.HasPrefix(v, "titer") && strings.HasPrefix(e, "titer"):
 		return titerWithin(value, expected)
-	}
-	if strings.HasPrefix(v, "titer") != strings.HasPrefix(e, "titer") && e != "negative" {
+	case strings.HasPrefix(v, "titer") != strings.HasPrefix(e, "titer") && e != "negative":
 		return Unclear
-	}
-	// A range of words: "Straw-Yellow", "Clear/Hazy".
-	for _, part := range strings.FieldsFunc(expected, func(r rune) bool { return r == '-' || r == '/' || r == ',' }) {
-		if k, ok := wordKind(part); ok && k == v {
-			return Normal
-		}
 	}
 	return Abnormal
+}
+
+// unlikeWords are classes of words of one kind with different meanings: few and many, red and brown.
+var unlikeWords = map[string]bool{"amount": true, "colour": true, "type": true}
+
+// reBetweenWords and reInsideWords match what separates the words of a range or a list: "negative - trace",
+// "Clear/Hazy". A mark inside a word may belong to the word: "non-reactive".
+var (
+	reBetweenWords = regexp.MustCompile(`(?i)\s*,\s*|\s+[-/]\s+|\s+(?:to|bis|a|hasta|or|oder|o|ou)\s+`)
+	reInsideWords  = regexp.MustCompile(`\b[-/]\b`)
+)
+
+// expectedWords returns the words of a range or a list of expected words.
+func expectedWords(expected string) (out []string) {
+	for _, part := range reBetweenWords.Split(fold.Plain(refrange.PlainMarks(expected)), -1) {
+		if _, ok := wordKind(part); ok {
+			out = append(out, part)
+			continue
+		}
+		out = append(out, reInsideWords.Split(part, -1)...)
+	}
+	return out
+}
+
+// amongWords compares a value of a class with a range or a list of expected words. A list with both negative and
+// positive has all possible values, and expects none of them.
+func amongWords(value, class, expected string) Interpretation {
+	var found, positive, negative, more bool
+	for _, word := range expectedWords(expected) {
+		kind, ok := wordKind(word)
+		if !ok || kind == "none" {
+			return Unclear
+		}
+		found = found || kind == class && (!unlikeWords[class] || fold.String(word) == fold.String(value))
+		positive, negative = positive || kind == "positive", negative || kind == "negative"
+		more = more || kind != "negative" && kind != "trace"
+	}
+	switch {
+	case positive && negative:
+		return Unclear
+	case found:
+		return Normal
+	case !more && (class == "positive" || strings.HasPrefix(class, "grade")):
+		return Abnormal
+	}
+	return Unclear
 }
 
 // wordKind returns the class of a value in words, such as negative, which includes non-reactive. It returns false for

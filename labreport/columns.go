@@ -57,6 +57,8 @@ type column struct {
 	printed string
 	// unsure reports whether another dated column may be the current one.
 	unsure bool
+	// qualified reports whether the cell of the heading has a word that is not known: "Baseline result".
+	qualified bool
 	// second reports whether the column follows another column of results.
 	second bool
 }
@@ -72,6 +74,7 @@ func heading(l line) []column {
 				words = append(words, t)
 			}
 		}
+		first, known := len(cols), 0
 		for i := 0; i < len(words); {
 			total++
 			r, n := headPhrase(words[i:])
@@ -86,9 +89,13 @@ func heading(l line) []column {
 				continue
 			}
 			matched += n
+			known += n
 			total += n - 1
 			cols = append(cols, column{role: r, x0: words[i].x0, x1: words[i+n-1].x1})
 			i += n
+		}
+		for i := range cols[first:] {
+			cols[first+i].qualified = known < len(words)
 		}
 	}
 	if len(cols) < 2 || float64(matched) < 0.6*float64(total) || !tableHeads(cols) {
@@ -171,15 +178,19 @@ var reISODate = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 // note.
 func resolveSecondColumns(cols []column) {
 	rOutThere := hasRoleExactly(cols, rOut)
-	// A second value column is an older result.
-	seen := false
+	// A second value column is an older result. If one of the two has another word, either may be the older one.
+	first := -1
 	for i := range cols {
-		if cols[i].role == rValue {
-			if seen && !rOutThere {
-				// An older result, or the interpretation of the first column ("Result Interpretation").
-				cols[i].role, cols[i].second = rPrev, true
-			}
-			seen = true
+		if cols[i].role != rValue {
+			continue
+		}
+		if first >= 0 && !rOutThere {
+			// An older result, or the interpretation of the first column ("Result Interpretation").
+			cols[i].role, cols[i].second = rPrev, true
+			cols[first].unsure = cols[first].unsure || cols[first].qualified || cols[i].qualified
+		}
+		if first < 0 {
+			first = i
 		}
 	}
 	named := false

@@ -173,3 +173,76 @@ func TestMetadata_labelIsNotReadAsNameNorPatientAsLaboratory(t *testing.T) {
 		})
 	}
 }
+
+// An empty cell of a result takes neither a number of the range nor an older result.
+func TestRows_emptyResultMakesNoRow(t *testing.T) {
+	set := func(rows ...[]string) []labreport.Page {
+		w := newWriter(9)
+		for _, row := range append([][]string{{"Test Laboratory"}, {"Patient: Ann Doe", "DOB: 01/02/1980"}, {"Collected: 2026-03-04"}}, rows...) {
+			for i, cell := range row {
+				w.at(40+95*float64(i), cell)
+			}
+			w.down(1.2)
+		}
+		return w.pages
+	}
+	for _, head := range [][]string{
+		{"Test", "Result", "Units", "Reference"}, {"Test", "Result", "Flag", "Reference", "Units"}, {"Test", "Result", "Previous", "Reference", "Units"},
+		{"Test", "Previous", "Current", "Reference", "Units"}, {"Test", "Result (previous)", "Result (current)", "Units", "Reference"}, {"Test", "Earlier result", "Result", "Units", "Reference"},
+		{"Untersuchung", "Vorheriger Wert", "Wert", "Einheit", "Referenzbereich"}, {"Analyse", "Valeur antérieure", "Résultat", "Unité", "Valeurs de référence"}, {"Prueba", "Resultado previo", "Resultado", "Unidad", "Referencia"},
+	} {
+		line := func(name, value, previous, unit, reference string) (out []string) {
+			for i, h := range head {
+				switch h {
+				case "Test", "Untersuchung", "Analyse", "Prueba":
+					out = append(out, name)
+				case "Result", "Current", "Result (current)", "Wert", "Résultat", "Resultado":
+					out = append(out, value)
+				case "Units", "Einheit", "Unité", "Unidad":
+					out = append(out, unit)
+				case "Flag":
+					out = append(out, "")
+				default:
+					if i < 3 && len(head) > 4 && h != "Reference" {
+						out = append(out, previous)
+					} else {
+						out = append(out, reference)
+					}
+				}
+			}
+			return out
+		}
+		for _, reference := range []string{"30 - 400", "30-400", "< 5", "<5", "0.4 - 4.0", "0-4", "> 60"} {
+			for _, empty := range []string{"", "***", "--"} {
+				for _, previous := range []string{"", "22"} {
+					d, reason := labreport.NewReader(nil).Read(set(head, line("Potassium", "4.1", "4.2", "mmol/L", "3.5 - 5.1"), line("Ferritin", empty, previous, "ng/mL", reference), line("Sodium", "139", "141", "mmol/L", "136 - 145")))
+					require.Empty(t, reason)
+					require.Len(t, d.Results, 2, "%v %q %q %s", head, empty, previous, reference)
+					require.Equal(t, "4.1", d.Results[0].Value, "%v", head)
+					require.Equal(t, "139", d.Results[1].Value, "%v", head)
+				}
+			}
+		}
+	}
+}
+
+// Of two columns of results, of which one has an unknown word in its heading, either may be the older one.
+func TestRows_resultUnderAnUnknownHeadingHasLowConfidence(t *testing.T) {
+	for _, head := range []string{"Baseline result  Result", "Result  Baseline result", "Result 08/2025  Result 02/2026"} {
+		for _, row := range []string{"Ferritin  22  50", "Ferritin  22  "} {
+			for _, r := range named(rowsOf(t, "Test  "+head+"  Units\nSodium  139  141  mmol/L\n"+row+"  ng/mL\n"), "Ferritin") {
+				require.Less(t, r.Evidence["value"].Confidence, 0.9, "%s, %s", head, row)
+				require.NotEqual(t, labreport.AutoMatch, *r.LoincMatchStatus)
+			}
+		}
+	}
+	got := rowsOf(t, "Analyse  Valeur antérieure  Résultat antérieur  Résultat\nGlycémie  80 mg/dL  90 mg/dL  95 mg/dL\nFerritine  50 ng/mL  60 ng/mL  70 ng/mL\n")
+	require.Equal(t, []string{"95", "70"}, []string{got[0].Value, got[1].Value})
+}
+
+func TestNumbers_groupsOfLakhsAreKeptAndUncertain(t *testing.T) {
+	got := named(rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\nPlatelets  2,50,000  /cumm  1,50,000 - 4,50,000\n"), "Platelets")[0]
+	require.Equal(t, "2,50,000", got.Value)
+	require.Less(t, got.Evidence["value"].Confidence, 0.9)
+	require.Equal(t, labreport.Unclear, *got.Interpretation)
+}

@@ -2,6 +2,7 @@ package labreport
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -42,24 +43,43 @@ func (s *search) contentScore(r role, i, n int) float64 {
 	return v
 }
 
-// isNoFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number,
-// a single small letter (as of an hour) in a table without a flag column, or the start of a name ("Normal forms").
+// isNoFlag reports whether the n tokens from i on look like a flag and are none: they are a comparator before a number
+// or a titer, a single small letter that is no cell of a flag column (a footnote, an hour), the start of a value in
+// words ("A positive"), the start of a name ("Normal forms") or the middle of one ("CRP, high sens.").
 func (s *search) isNoFlag(i, n int) bool {
 	text := textOf(s.l.tokens[i : i+n])
 	var next string
+	end := s.cellEnd(i + n)
 	if i+n < len(s.l.tokens) && !s.l.tokens[i+n].gap {
 		next = s.l.tokens[i+n].text
 	}
 	switch {
 	case strings.Trim(text, "<>=") == "":
-		return next != "" && valueShape(next, s.g.decimals) == number1
-	case len(text) == 1 && unicode.IsLower(rune(text[0])) && !s.hasCol.has(rFlag):
+		sh := valueShape(next, s.g.decimals)
+		return sh == number1 || sh == titerShape
+	case len(text) == 1 && unicode.IsLower(rune(text[0])) && (!s.hasCol.has(rFlag) || !s.l.tokens[i].gap):
 		return true
-	case (i == 0 || s.l.tokens[i].gap) && next != "" && len(text) > 2:
+	case next == "":
+		return false
+	}
+	for k := i + n + 1; k <= min(end, i+4) && unicode.IsLetter(rune(text[0])); k++ {
+		if _, ok := valueClass(textOf(s.l.tokens[i:k])); ok {
+			return true
+		}
+	}
+	start := i
+	for start > 0 && !s.l.tokens[start].gap {
+		start--
+	}
+	if len(text) > 2 && withoutDigits(s.l.tokens[start:i]) {
 		_, unit := ucum.Parse(next)
 		return !unit && strings.IndexFunc(next, fold.IsDigit) < 0 && strings.IndexFunc(next, unicode.IsLetter) >= 0 && s.g.known(next) < 0.8
 	}
 	return false
+}
+
+func withoutDigits(tokens []token) bool {
+	return !slices.ContainsFunc(tokens, func(t token) bool { return strings.IndexFunc(t.text, fold.IsDigit) >= 0 })
 }
 
 // ambiguousScore scores a text that fits no role by itself, by its column: in a value column any short text can be a
@@ -205,10 +225,21 @@ func (s *search) noteContent(tokens []token, text string) float64 {
 	if strings.Trim(text, ".,-•*:()[]=") == "" {
 		return -0.1
 	}
+	if isComparator(text) {
+		return impossible
+	}
+	if isFactor(text) {
+		return -3
+	}
 	if s.hasCol.has(rNote) {
 		return -0.35
 	}
 	return -0.8
+}
+
+func isFactor(text string) bool {
+	_, power := withExponent("1x" + strings.TrimLeft(text, "xX×*·"))
+	return power || factorWords[fold.String(text)]
 }
 
 // fieldLabel reports whether the tokens are a label of a part of a result, with its colon: "Result:", "Reference
@@ -229,7 +260,7 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 			letters++
 		}
 	}
-	if letters == 0 && name != "%" {
+	if letters == 0 && name != "%" || isComparator(tokens[len(tokens)-1].text) {
 		return impossible
 	}
 	first := tokens[0].text
@@ -278,13 +309,26 @@ func (s *search) nameContent(tokens []token, text string) float64 {
 	return v
 }
 
+// factoredScore is the score of a value with its factor. It is lower than that of a number, so that a power of ten
+// before /uL belongs to the unit.
+const factoredScore = 2
+
+func isComparator(text string) bool {
+	return strings.ContainsAny(text, "<>") && strings.Trim(text, "<>=") == ""
+}
+
 func (s *search) valueContent(text string, n int) float64 {
 	t := strings.TrimRight(strings.TrimSpace(text), ";,")
 	if strings.HasPrefix(t, "(") && strings.HasSuffix(t, ")") && !reGrade.MatchString(t) {
 		return impossible
 	}
 	switch valueShape(t, s.g.decimals) {
+	case factorShape:
+		return factoredScore
 	case number1:
+		if _, power := withExponent(toPoint(t, s.g.decimals)); power {
+			return factoredScore
+		}
 		if looksLikeDate(t) {
 			return impossible
 		}

@@ -60,6 +60,73 @@ func TestUnits_litresPerLitreIsAUnitBesideAFlag(t *testing.T) {
 	}
 }
 
+// A word before the limit in a range column is no flag, and a limit under a word of a finding is not the reference range.
+func TestRanges_limitOfAFindingIsNoReferenceRange(t *testing.T) {
+	for _, word := range []string{"Critical", "Panic", "High", "Low", "Elevated", "Deficient", "Deficiency:", "Toxic", "Diabetes", "High risk", "Risk", "Kritisch", "Hoch", "Mangel", "Erhöht", "Crítico", "Alto", "Carence", "Élevé"} {
+		for _, limit := range []string{"< 50", "> 6.5", ">= 240", "<20"} {
+			for head, row := range map[string]string{
+				"Test  Result  Units  Reference":       "Potassium  4.1  mmol/L  ",
+				"Test  Result  Flag  Units  Reference": "Potassium  4.1    mmol/L  ",
+			} {
+				if strings.Contains(head, "Flag") {
+					row = "Potassium  4.1  -  mmol/L  "
+				}
+				got := named(rowsOf(t, head+"\n"+row+word+" "+limit+"\n"), "Potassium")
+				require.Len(t, got, 1, word+limit)
+				require.Equal(t, word+" "+limit, *got[0].ReferenceRange)
+				require.Nil(t, got[0].MinReferenceRange, word+limit)
+				require.Nil(t, got[0].MaxReferenceRange, word+limit)
+				require.Equal(t, labreport.Unclear, *got[0].Interpretation, word+limit)
+			}
+		}
+		got := named(rowsOf(t, "Test  Result  Flag  Units  Reference\nPotassium  7.1  H  mmol/L  "+word+" > 6.5\n"), "Potassium")[0]
+		require.Equal(t, labreport.Abnormal, *got.Interpretation, word)
+	}
+	for _, word := range []string{"Normal", "Normal:", "Desirable", "Desirable:", "Optimal", "Reference", "Ref:", "Referenz", "Norm", "Wünschenswert", "Óptimo", "Souhaitable"} {
+		for value, want := range map[string]labreport.Interpretation{"4.1": labreport.Normal, "5.9": labreport.Abnormal} {
+			got := named(rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\nPotassium  "+value+"  mmol/L  "+word+" < 5.1\n"), "Potassium")[0]
+			require.Equal(t, want, *got.Interpretation, word)
+			require.Equal(t, "5.1", got.MaxReferenceRange.String(), word)
+		}
+	}
+	for _, word := range []string{"Expected:", "Normal:", "Reference:", "Referenz:"} {
+		for value, want := range map[string]labreport.Interpretation{"Non-reactive": labreport.Normal, "Reactive": labreport.Abnormal} {
+			got := named(rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\nHIV 1/2 Ab  "+value+"    "+word+" Non-reactive\nTSH  2.1  mIU/L  0.4 - 4.5\n"), "HIV 1/2 Ab")[0]
+			require.Equal(t, want, *got.Interpretation, "%s %s", word, value)
+		}
+	}
+	for _, reference := range []string{"Normal: < 5.7\n      Prediabetes: 5.7 - 6.4", "Deficient < 20\n      Insufficient 20 - 29\n      Sufficient 30 - 100"} {
+		got := named(rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\nHbA1c  5.9  %  "+reference+"\n"), "HbA1c")[0]
+		require.NotEqual(t, labreport.Normal, *got.Interpretation, reference)
+	}
+}
+
+// Letters and words of a value or a name are no flags.
+func TestFlags_partOfAValueOrNameIsNoFlag(t *testing.T) {
+	for _, group := range []string{"A", "B", "AB", "O"} {
+		for _, factor := range []string{"positive", "pos", "negative", "neg", "Rh positive", "Rh negative"} {
+			for _, flag := range []string{"", "Flag  "} {
+				got := named(rowsOf(t, "Test  Result  "+flag+"Units  Reference\nSodium  139  mmol/L  136 - 145\nBlood group  "+group+" "+factor+"\nTSH  2.1  mIU/L  0.4 - 4.5\n"), "Blood group")
+				require.Len(t, got, 1, group+factor)
+				require.Equal(t, group+" "+factor, got[0].Value)
+				require.Equal(t, labreport.Unclear, *got[0].Interpretation)
+			}
+		}
+	}
+	for _, group := range []string{"A positiv", "0 negativ", "AB positivo", "A negatif", "A Rh pos"} {
+		require.Equal(t, group, named(rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\nBlood group  "+group+"\nTSH  2.1  mIU/L  0.4 - 4.5\n"), "Blood group")[0].Value)
+	}
+	for _, row := range []string{"ANA  1:40    < 1:80", "ANA  1:40    <1:80", "CRP, high sens.  1.2  mg/L  < 3", "Creatinine  1.05a  mg/dL  0.60 - 1.29", "Chloride  100 c  mmol/L  98 - 110", "Potassium  4.1h  mmol/L  3.5 - 5.3"} {
+		for _, head := range []string{"Test  Result  Units  Reference", "Test  Result  Units  Reference  Flag"} {
+			got := rowsOf(t, head+"\nSodium  139  mmol/L  136 - 145\n"+row+"\nTSH  2.1  mIU/L  0.4 - 4.5\n")
+			require.Len(t, got, 3, row)
+			require.Equal(t, labreport.Normal, *got[1].Interpretation, row)
+		}
+	}
+	glued := rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\nChloride  100c  mmol/L  98 - 110\nTSH  2.1  mIU/L  0.4 - 4.5\n")[1]
+	require.NotEqual(t, labreport.Critical, *glued.Interpretation)
+}
+
 // A flag is computed where the value, the unit and the range were each read with 0.9 or more.
 func TestFlags_areComputedOnlyFromFieldsOfHighConfidence(t *testing.T) {
 	reader := labreport.NewReader(nil)

@@ -56,6 +56,36 @@ func (p *parsed) withGroup(r role) []token {
 	return nil
 }
 
+// rangeLabel returns the words directly before the range that begin its cell: "Deficient < 20". A word that can be a
+// flag is no label in a flag column, and before a range with two ends only if it is a usual word.
+func (p *parsed) rangeLabel() []token {
+	at := slices.IndexFunc(p.pieces, func(s piece) bool { return s.role == rRange })
+	if at < 0 {
+		return nil
+	}
+	tokens := p.line.tokens
+	end := p.pieces[at].from
+	from := end
+	for k := at - 1; k >= 0 && !tokens[from].gap; k-- {
+		s := p.pieces[k]
+		text := textOf(tokens[s.from:s.to])
+		if s.role == rFlag && (p.inFlagColumn(s) || !strings.ContainsAny(tokens[end].text, "<>") && !usualWord(tokens[s.from:s.to])) || s.role != rFlag && s.role != rNote ||
+			strings.IndexFunc(text, unicode.IsLetter) < 0 || len(text) < 3 {
+			break
+		}
+		from = s.from
+	}
+	if !tokens[from].gap {
+		return nil
+	}
+	return tokens[from:end]
+}
+
+func (p *parsed) inFlagColumn(s piece) bool {
+	c, _ := columnOf(p.cols, p.line.tokens[s.from].x0, p.line.tokens[s.to-1].x1, p.line.height)
+	return c >= 0 && p.cols[c].role == rFlag
+}
+
 func (p *parsed) inSecondResult(s piece) bool {
 	c, _ := columnOf(p.cols, p.line.tokens[s.from].x0, p.line.tokens[s.to-1].x1, p.line.height)
 	return c >= 0 && p.cols[c].second

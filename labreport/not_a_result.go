@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/healthlab-dev/healthlab/internal/fold"
+	"github.com/healthlab-dev/healthlab/internal/ucum"
+	"github.com/healthlab-dev/healthlab/labreport/loinc"
 )
 
 // notAnalyte reports whether a name is a label, an address or a counter of the document.
@@ -55,6 +57,31 @@ func olderResult(l *line) bool {
 	return false
 }
 
+// emptyResult reports whether a line of a table has a name and a range, and no result: each cell after the name is a
+// range in the column of ranges, a unit, a mark, or in a column of older results, codes, remarks or dates. In a picture
+// the result may be there and not read.
+func (d *document) emptyResult(l *line, cols []column) bool {
+	cells := l.cells()
+	if d.g.image || len(cells) < 2 || !hasRole(cols, rValue) || !hasRole(cols, rRange) || strings.IndexFunc(textOf(cells[0]), unicode.IsLetter) < 0 {
+		return false
+	}
+	ranged := false
+	for _, cell := range cells[1:] {
+		text := textOf(cell)
+		c, off := columnOf(cols, cell[0].x0, cell[len(cell)-1].x1, l.height)
+		_, isRange := parseBounds(toPointAll(text, d.g.decimals))
+		_, isUnit := ucum.Parse(text)
+		other := cols[c].role == rPrev || cols[c].role == rCode || cols[c].role == rNote || cols[c].role == rDate
+		switch {
+		case cols[c].role == rRange && off < 1 && isRange:
+			ranged = true
+		case strings.Trim(text, "*-.") != "" && !isUnit && !(other && off < 1):
+			return false
+		}
+	}
+	return ranged
+}
+
 // frameWords are words that do not occur in names of analytes.
 var frameWords = words("frame")
 
@@ -84,6 +111,9 @@ func (p *parsed) inSentence(g *grammar) bool {
 		to++
 	}
 	cell := tokens[from:to]
+	if p.inFootnote(g, from, to) {
+		return true
+	}
 	if len(cell) >= 5 && slices.ContainsFunc(cell[1:], isVerb) {
 		return true
 	}
@@ -94,7 +124,7 @@ func (p *parsed) inSentence(g *grammar) bool {
 	}
 	if words := tokens[p.pieces[name].from:p.pieces[name].to]; len(words) > 1 {
 		label, _ := headPhrase(words[:1])
-		if (label == rRange || guidance(words[0].text)) && g.known(textOf(words[1:])) > max(0.8, g.known(textOf(words))) {
+		if (label == rRange || label == rValue && from < p.pieces[name].from || guidance(words[0].text)) && g.known(textOf(words[1:])) > max(0.8, g.known(textOf(words))) {
 			return true
 		}
 	}
@@ -109,6 +139,35 @@ func (p *parsed) inSentence(g *grammar) bool {
 	return slices.ContainsFunc(value, func(t token) bool {
 		return slices.ContainsFunc(fold.Words(t.text), func(w string) bool { return stopWords[w] }) || isVerb(t)
 	})
+}
+
+// inFootnote reports whether a row, whose cell is tokens[from:to] of the line, is a remark about an analyte: "Critical
+// values: Potassium > 6.5 mmol/L". It has a label of guidance before the name, or it is a comparison without a range in
+// the cell of its name, with other words than the name or with a name that the catalogue does not know.
+func (p *parsed) inFootnote(g *grammar, from, to int) bool {
+	tokens := p.line.tokens
+	name := p.pieces[slices.IndexFunc(p.pieces, func(s piece) bool { return s.role == rName })]
+	end := name.from
+	for k := name.from; k < name.to-1; k++ {
+		if strings.HasSuffix(tokens[k].text, ":") {
+			end = k + 1
+		}
+	}
+	label := textOf(tokens[from:end])
+	_, flag := flagMeaning(label)
+	labelled := strings.IndexFunc(label, unicode.IsLetter) >= 0 && !fieldLabel(tokens[from:end]) && (!flag || strings.HasSuffix(label, ":")) &&
+		loinc.NamedSpecimen(textOf(tokens[from:name.to])) == loinc.NoSpecimen
+	if labelled && end > name.from && guidance(label) {
+		return true
+	}
+	value := p.find(rValue)
+	ranged := slices.ContainsFunc(p.pieces, func(s piece) bool { return s.role == rRange && s.from >= name.to })
+	compared := strings.ContainsAny(textOf(value), "<>") && !value[0].gap && !ranged
+	between := slices.ContainsFunc(p.pieces, func(s piece) bool {
+		words := tokens[s.from:s.to]
+		return s.role == rNote && s.from >= name.to && s.from < to && strings.IndexFunc(textOf(words), unicode.IsLetter) >= 0 && !fieldLabel(words)
+	})
+	return compared && (labelled || between || g.likeness(textOf(tokens[name.from:name.to])) < 0.8)
 }
 
 // reSentenceEnd is the last word of a sentence.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,29 @@ func TestRead_sentencesMakeNoRows(t *testing.T) {
 		for _, label := range []string{"Target", "Goal"} {
 			require.Len(t, rowsOf(t, rows+label+" "+name+": 16 ug/dL.\n"), 3, label+" "+name)
 		}
+	}
+}
+
+// Remarks below a table that compare an analyte with a limit are no results.
+func TestRead_remarksAboutLimitsMakeNoRows(t *testing.T) {
+	const rows = "Test  Result  Units  Reference\nGlucose  95  mg/dL  70 - 99\nFerritin  50  ng/mL  30 - 400\nCalcium  9.1  mg/dL  8.6 - 10.3\n"
+	labels := []string{
+		"Critical values:", "Critical value:", "Critical:", "Critical values", "Panic values:", "Alert value:", "Normal values:", "Critical limits:", "Diabetes:", "Iron deficiency:", "Anemia:", "Treatment goal:",
+		"Interference:", "Call if", "Not valid if", "Kritische Werte:", "Alarmwert:", "Normalwerte:", "Valores críticos:", "Valores normales:", "Valeurs critiques :", "Valeurs normales :", "Diabète :",
+	}
+	limits := []string{"Potassium > 6.5 mmol/L", "Potassium >6.5 mmol/L", "Hemoglobin < 7.0 g/dL", "HbA1c >= 6.5 %", "Cholesterol ≤ 200 mg/dL", "Sodium < 120 mmol/L"}
+	for i, label := range labels {
+		for k := range prove.Count(2, len(limits)) {
+			line := label + " " + limits[(i+k)%len(limits)] + "\n"
+			require.Len(t, rowsOf(t, rows+strings.Repeat("\n", 4*k)+line), 3, line)
+		}
+	}
+	for _, row := range []string{"CRP  < 5  mg/L  < 5", "CRP  < 5  mg/L", "CRP < 5 mg/L", "CRP: < 5 mg/L", "Serum: CRP < 5 mg/L", "CRP  <5 mg/L", "Test: CRP < 5 mg/L", "H CRP > 5 mg/L"} {
+		require.Len(t, rowsOf(t, rows+row+"\n"), 4, row)
+	}
+	for _, r := range rowsOf(t, rows+"Potassium > 6.5 mmol/L\nAlbumin < 3 g/dL\n") {
+		require.NotContains(t, r.TestName, ">")
+		require.NotContains(t, r.TestName, "<")
 	}
 }
 

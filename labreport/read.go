@@ -197,7 +197,7 @@ func (d *document) read() {
 			claimed[i] = true
 			continue
 		}
-		if olderResult(l) {
+		if olderResult(l) || d.emptyResult(l, cols) {
 			claimed[i] = true
 			continue
 		}

@@ -44,6 +44,7 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 	if len(r.refToks) > len(p.find(rRange)) {
 		r.bounds = Bounds{} // the range is of one sex or age
 	}
+	d.labelRange(&r)
 	d.readLimitColumns(&r)
 	r.inTable = len(cols) > 0
 	// A value in the column for results outside of the range is flagged by its column.
@@ -64,6 +65,9 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 			r.doubt += 0.3
 		}
 	}
+	if _, power := withExponent(toPoint(r.value, d.g.decimals)); power && strings.HasPrefix(r.unit.UCUM, "10*") {
+		r.doubt += 0.5 // the power of the unit may be that of the range
+	}
 	if p.twoValues(d.g.decimals) {
 		r.twoValues = true
 		r.doubt += 0.25
@@ -75,6 +79,36 @@ func (d *document) add(p *parsed, at int, in section, cols []column) {
 		}
 	}
 	d.rows = append(d.rows, r)
+}
+
+// labelRange adds the words before a range to it: "Critical > 6.5". They are no flag, and only under a word such as
+// normal are the ends of the range those of the reference range. A heading such as "Expected:" is not added.
+func (d *document) labelRange(r *row) {
+	label := r.p.rangeLabel()
+	if len(label) == 0 {
+		return
+	}
+	if flag := r.p.find(rFlag); len(flag) > 0 && flag[0].x0 >= label[0].x0 {
+		r.flag = ""
+	}
+	usual := usualWord(label)
+	if !usual {
+		if head, n := headPhrase(label); head == rRange && n == len(label) {
+			return
+		}
+		r.bounds = Bounds{}
+	} else if !r.bounds.any() {
+		return
+	}
+	r.refToks = append(slices.Clone(label), r.p.find(rRange)...)
+	r.reference = textOf(r.refToks)
+}
+
+// usualWords are words of ranges without a finding: normal, desirable.
+var usualWords = words("usual")
+
+func usualWord(label []token) bool {
+	return slices.ContainsFunc(fold.Words(textOf(label)), func(w string) bool { return usualWords[w] })
 }
 
 // nameAndUnit sets the name and the unit of a row.
@@ -493,7 +527,9 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	}
 	put("reference_range", r.refToks, reference)
 	d.lowerShiftedConfidence(r, e)
-	put("interpretation", r.p.find(rFlag), 0.95)
+	if r.flag != "" {
+		put("interpretation", r.p.find(rFlag), 0.95)
+	}
 	if d.valueAmongRanges(r) || d.crossed[r.p.line.page] {
 		for field, got := range e {
 			got.Confidence = min(got.Confidence, 0.4)

@@ -249,6 +249,10 @@ func TestCorrect_addsAndDropsRowsAndChangesMetadata(t *testing.T) {
 	require.Equal(t, labreport.Normal, *got.Results[1].Interpretation)
 	require.Equal(t, labreport.Evidence{}, got.Results[1].Evidence)
 
+	got, err = reader.Correct(draft, []labreport.Correction{{Action: labreport.AddResult, Row: &labreport.AddedRow{TestName: "HIV 1/2 Ab", Value: "Reactive", ReferenceRange: "Non-reactive"}}})
+	require.NoError(t, err)
+	require.Equal(t, labreport.Abnormal, *got.Results[3].Interpretation)
+
 	name := "Amar"
 	got, err = reader.Correct(draft, []labreport.Correction{{Action: labreport.ChangeField, Field: "patient_first_name", Value: &name}, {Action: labreport.ChangeField, Field: "dob"}})
 	require.NoError(t, err)

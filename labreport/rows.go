@@ -154,6 +154,9 @@ func newResult(c loinc.Catalogue, raw RawRow, bounds Bounds, unit ucum.Unit, dec
 	if bounds.any() {
 		expected = ""
 	}
+	if _, power := withExponent(value); power && (strings.HasPrefix(unit.UCUM, "/") || strings.HasPrefix(unit.UCUM, "10*")) {
+		bounds = Bounds{} // 250 x 10^3 /uL with 150 - 400: the range may be in thousands too
+	}
 	res.Interpretation = ptr(Interpret(typ, value, raw.Flag, expected, bounds))
 
 	if raw.Specimen == "" {

@@ -150,6 +150,112 @@ func TestInterpret_usesFlagExpectedTextAndRange(t *testing.T) {
 	}
 }
 
+// A hyphen, dash, slash or space inside an expected word does not make it two words.
+func TestInterpret_hyphenInAnExpectedWordDoesNotDivideIt(t *testing.T) {
+	for negative, positive := range map[string]string{
+		"non reactive": "reactive", "not detected": "detected", "not present": "present", "none seen": "seen", "non detected": "detected",
+		"nicht reaktiv": "reaktiv", "nicht nachweisbar": "nachweisbar", "nicht nachgewiesen": "nachgewiesen",
+		"no reactivo": "reactivo", "no detectada": "detectada", "non réactif": "reactif", "non détecté": "détecté", "non détectée": "détectée",
+	} {
+		for _, mark := range []string{" ", "-", "\u00ad", "\u2010", "\u2011", "\u2012", "–", "—", "−", "/", ", ", " - "} {
+			for _, change := range []func(string) string{strings.ToLower, strings.ToUpper} {
+				expected := change(strings.ReplaceAll(negative, " ", mark))
+				for _, value := range []string{positive, strings.ToUpper(positive), "Positive"} {
+					kind, value := labreport.TypeOf(value, "")
+					require.Equal(t, labreport.Abnormal, labreport.Interpret(kind, value, "", expected, labreport.Bounds{}), "%s, %s", value, expected)
+				}
+				for _, value := range []string{expected, negative, "Negative"} {
+					kind, value := labreport.TypeOf(value, "")
+					require.Equal(t, labreport.Normal, labreport.Interpret(kind, value, "", expected, labreport.Bounds{}), "%s, %s", value, expected)
+				}
+			}
+		}
+	}
+	for _, c := range []struct{ value, expected string }{{"Reactive", "Non-reactive"}, {"reaktiv", "nicht-reaktiv"}, {"Detected", "Not-detected"}} {
+		got := rowsOf(t, "Test  Result  Units  Reference\nTSH  2.1  mIU/L  0.4 - 4.5\nHIV 1/2 Ab  "+c.value+"    "+c.expected+"\nSodium  139  mmol/L  136 - 145\n")
+		require.Equal(t, labreport.Abnormal, *named(got, "HIV 1/2 Ab")[0].Interpretation, c.expected)
+	}
+}
+
+func TestInterpret_rangeOfWordsHasAllItsWords(t *testing.T) {
+	for _, c := range []struct {
+		value, expected string
+		want            labreport.Interpretation
+	}{
+		{"Negative", "negative - trace", labreport.Normal}, {"Trace", "Negative-Trace", labreport.Normal}, {"Positive", "negative – trace", labreport.Abnormal},
+		{"2+", "Negative to trace", labreport.Abnormal}, {"Spur", "negativ bis Spur", labreport.Normal}, {"trazas", "negativo a trazas", labreport.Normal},
+		{"Yellow", "Straw-Yellow", labreport.Normal}, {"Hazy", "Clear/Hazy", labreport.Normal}, {"Nonreactive", "Non-reactive, trace", labreport.Normal},
+		{"Reactive", "Reactive/Non-reactive", labreport.Unclear}, {"Negative", "Positive, Negative", labreport.Unclear}, {"1+", "Negative - 2+", labreport.Unclear},
+		{"Many", "Few", labreport.Unclear}, {"Many", "rare - few", labreport.Unclear}, {"Few", "rare - few", labreport.Normal}, {"Red", "Amber", labreport.Unclear}, {"Amber", "amber", labreport.Normal},
+		{"+", "-", labreport.Abnormal}, {"1:80", "<1:80", labreport.Abnormal}, {">1:80", "<1:80", labreport.Abnormal}, {"Clear", "Non-smoker", labreport.Unclear},
+	} {
+		kind, value := labreport.TypeOf(c.value, "")
+		require.Equal(t, c.want, labreport.Interpret(kind, value, "", c.expected, labreport.Bounds{}), "%s, %s", c.value, c.expected)
+	}
+}
+
+// A power of ten belongs to the number, and is never dropped.
+func TestNumbers_powerOfTenBelongsToTheValue(t *testing.T) {
+	for _, comma := range []bool{false, true} {
+		for _, number := range []string{"%s x 10^5", "%s x10^5", "%sx10^5", "%s × 10⁵", "%s×10⁵", "%s*10^5", "%s·10^5", "%s x 10**5", "> %s x 10^5", ">%sx10^5", "%sE5", "%se+05"} {
+			for _, form := range []string{"HIV-1 RNA  %s  copies/mL  < 20", "HIV-1 RNA  %s copies/mL    < 20", "HIV-1 RNA: %s copies/mL (< 20)"} {
+				digits, other := "4.5", "4.1  mmol/L  3.5 - 5.1"
+				if comma {
+					digits, other = "4,5", "4,1  mmol/L  3,5 - 5,1"
+				}
+				row := fmt.Sprintf(form, fmt.Sprintf(number, digits))
+				text := row + "\nSodium  139  mmol/L  136 - 145\nPotassium  " + other + "\n"
+				if !strings.Contains(form, ":") {
+					text = "Test  Result  Units  Reference\n" + text
+				}
+				all := named(rowsOf(t, text), "HIV-1 RNA")
+				require.Len(t, all, 1, row)
+				require.Equal(t, fmt.Sprintf(number, "4.5"), all[0].Value, row)
+				require.Equal(t, "copies/mL", *all[0].Units, row)
+				require.Equal(t, labreport.Abnormal, *all[0].Interpretation, row)
+			}
+		}
+	}
+	for _, value := range []string{"9 x 10^0", "1.5 x 10^1", "1.5 × 10¹", "1.5·10^-2", "1 x 10⁻³", "1.9e1", "< 1.5 x 10^1"} {
+		got := named(rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\nHIV-1 RNA  "+value+"  copies/mL  < 20\nTSH  2.1  mIU/L  0.4 - 4.5\n"), "HIV-1 RNA")[0]
+		require.Equal(t, value, got.Value)
+		require.Equal(t, labreport.Normal, *got.Interpretation, value)
+	}
+}
+
+// A factor that is not surely read gives no number of high confidence, and no flag.
+func TestNumbers_uncertainFactorGivesNoSureNumber(t *testing.T) {
+	for _, row := range []string{
+		"Platelets  2.5 lakh  /uL  150 - 400", "Platelets  2.5 Lakhs  /uL  1.5 - 4.5", "Platelets  250 thousand  /uL  150 - 400", "Platelets  250 Tsd  /uL  150 - 400", "Platelets  250 Tsd.  /uL  150 - 400",
+		"RBC  4.5 Mio  /uL  4.0 - 5.5", "RBC  4.5 million  /uL  4.0 - 5.5", "RBC  4.5 millones  /uL  4.0 - 5.5", "HIV-1 RNA  4.5 x 105  copies/mL  < 20", "HIV-1 RNA  4.5 x 10e5  copies/mL  < 20", "HIV-1 RNA  4.5 x 10 5  copies/mL  < 20",
+	} {
+		cells := strings.Split(row, "  ")
+		got := named(rowsOf(t, "Test  Result  Flag  Reference  Units\nSodium  139  -  136 - 145  mmol/L\n"+cells[0]+"  "+cells[1]+"  -  "+cells[3]+"  "+cells[2]+"\nTSH  2.1  -  0.4 - 4.5  mIU/L\n"), cells[0])
+		require.Len(t, got, 1, row)
+		require.Equal(t, cells[1], got[0].Value)
+		require.Less(t, got[0].Evidence["value"].Confidence, 0.9, row)
+		require.Equal(t, labreport.Unclear, *got[0].Interpretation, row)
+		require.NotEqual(t, labreport.AutoMatch, *got[0].LoincMatchStatus, row)
+	}
+	for _, reference := range []string{"150 - 400", "150 - 400 x 10^3", "150000 - 400000"} {
+		got := named(rowsOf(t, "Test  Result  Flag  Reference  Units\nSodium  139  -  136 - 145  mmol/L\nPlatelets  250 x 10^3  -  "+reference+"  /uL\nTSH  2.1  -  0.4 - 4.5  mIU/L\n"), "Platelets")[0]
+		require.Equal(t, "250 x 10^3", got.Value)
+		require.Equal(t, labreport.Unclear, *got.Interpretation, "%s: the range may have the power too", reference)
+	}
+}
+
+// A power of ten of a unit stays in the unit.
+func TestUnits_powerOfTenStaysInTheUnit(t *testing.T) {
+	for _, unit := range []string{"10^3/uL", "x10^3/uL", "x 10^9/L", "10*3/uL", "x10E3/uL", "10³/µL"} {
+		for _, form := range []string{"WBC  7.5  %s  4.0 - 10.0", "WBC  7.5 %s    4.0 - 10.0"} {
+			got := named(rowsOf(t, "Test  Result  Units  Reference\nSodium  139  mmol/L  136 - 145\n"+fmt.Sprintf(form, unit)+"\nTSH  2.1  mIU/L  0.4 - 4.5\n"), "WBC")[0]
+			require.Equal(t, "7.5", got.Value, unit)
+			require.Equal(t, unit, *got.Units)
+			require.Equal(t, labreport.Normal, *got.Interpretation, unit)
+		}
+	}
+}
+
 // The ends of ranges keep the digits that are printed.
 func TestRead_rangeEndsKeepTheirPrintedDigits(t *testing.T) {
 	d, reason := labreport.NewReader(nil).Read(typed(`Laborbefund  Patient: Stefan Weber  geb. 03.04.1966

@@ -45,6 +45,10 @@ var (
 	reDuration = regexp.MustCompile(`(?i)^` + refrange.NumberPattern + `\s*(?:h|hrs?|hours?|mins?|minutes?|s|secs?|seconds?)$`)
 	reClock    = regexp.MustCompile(`^\d{1,2}:\d{2}(?::\d{2})?$`)
 	reTiter    = regexp.MustCompile(`^(?:[<>]=?|≤|≥)?\s*1\s*:\s*\d{1,6}$`)
+	rePower    = regexp.MustCompile(`^((?:` + refrange.ComparatorPattern + `)?\s*` + refrange.NumberPattern + `)\s*[x×X*·⋅]\s*10\s?(?:(?:\^|\*\*)\s?([+-]?\d{1,2})|([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))$`)
+	reTimes    = regexp.MustCompile(`^(?:` + refrange.ComparatorPattern + `)?\s*` + refrange.NumberPattern + `\s*[x×X]\s*10.{0,6}$`)
+	reLakhs    = regexp.MustCompile(`^(?:` + refrange.ComparatorPattern + `)?\s*\d{1,2}(?:,\d{2})+,\d{3}$`)
+	reFactor   = regexp.MustCompile(`^(?:` + refrange.ComparatorPattern + `)?\s*(?:` + refrange.NumberPattern + `|` + refrange.GroupedPattern + `)\s*(\pL+)\.?$`)
 	reGrade    = regexp.MustCompile(`^(?:[1-4]\s?\+|\+{1,4}|\(\+\)|\+/-|\+\s?/\s?-|\+[1-4]|[-–]{1,3}|\(-\))$`)
 )
 
@@ -138,6 +142,31 @@ func number(s string) (float64, bool) {
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
+// raised are the digits and signs of exponents.
+var raised = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9", "⁺", "+", "⁻", "-")
+
+// withExponent returns a number with a power of ten, such as 4.5 x 10^5, as 4.5e5. It keeps a comparator. ok is false
+// for any other text.
+func withExponent(s string) (text string, ok bool) {
+	if !strings.Contains(s, "10") {
+		return s, false
+	}
+	m := rePower.FindStringSubmatch(s)
+	if m == nil || strings.ContainsAny(m[1], "eE") {
+		return s, false
+	}
+	return m[1] + "e" + m[2] + raised.Replace(m[3]), true
+}
+
+// factorWords are words that multiply a number: thousand, Mio, lakh.
+var factorWords = words("factor")
+
+func factored(s string) bool {
+	// 2.5 lakh, 4.5 x 105 for a power of ten, 2,50,000 with the groups of lakhs
+	m := reFactor.FindStringSubmatch(s)
+	return m != nil && factorWords[fold.String(m[1])] || reTimes.MatchString(s) || reLakhs.MatchString(s)
+}
+
 // valueClasses has the classes of values in words, which are keys in the word files. Two words of one class have the
 // same meaning.
 var valueClasses = func() map[string]string {
@@ -166,8 +195,9 @@ const (
 	spanShape       // two numbers: 0-5
 	titerShape
 	gradeShape
-	wordShape // a known word
-	noteShape // known words that explain why there is no value
+	factorShape // a number with a factor whose meaning is not certain
+	wordShape   // a known word
+	noteShape   // known words that explain why there is no value
 )
 
 // valueShape returns the form of a text that may be in a value column. Its numbers have the decimal mark d.
@@ -197,6 +227,12 @@ func valueShape(s string, d Decimals) shape {
 		return number1
 	case reSpan.MatchString(p):
 		return spanShape
+	}
+	if _, ok := withExponent(p); ok {
+		return number1
+	}
+	if factored(p) {
+		return factorShape
 	}
 	return noValue
 }

@@ -16,6 +16,7 @@ import (
 //	heading   headings of columns, by the role of the column
 //	label     labels of the frame of a report, by field
 //	value     values in words, by what they mean
+//	factor    words that multiply a number
 //	guidance  words of lists that say what a value means
 //	control   words of rows that show the value of a control sample
 //	title     words of titles of reports
@@ -23,6 +24,7 @@ import (
 //	frame     words that names of analytes do not have
 //	stop      words of sentences
 //	verb      verbs of sentences
+//	usual     words of ranges without a finding
 //	language  words that show the language of a report
 //
 //go:embed data/words/*.csv

@@ -15,7 +15,7 @@ import (
 func TestWordFiles_areFoldedAndWithoutDuplicates(t *testing.T) {
 	keys := map[string][]string{
 		"heading": slices.Collect(maps.Keys(headingRoles)), "label": slices.Collect(maps.Keys(labelFields)), "value": slices.Collect(maps.Keys(valueClasses)),
-		"guidance": {""}, "control": {""}, "title": {""}, "person": {""}, "frame": {""}, "stop": {""}, "verb": {""}, "language": {""},
+		"factor": {""}, "guidance": {""}, "control": {""}, "title": {""}, "person": {""}, "frame": {""}, "stop": {""}, "verb": {""}, "usual": {""}, "language": {""},
 	}
 	require.Equal(t, []string{"en", "de", "es", "fr"}, languages)
 	under := map[string]string{}
