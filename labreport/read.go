@@ -233,11 +233,9 @@ func (d *document) read() {
 			continue
 		}
 		if name, ok := d.panelName(i, cols); ok {
-			next := in.following(name, i)
-			if next.specimen == loinc.NoSpecimen && in.line >= 0 && i == in.line+1 && in.specimen != loinc.Blood {
-				next.specimen = in.specimen // a second line of the same heading
-			}
-			in = next
+			in = in.following(name, i)
+		} else {
+			d.titleSpecimen(l)
 		}
 	}
 	for i := range claimed {
