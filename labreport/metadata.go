@@ -17,6 +17,7 @@ type found struct {
 	page   int
 	conf   float64
 	weight float64
+	label  string // in lower case without accents
 }
 
 // metaReader collects the metadata of a document.
@@ -58,8 +59,9 @@ func labelKey(t string) []string {
 }
 
 // readMeta reads the metadata of a report from the lines that are not results. isRow reports whether line i belongs to
-// the results, for example as a heading of a table.
-func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) Metadata {
+// the results, for example as a heading of a table. several reports whether the document has data of more than one
+// patient.
+func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) (out Metadata, several bool) {
 	m := metaReader{fields: map[metaField][]found{}, language: language}
 	var texts []string
 	for i := range lines {
@@ -81,7 +83,7 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 		}
 	}
 	order := orderOf(texts, language, pairs)
-	out := Metadata{Gender: "other", Evidence: Evidence{}}
+	out = Metadata{Gender: "other", Evidence: Evidence{}}
 	set := func(to **string, field string, f found, text string, conf float64) {
 		if text == "" {
 			return
@@ -93,7 +95,7 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 		for _, c := range m.best(f) {
 			if iso, printed, sure := findDate(c.text, order); printed != "" {
 				conf := 0.97
-				if !sure {
+				if !sure || f == fCollected && m.severalDates(f, order) {
 					conf = 0.5
 				}
 				set(to, field, c, iso, conf)
@@ -121,7 +123,24 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 	if c, ok := labName(lines, m.best(fLab), isRow); ok && !out.names(c.text) {
 		set(&out.LabName, "lab_name", c, c.text, 0.9*c.weight)
 	}
-	return out
+	return out, m.severalPatients(pages)
+}
+
+// severalDates reports whether a field has different dates, each with a label, a colon and a cell of its own: the
+// document has specimens, or reports, of several days.
+func (m *metaReader) severalDates(f metaField, order dayOrder) bool {
+	first := ""
+	for _, c := range m.fields[f] {
+		iso, _, sure := findDate(c.text, order)
+		if !sure || c.weight < 2.5 {
+			continue
+		}
+		if first != "" && iso != first {
+			return true
+		}
+		first = iso
+	}
+	return false
 }
 
 func (m *Metadata) names(text string) bool {
@@ -173,6 +192,9 @@ func (m *metaReader) readLine(lines []line, at int) {
 				continue
 			}
 		}
+		if ofOtherPerson(l, i) {
+			f = fIgnore
+		}
 		hits = append(hits, hit{f, i, n, strong})
 		i += n
 	}
@@ -210,7 +232,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 		if len(value) == 0 {
 			continue
 		}
-		m.add(h.f, value, l.page, weight)
+		m.add(h.f, fold.String(textOf(l.tokens[h.i:from])), value, l.page, weight)
 	}
 }
 
@@ -235,7 +257,7 @@ func cellBelow(lines []line, at int, x0, x1 float64) []token {
 	return nil
 }
 
-func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
+func (m *metaReader) add(f metaField, name string, value []token, page int, weight float64) {
 	text := strings.TrimSpace(textOf(value))
 	ok := false
 	switch f {
@@ -255,7 +277,7 @@ func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
 		ok = len(fold.Words(text)) >= 2 && strings.IndexFunc(text, unicode.IsLetter) >= 0
 	}
 	if ok {
-		m.fields[f] = append(m.fields[f], found{text, value, page, confOf(value), weight})
+		m.fields[f] = append(m.fields[f], found{text, value, page, confOf(value), weight, name})
 	}
 }
 
@@ -302,12 +324,12 @@ func (m *metaReader) readUnlabelled(l *line) {
 		}
 		switch {
 		case genderOf(text) != "" && (len(text) == 1 || len(text) > 3):
-			m.fields[fSex] = append(m.fields[fSex], found{text, p, l.page, confOf(p), 0.8})
+			m.fields[fSex] = append(m.fields[fSex], found{text, p, l.page, confOf(p), 0.8, ""})
 		case strings.HasPrefix(text, "#") && specimenID(text) != "":
-			m.fields[fSpecimen] = append(m.fields[fSpecimen], found{text, p, l.page, confOf(p), 0.8})
+			m.fields[fSpecimen] = append(m.fields[fSpecimen], found{text, p, l.page, confOf(p), 0.8, ""})
 		case i == 0 && len(m.fields[fName])+len(m.fields[fLast]) == 0:
 			if personName(text) != "" && len(strings.Fields(text)) >= 2 {
-				m.fields[fName] = append(m.fields[fName], found{text, p, l.page, confOf(p), 0.8})
+				m.fields[fName] = append(m.fields[fName], found{text, p, l.page, confOf(p), 0.8, ""})
 			}
 		}
 	}
