@@ -76,13 +76,8 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 			m.readUnlabelled(&lines[i])
 		}
 	}
-	var pairs [][2]string
-	for _, c := range m.fields[fCollected] {
-		for _, r := range m.fields[fReported] {
-			pairs = append(pairs, [2]string{c.text, r.text})
-		}
-	}
-	order := orderOf(texts, language, pairs)
+	order := orderOf(texts, language)
+	earliest := m.earliest(order)
 	out = Metadata{Gender: "other", Evidence: Evidence{}}
 	set := func(to **string, field string, f found, text string, conf float64) {
 		if text == "" {
@@ -93,7 +88,11 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 	}
 	date := func(to **string, field string, f metaField) {
 		for _, c := range m.best(f) {
-			if iso, printed, sure := findDate(c.text, order); printed != "" {
+			iso, printed, sure := findDate(c.text, order)
+			if f == fDOB {
+				iso, printed, sure = birthDate(c.text, order, earliest)
+			}
+			if printed != "" {
 				conf := 0.97
 				if !sure || f == fCollected && m.severalDates(f, order) {
 					conf = 0.5
@@ -112,18 +111,39 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 			break
 		}
 	}
-	for _, c := range m.best(fSex) {
-		if g := genderOf(c.text); g != "" {
-			out.Gender = g
-			out.Evidence["gender"] = Reading{Page: pages[c.page].Number, Box: boxOf(c.tokens, pages[c.page]), Confidence: sureOf(pages[c.page], 0.97*c.conf)}
-			break
-		}
+	if c, g := m.gender(); g != "" {
+		out.Gender = g
+		out.Evidence["gender"] = Reading{Page: pages[c.page].Number, Box: boxOf(c.tokens, pages[c.page]), Confidence: sureOf(pages[c.page], 0.97*c.conf)}
 	}
 	m.setName(set, &out)
 	if c, ok := labName(lines, m.best(fLab), isRow); ok && !out.names(c.text) {
 		set(&out.LabName, "lab_name", c, c.text, 0.9*c.weight)
 	}
 	return out, m.severalPatients(pages)
+}
+
+// earliest returns the earliest collection or report date as YYYY-MM-DD; empty if none is sure.
+func (m *metaReader) earliest(order dayOrder) string {
+	first := ""
+	for _, c := range slices.Concat(m.fields[fCollected], m.fields[fReported]) {
+		if iso, _, sure := findDate(c.text, order); sure && (first == "" || iso < first) {
+			first = iso
+		}
+	}
+	return first
+}
+
+// gender returns the printed sex; empty if there is none or if labels contradict each other.
+func (m *metaReader) gender() (at found, sex string) {
+	for _, c := range m.best(fSex) {
+		switch g := genderOf(c.text); {
+		case sex == "":
+			at, sex = c, g
+		case g != sex && c.weight >= 2.5:
+			return found{}, ""
+		}
+	}
+	return at, sex
 }
 
 // severalDates reports whether a field has different dates, each with a label, a colon and a cell of its own: the
