@@ -502,7 +502,6 @@ func (d *document) titleSpecimen(l *line) {
 	}
 }
 
-// reportSpecimen records a specimen that the report states before its first row.
 func (d *document) reportSpecimen(of loinc.Specimen) {
 	if d.mixed || d.specimen != loinc.NoSpecimen && d.specimen != of && d.specimen != loinc.Blood {
 		d.mixed, of = true, loinc.NoSpecimen // the sections have different specimens

@@ -42,8 +42,8 @@ const (
 )
 
 // findDate returns the first date in s. iso is the date as YYYY-MM-DD, or the printed text if day and month cannot be
-// told apart or the date is invalid. order decides for dates such as 01/02/2026. Three numbers of two digits with hyphens,
-// of which the first may be the year, cannot be told apart. sure is false if iso is not
+// told apart or the date is invalid. order decides for dates such as 01/02/2026. Three numbers of two digits with
+// hyphens, of which the first may be the year, cannot be told apart. sure is false if iso is not
 // YYYY-MM-DD; all results are zero without a date.
 func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 	if m := reYMD.FindStringSubmatch(s); m != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/healthlab-dev/healthlab/labreport"
 )
 
-// metadataOf reads a report with the given lines above its results.
 func metadataOf(t *testing.T, head string) labreport.Metadata {
 	t.Helper()
 	d, reason := labreport.NewReader(nil).Read(pagesOf("Test Laboratory\nPatient: Ann Doe\n" + head + ferritinRow))

@@ -73,28 +73,27 @@ func (m *metaReader) differentNames(a, b found, image bool) bool {
 // patientWords are words in labels of the patient's name.
 var patientWords = fold.Set("patient patientin patientenname patiente paciente pat pt")
 
-// patientName reports whether a found name can decide about the patient: a text with a title or degree may be the name
-// of a physician, and one with a word such as clinic that of an organisation.
 func patientName(f found) bool {
+	// A title or degree may be that of a physician.
 	return f.weight >= 2.5 && !reLabWord.MatchString(f.text) &&
 		!slices.ContainsFunc(fold.Words(f.text), func(w string) bool { return degrees[w] })
 }
 
 var degrees = fold.Set("dr dra prof med md do phd dnp np pa rn mbbs frcpath")
 
-// sameName reports whether one name has all words of the other, in any order. Initials do not count, and "Anne-Marie" is
-// "Annemarie". On a picture one common word is enough.
+// sameName reports whether one name has all words of the other, in any order. Initials do not count, and "Anne-Marie"
+// is "Annemarie". On a picture one common word is enough.
 func sameName(a, b string, image bool) bool {
 	x, y := nameWords(a), nameWords(b)
 	common := 0
 	for _, w := range x {
-		if slices.Contains(y, w) || slices.Contains(pairs(y), w) {
+		if slices.Contains(y, w) || slices.Contains(neighboursJoined(y), w) {
 			common++
 		}
 	}
 	back := 0
 	for _, w := range y {
-		if slices.Contains(x, w) || slices.Contains(pairs(x), w) {
+		if slices.Contains(x, w) || slices.Contains(neighboursJoined(x), w) {
 			back++
 		}
 	}
@@ -110,8 +109,7 @@ var umlauts = strings.NewReplacer("ae", "a", "oe", "o", "ue", "u")
 
 var suffixes = fold.Set("jr sr ii iii iv")
 
-// pairs returns each two neighbouring words as one.
-func pairs(words []string) (out []string) {
+func neighboursJoined(words []string) (out []string) {
 	for i := 1; i < len(words); i++ {
 		out = append(out, words[i-1]+words[i])
 	}

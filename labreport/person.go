@@ -8,8 +8,8 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// genderOf converts a printed sex to male, female or other; empty if the text names none, names several ("m/w/d") or has
-// boxes to be checked. A choice before a colon, as in "(M/F): F", is ignored.
+// genderOf converts a printed sex to male, female or other; empty if the text names none, names several ("m/w/d") or
+// has boxes to be checked. A choice before a colon, as in "(M/F): F", is ignored.
 func genderOf(s string) string {
 	if i := strings.LastIndex(s, ":"); i >= 0 {
 		if g := genderOf(s[i+1:]); g != "" {

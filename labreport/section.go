@@ -69,7 +69,6 @@ func isDepartment(heading string) bool {
 	return slices.ContainsFunc(loinc.Key(heading), func(w string) bool { return departments[w] })
 }
 
-// isSubsection reports whether a heading has a word of a subsection, and no word that could be of another section.
 func isSubsection(heading string) bool {
 	words := loinc.Key(heading)
 	return slices.ContainsFunc(words, func(w string) bool { return subsections[w] }) &&
