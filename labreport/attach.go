@@ -463,42 +463,50 @@ var reSpecimen = regexp.MustCompile(`(?i)^(?:specimen|sample|specimen type|sampl
 // reSite matches a line that states the body site of a specimen.
 var reSite = regexp.MustCompile(`(?i)^(?:source|specimen source|specimen|sample|site|body site|collection site|material|probe|entnahmeort|entnahmestelle|muestra|sitio|lugar|localizaci[oó]n|pr[eé]l[eè]vement|siège|site de pr[eé]l[eè]vement)\s*:`)
 
-// statesSpecimen records the specimen that line l states: before the first row as that of the report, later as that
-// of the section in. A title with a specimen counts only before the first row. It returns true if the line has a label
-// with a specimen, such as "Specimen: serum", and false for a title.
+// statesSpecimen records the specimen that line l states with a label, such as "Specimen: serum": before the first row
+// as that of the report, later as that of the section in. It reports whether the line has such a label.
 func (d *document) statesSpecimen(l *line, in *section) bool {
-	state := func(of loinc.Specimen) {
+	state := func(text string) bool {
+		of := loinc.StatedSpecimen(text)
 		switch {
+		case of == loinc.NoSpecimen:
+			return false
 		case len(d.rows) > 0:
 			in.specimen = of
-		case d.mixed || d.specimen != loinc.NoSpecimen && d.specimen != of && d.specimen != loinc.Blood:
-			d.mixed, d.specimen = true, loinc.NoSpecimen // the sections have different specimens
 		default:
-			d.specimen = of
+			d.reportSpecimen(of)
 		}
+		return true
 	}
 	cells := l.cells()
 	for i, c := range cells {
 		text := textOf(c)
-		if m := reSpecimen.FindStringSubmatch(text); m != nil {
-			if of := loinc.StatedSpecimen(m[1]); of != loinc.NoSpecimen {
-				state(of)
-				return true
-			}
+		if m := reSpecimen.FindStringSubmatch(text); m != nil && state(m[1]) {
+			return true
 		}
-		if i+1 < len(cells) && reSpecimen.MatchString(strings.TrimRight(text, ":")+": x") {
-			if of := loinc.StatedSpecimen(textOf(cells[i+1])); of != loinc.NoSpecimen {
-				state(of)
-				return true
-			}
-		}
-	}
-	if len(d.rows) == 0 && len(cells) == 1 && len(l.tokens) <= 6 && !sentence(l) {
-		if of := loinc.StatedSpecimen(l.text()); of != loinc.NoSpecimen && of != loinc.OtherSpecimen && of != loinc.Blood {
-			state(of)
+		if i+1 < len(cells) && reSpecimen.MatchString(strings.TrimRight(text, ":")+": x") && state(textOf(cells[i+1])) {
+			return true
 		}
 	}
 	return false
+}
+
+// titleSpecimen records the specimen in line l as that of the report if the line is a title before the first row. The
+// heading of a section is no title.
+func (d *document) titleSpecimen(l *line) {
+	if len(d.rows) > 0 || len(l.cells()) != 1 || len(l.tokens) > 6 || sentence(l) {
+		return
+	}
+	if of := loinc.StatedSpecimen(l.text()); of != loinc.NoSpecimen && of != loinc.OtherSpecimen && of != loinc.Blood {
+		d.reportSpecimen(of)
+	}
+}
+
+func (d *document) reportSpecimen(of loinc.Specimen) {
+	if d.mixed || d.specimen != loinc.NoSpecimen && d.specimen != of && d.specimen != loinc.Blood {
+		d.mixed, of = true, loinc.NoSpecimen // the sections have different specimens
+	}
+	d.specimen = of
 }
 
 // specimenFor returns the specimen that the row, its section or the report states, in this order.
@@ -510,8 +518,7 @@ func (d *document) specimenFor(p *parsed, in section) loinc.Specimen {
 			}
 		}
 	}
-	weak := slices.ContainsFunc(loinc.Key(in.name), func(w string) bool { return departments[w] })
-	if in.specimen != loinc.NoSpecimen && !(weak && d.specimen != loinc.NoSpecimen) {
+	if in.specimen != loinc.NoSpecimen && !(isDepartment(in.name) && d.specimen != loinc.NoSpecimen) {
 		return in.specimen
 	}
 	return d.specimen

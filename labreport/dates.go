@@ -42,7 +42,8 @@ const (
 )
 
 // findDate returns the first date in s. iso is the date as YYYY-MM-DD, or the printed text if day and month cannot be
-// told apart or the date is invalid. order decides for dates such as 01/02/2026. sure is false if iso is not
+// told apart or the date is invalid. order decides for dates such as 01/02/2026. Three numbers of two digits with
+// hyphens, of which the first may be the year, cannot be told apart. sure is false if iso is not
 // YYYY-MM-DD; all results are zero without a date.
 func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 	if m := reYMD.FindStringSubmatch(s); m != nil {
@@ -70,14 +71,15 @@ func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 	if m := reDMY.FindStringSubmatch(s); m != nil && m[2] == m[4] {
 		a, _ := strconv.Atoi(m[1])
 		b, _ := strconv.Atoi(m[3])
+		_, yearFirst := ymd("20"+m[1], m[3], m[5]) // 26-02-01
 		day, month := m[1], m[3]
 		switch {
-		case a > 12 && b > 12:
+		case a > 12 && b > 12, len(m[5]) == 2 && m[2] == "-" && yearFirst:
 			return m[0], m[0], false
 		case a > 12:
-		case b > 12, order == monthFirst && m[2] != ".":
+		case b > 12, order == monthFirst:
 			day, month = m[3], m[1]
-		case m[2] == ".", order == dayFirst, a == b:
+		case order == dayFirst, a == b:
 		default:
 			return m[0], m[0], false
 		}
@@ -89,12 +91,41 @@ func findDate(s string, order dayOrder) (iso, printed string, sure bool) {
 	return "", "", false
 }
 
+// birthDate is findDate for a birth date. earliest is the earliest date of the report as YYYY-MM-DD; empty if unknown.
+// The date is as printed and not sure if it is after earliest, or if its year has two digits and both centuries give
+// an age of at most 110 years.
+func birthDate(s string, order dayOrder, earliest string) (iso, printed string, sure bool) {
+	iso, printed, sure = findDate(s, order)
+	if !sure {
+		return iso, printed, false
+	}
+	if earliest == "" {
+		earliest = lastYear + "-12-31"
+	}
+	oldest, _ := strconv.Atoi(earliest[:4])
+	oldest -= 110
+	var possible []string
+	for _, century := range []string{"19", "20"} {
+		d := century + iso[2:]
+		if fourDigits := strings.Contains(printed, iso[:4]); d <= earliest && (d == iso || !fourDigits && d[:4] >= strconv.Itoa(oldest)) {
+			possible = append(possible, d)
+		}
+	}
+	if len(possible) != 1 {
+		return printed, printed, false
+	}
+	return possible[0], printed, true
+}
+
+// lastYear is the last year that two digits mean of this century.
+const lastYear = "2035"
+
 // year completes a year of two digits: 26 is 2026, 47 is 1947.
 func year(s string) string {
 	if len(s) != 2 {
 		return s
 	}
-	if s > "35" {
+	if s > lastYear[2:] {
 		return "19" + s
 	}
 	return "20" + s
@@ -114,60 +145,31 @@ func ymd(y, m, d string) (string, bool) {
 	return fmt.Sprintf("%04d-%02d-%02d", yy, mm, dd), true
 }
 
-// orderOf returns whether the dates in texts have the day or the month first. Dates with a number above 12 decide,
-// then the language, then the order in which, in pairs of printed collection and report date, the collection is
-// shortly before the report.
-func orderOf(texts []string, language string, pairs [][2]string) dayOrder {
-	day, month := 0, 0
+// orderOf returns whether the dates in texts have the day or the month first: as the dates with a number above 12,
+// otherwise as usual in the language. It returns noOrder if the dates contradict each other.
+func orderOf(texts []string, language string) dayOrder {
+	day, month := false, false
 	for _, t := range texts {
-		for _, m := range reDMY.FindAllStringSubmatch(t, 8) {
-			a, _ := strconv.Atoi(m[1])
-			b, _ := strconv.Atoi(m[3])
-			switch {
-			case m[2] == "." || m[2] != m[4]:
-			case a > 12 && b <= 12:
-				day++
-			case b > 12 && a <= 12:
-				month++
+		for _, m := range reDMY.FindAllStringSubmatchIndex(t, 8) {
+			if reMoreDigits.MatchString(t[m[1]:]) || t[m[4]:m[5]] != t[m[8]:m[9]] {
+				continue // a telephone number
 			}
+			a, _ := strconv.Atoi(t[m[2]:m[3]])
+			b, _ := strconv.Atoi(t[m[6]:m[7]])
+			day = day || a > 12 && a <= 31 && b <= 12 && (t[m[4]:m[5]] != "-" || m[11]-m[10] == 4) // 26-02-01
+			month = month || b > 12 && b <= 31 && a <= 12
 		}
 	}
 	switch {
-	case day > month:
-		return dayFirst
-	case month > day:
+	case day && month:
+		return noOrder
+	case month:
 		return monthFirst
-	case language == "de", language == "es", language == "fr":
+	case day, language == "de", language == "es", language == "fr":
 		return dayFirst
-	}
-	votes := 0
-	for _, p := range pairs {
-		d, okD := daysBetween(p[0], p[1], dayFirst)
-		m, okM := daysBetween(p[0], p[1], monthFirst)
-		soon := func(n int, ok bool) bool { return ok && n >= 0 && n <= 14 }
-		switch {
-		case soon(d, okD) && !soon(m, okM):
-			votes++
-		case soon(m, okM) && !soon(d, okD):
-			votes--
-		}
-	}
-	switch {
-	case votes > 0:
-		return dayFirst
-	case votes < 0:
-		return monthFirst
 	}
 	return noOrder
 }
 
-func daysBetween(from, to string, o dayOrder) (int, bool) {
-	a, _, _ := findDate(from, o)
-	b, _, _ := findDate(to, o)
-	x, err1 := time.Parse(time.DateOnly, a)
-	y, err2 := time.Parse(time.DateOnly, b)
-	if err1 != nil || err2 != nil {
-		return 0, false
-	}
-	return int(y.Sub(x).Hours() / 24), true
-}
+// reMoreDigits matches what continues a group of numbers.
+var reMoreDigits = regexp.MustCompile(`^[-./]\d`)

@@ -30,4 +30,4 @@ package labreport
 //	given_names.go dates.go words.go value.go bounds.go page.go labels.go columns.go rules.go section.go
 //	files.go data.go grammar.go not_a_result.go content.go read.go rows.go correct.go job.go interfaces.go
 //	service.go job_rows.go person.go usual_range.go metadata.go regions.go attach.go decimal_point.go
-//	results.go review.go labname.go
+//	results.go review.go labname.go patients.go

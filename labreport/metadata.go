@@ -17,6 +17,7 @@ type found struct {
 	page   int
 	conf   float64
 	weight float64
+	label  string // in lower case without accents
 }
 
 // metaReader collects the metadata of a document.
@@ -58,8 +59,9 @@ func labelKey(t string) []string {
 }
 
 // readMeta reads the metadata of a report from the lines that are not results. isRow reports whether line i belongs to
-// the results, for example as a heading of a table.
-func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) Metadata {
+// the results, for example as a heading of a table. several reports whether the document has data of more than one
+// patient.
+func readMeta(lines []line, pages []Page, isRow func(int) bool, language string) (out Metadata, several bool) {
 	m := metaReader{fields: map[metaField][]found{}, language: language}
 	var texts []string
 	for i := range lines {
@@ -74,14 +76,9 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 			m.readUnlabelled(&lines[i])
 		}
 	}
-	var pairs [][2]string
-	for _, c := range m.fields[fCollected] {
-		for _, r := range m.fields[fReported] {
-			pairs = append(pairs, [2]string{c.text, r.text})
-		}
-	}
-	order := orderOf(texts, language, pairs)
-	out := Metadata{Gender: "other", Evidence: Evidence{}}
+	order := orderOf(texts, language)
+	earliest := m.earliest(order)
+	out = Metadata{Gender: "other", Evidence: Evidence{}}
 	set := func(to **string, field string, f found, text string, conf float64) {
 		if text == "" {
 			return
@@ -91,9 +88,13 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 	}
 	date := func(to **string, field string, f metaField) {
 		for _, c := range m.best(f) {
-			if iso, printed, sure := findDate(c.text, order); printed != "" {
+			iso, printed, sure := findDate(c.text, order)
+			if f == fDOB {
+				iso, printed, sure = birthDate(c.text, order, earliest)
+			}
+			if printed != "" {
 				conf := 0.97
-				if !sure {
+				if !sure || f == fCollected && m.severalDates(f, order) {
 					conf = 0.5
 				}
 				set(to, field, c, iso, conf)
@@ -110,18 +111,56 @@ func readMeta(lines []line, pages []Page, isRow func(int) bool, language string)
 			break
 		}
 	}
-	for _, c := range m.best(fSex) {
-		if g := genderOf(c.text); g != "" {
-			out.Gender = g
-			out.Evidence["gender"] = Reading{Page: pages[c.page].Number, Box: boxOf(c.tokens, pages[c.page]), Confidence: sureOf(pages[c.page], 0.97*c.conf)}
-			break
-		}
+	if c, g := m.gender(); g != "" {
+		out.Gender = g
+		out.Evidence["gender"] = Reading{Page: pages[c.page].Number, Box: boxOf(c.tokens, pages[c.page]), Confidence: sureOf(pages[c.page], 0.97*c.conf)}
 	}
 	m.setName(set, &out)
 	if c, ok := labName(lines, m.best(fLab), isRow); ok && !out.names(c.text) {
 		set(&out.LabName, "lab_name", c, c.text, 0.9*c.weight)
 	}
-	return out
+	return out, m.severalPatients(pages)
+}
+
+// earliest returns the earliest collection or report date as YYYY-MM-DD; empty if none is sure.
+func (m *metaReader) earliest(order dayOrder) string {
+	first := ""
+	for _, c := range slices.Concat(m.fields[fCollected], m.fields[fReported]) {
+		if iso, _, sure := findDate(c.text, order); sure && (first == "" || iso < first) {
+			first = iso
+		}
+	}
+	return first
+}
+
+// gender returns the printed sex; empty if there is none or if labels contradict each other.
+func (m *metaReader) gender() (at found, sex string) {
+	for _, c := range m.best(fSex) {
+		switch g := genderOf(c.text); {
+		case sex == "":
+			at, sex = c, g
+		case g != sex && c.weight >= 2.5:
+			return found{}, ""
+		}
+	}
+	return at, sex
+}
+
+// severalDates reports whether a field has different dates, each with a label, a colon and a cell of its own: the
+// document has specimens, or reports, of several days.
+func (m *metaReader) severalDates(f metaField, order dayOrder) bool {
+	first := ""
+	for _, c := range m.fields[f] {
+		iso, _, sure := findDate(c.text, order)
+		if !sure || c.weight < 2.5 {
+			continue
+		}
+		if first != "" && iso != first {
+			return true
+		}
+		first = iso
+	}
+	return false
 }
 
 func (m *Metadata) names(text string) bool {
@@ -173,6 +212,9 @@ func (m *metaReader) readLine(lines []line, at int) {
 				continue
 			}
 		}
+		if ofOtherPerson(l, i) {
+			f = fIgnore
+		}
 		hits = append(hits, hit{f, i, n, strong})
 		i += n
 	}
@@ -210,7 +252,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 		if len(value) == 0 {
 			continue
 		}
-		m.add(h.f, value, l.page, weight)
+		m.add(h.f, fold.String(textOf(l.tokens[h.i:from])), value, l.page, weight)
 	}
 }
 
@@ -235,7 +277,7 @@ func cellBelow(lines []line, at int, x0, x1 float64) []token {
 	return nil
 }
 
-func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
+func (m *metaReader) add(f metaField, name string, value []token, page int, weight float64) {
 	text := strings.TrimSpace(textOf(value))
 	ok := false
 	switch f {
@@ -255,7 +297,7 @@ func (m *metaReader) add(f metaField, value []token, page int, weight float64) {
 		ok = len(fold.Words(text)) >= 2 && strings.IndexFunc(text, unicode.IsLetter) >= 0
 	}
 	if ok {
-		m.fields[f] = append(m.fields[f], found{text, value, page, confOf(value), weight})
+		m.fields[f] = append(m.fields[f], found{text, value, page, confOf(value), weight, name})
 	}
 }
 
@@ -302,12 +344,12 @@ func (m *metaReader) readUnlabelled(l *line) {
 		}
 		switch {
 		case genderOf(text) != "" && (len(text) == 1 || len(text) > 3):
-			m.fields[fSex] = append(m.fields[fSex], found{text, p, l.page, confOf(p), 0.8})
+			m.fields[fSex] = append(m.fields[fSex], found{text, p, l.page, confOf(p), 0.8, ""})
 		case strings.HasPrefix(text, "#") && specimenID(text) != "":
-			m.fields[fSpecimen] = append(m.fields[fSpecimen], found{text, p, l.page, confOf(p), 0.8})
+			m.fields[fSpecimen] = append(m.fields[fSpecimen], found{text, p, l.page, confOf(p), 0.8, ""})
 		case i == 0 && len(m.fields[fName])+len(m.fields[fLast]) == 0:
 			if personName(text) != "" && len(strings.Fields(text)) >= 2 {
-				m.fields[fName] = append(m.fields[fName], found{text, p, l.page, confOf(p), 0.8})
+				m.fields[fName] = append(m.fields[fName], found{text, p, l.page, confOf(p), 0.8, ""})
 			}
 		}
 	}

@@ -8,22 +8,49 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/fold"
 )
 
-// genderOf converts a printed sex to male, female or other; empty if the word is unknown.
+// genderOf converts a printed sex to male, female or other; empty if the text names none, names several ("m/w/d") or
+// has boxes to be checked. A choice before a colon, as in "(M/F): F", is ignored.
 func genderOf(s string) string {
-	f := fold.Words(s)
-	if len(f) == 0 {
+	if i := strings.LastIndex(s, ":"); i >= 0 {
+		if g := genderOf(s[i+1:]); g != "" {
+			return g
+		}
+	}
+	if reCheckBox.MatchString(s) {
 		return ""
 	}
-	switch f[0] {
-	case "m", "male", "mann", "mannlich", "man", "masculino", "hombre", "h", "homme", "masculin", "varon", "v", "herr", "mr", "mannl", "masc":
-		return "male"
-	case "f", "w", "female", "frau", "weiblich", "woman", "femenino", "mujer", "femme", "feminin", "mme", "mrs", "ms", "hembra", "weibl", "fem":
-		return "female"
-	case "d", "x", "divers", "other", "diverse", "otro", "autre", "nonbinary", "unknown":
-		return "other"
+	first, run := "", true
+	for i, w := range fold.Words(s) {
+		g := sexes[w]
+		if i == 0 {
+			first = g
+		}
+		// A letter counts beside the first word only: "37 y 3 m".
+		run = run && g != ""
+		if g != "" && g != first && (run || len(w) > 3) {
+			return ""
+		}
 	}
-	return ""
+	return first
 }
+
+// reCheckBox matches a box to be checked, checked or not.
+var reCheckBox = regexp.MustCompile(`[\[(]\s*[xX✓✔✗]?\s*[\])]|[☐☑☒□■◻◼]`)
+
+// sexes are words for male, female and other.
+var sexes = func() map[string]string {
+	out := map[string]string{}
+	for sex, list := range map[string]string{
+		"male":   "m male mann mannlich man masculino hombre h homme masculin varon v herr mr mannl masc",
+		"female": "f w female frau weiblich woman femenino mujer femme feminin mme mrs ms hembra weibl fem",
+		"other":  "d x divers other diverse otro autre nonbinary unknown",
+	} {
+		for _, w := range strings.Fields(list) {
+			out[w] = sex
+		}
+	}
+	return out
+}()
 
 var reTitle = regexp.MustCompile(`(?i)^(?:mr|mrs|ms|miss|dr|herr|frau|sr|sra|señor|señora|mme|mlle|monsieur|madame|don|doña|m)\.?\s+`)
 

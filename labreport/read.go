@@ -16,7 +16,7 @@ type FailureReason string
 
 // Failure reasons. Clients must accept further ones.
 const (
-	// InvalidInput: the document is not a lab report with results.
+	// InvalidInput: the document is not a lab report with results, or has reports of several patients.
 	InvalidInput FailureReason = "invalid_input"
 	// LowQuality: the picture cannot be read well enough.
 	LowQuality FailureReason = "low_quality"
@@ -46,7 +46,8 @@ func NewReader(c loinc.Catalogue) *Reader {
 // document is not a report, and would block a worker for minutes.
 const maxWords = 1000 * MaxPages
 
-// Read extracts the data of one report of at most 30,000 words. A non-empty reason is why there is no data.
+// Read extracts the data of one report of at most 30,000 words. A non-empty reason is why there is no data; a document
+// with reports of several patients is [InvalidInput].
 func (r *Reader) Read(pages []Page) (Data, FailureReason) {
 	words := 0
 	for i := range pages {
@@ -59,7 +60,11 @@ func (r *Reader) Read(pages []Page) (Data, FailureReason) {
 	if reason := d.refusal(); reason != "" {
 		return Data{}, reason
 	}
-	return d.data(), ""
+	data := d.data()
+	if d.severalPatients {
+		return Data{}, InvalidInput
+	}
+	return data, ""
 }
 
 // Readability scores how well a page was recognized, for an extractor that tries several ways to read a picture.
@@ -89,23 +94,25 @@ func (r *Reader) Language(p Page) string { return languageOf(linesOf(p, 0)) }
 
 // document is the state while a Reader reads one report.
 type document struct {
-	g         grammar
-	pages     []Page
-	lines     []line
-	language  string
-	rows      []row
-	isRow     map[int]bool
-	columns   bool // some table has headings
-	letters   int
-	foreign   int
-	words     int
-	wordConf  float64
-	specimen  loinc.Specimen // specimen of the whole report
-	mixed     bool           // the report states several specimens
-	bothMarks bool           // both a point and a comma are used as decimal marks
-	shifted   map[int]bool   // pages whose numbers lost their decimal points
-	crossed   map[int]bool   // pages of which names are level with the values of other rows, as on a slanted picture
-	catalogue loinc.Catalogue
+	g        grammar
+	pages    []Page
+	lines    []line
+	language string
+	rows     []row
+	isRow    map[int]bool
+	columns  bool // some table has headings
+	letters  int
+	foreign  int
+	words    int
+	wordConf float64
+	specimen loinc.Specimen // specimen of the whole report
+	mixed    bool           // the report states several specimens
+	// severalPatients reports whether the document has names or birth dates of different patients.
+	severalPatients bool
+	bothMarks       bool         // both a point and a comma are used as decimal marks
+	shifted         map[int]bool // pages whose numbers lost their decimal points
+	crossed         map[int]bool // pages of which names are level with the values of other rows, as on a slanted picture
+	catalogue       loinc.Catalogue
 }
 
 // row is one result of a report before it becomes a [Result].
@@ -233,11 +240,9 @@ func (d *document) read() {
 			continue
 		}
 		if name, ok := d.panelName(i, cols); ok {
-			next := in.following(name, i)
-			if next.specimen == loinc.NoSpecimen && in.line >= 0 && i == in.line+1 && in.specimen != loinc.Blood {
-				next.specimen = in.specimen // a second line of the same heading
-			}
-			in = next
+			in = in.following(name, i)
+		} else {
+			d.titleSpecimen(l)
 		}
 	}
 	for i := range claimed {

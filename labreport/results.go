@@ -377,7 +377,7 @@ func (d *document) countReportLabels() int {
 // data returns the extracted results and metadata.
 func (d *document) data() Data {
 	out := Data{Results: make([]Result, 0, len(d.rows))}
-	out.Metadata = readMeta(d.lines, d.pages, func(i int) bool { return d.isRow[i] }, d.language)
+	out.Metadata, d.severalPatients = readMeta(d.lines, d.pages, func(i int) bool { return d.isRow[i] }, d.language)
 	raw := make([]*RawRow, len(d.rows))
 	for i := range d.rows {
 		r := &d.rows[i]

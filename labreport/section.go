@@ -33,10 +33,14 @@ var bloodPanels = fold.Set(`cbc haemogram hemogram hemogramme lipid lipide lipid
 	coagulation gerinnung coagulacion hemostase hemostasia vitamin vitamine iron eisenstoffwechsel anemia hormone hormone serology serologie serologia renal nierenwerte tumor`)
 
 // subsections are words in headings, such as "Microscopy" in a urinalysis, of parts of a section. Such a part has the
-// specimen of the section.
-var subsections = fold.Set(`microscopic microscopy microscopica microscopico microscopique mikroskopie mikroskopisch sediment sedimento sedimentbefund chemical chemistry chemisch chimique quimico quimica
-	chimie physical macroscopic macroscopy makroskopisch macroscopique macroscopico fisico physique dipstick strip teststreifen cell zellzahl celulas cellule cytology cytologie zytologie citologia differential
-	differenzierung examination exam examen untersuchung`)
+// specimen of the section. The names of departments, such as "Chemistry", are not among them.
+var subsections = fold.Set(`microscopic microscopy microscopica microscopico microscopique mikroskopie mikroskopisch mikroskopische sediment sedimento sedimentbefund chemical chemisch
+	chemische chimique quimico physical macroscopic macroscopy makroskopisch makroskopische macroscopique macroscopico fisico physique dipstick strip teststreifen cell zellzahl celulas cellule
+	cytology cytologie zytologie citologia differential differenzierung`)
+
+// besideSubsections are words that may stand in a heading beside the words of subsections.
+var besideSubsections = fold.Set(`examination exam examen untersuchung analysis analyse analisis evaluation test count finding befund property propertie characteristic appearance aspect aspecto
+	automated manual of the and by und der y del de la et du`)
 
 // section is the part of a report under one heading.
 type section struct {
@@ -46,23 +50,29 @@ type section struct {
 }
 
 // following returns the section that begins with a heading in the given line. A heading inside of section s, such as
-// "Microscopy", takes the specimen of s.
+// "Microscopy", and a department directly below the heading of s take the specimen of s.
 func (s section) following(heading string, line int) section {
 	next := section{heading, line, specimenIn(heading)}
-	words := loinc.Key(heading)
-	sub, other := 0, 0
-	for _, w := range words {
-		if subsections[w] {
-			sub++
-		} else {
-			other++
-		}
-	}
-	// "Spot chemistry" below a blood panel may be of urine.
-	if next.specimen == loinc.NoSpecimen && sub > 0 && (other == 0 || s.specimen != loinc.Blood) {
+	nested := s.line >= 0 && line == s.line+1 && s.specimen != loinc.Blood
+	switch {
+	case isDepartment(heading) && nested && s.specimen != loinc.NoSpecimen:
+		next.specimen = s.specimen
+	case isDepartment(heading) && s.specimen.Published() == loinc.OtherSpecimen:
+		next.specimen = loinc.SeveralSpecimens // a department also counts the cells of fluids
+	case next.specimen == loinc.NoSpecimen && (nested || isSubsection(heading)):
 		next.specimen = s.specimen
 	}
 	return next
+}
+
+func isDepartment(heading string) bool {
+	return slices.ContainsFunc(loinc.Key(heading), func(w string) bool { return departments[w] })
+}
+
+func isSubsection(heading string) bool {
+	words := loinc.Key(heading)
+	return slices.ContainsFunc(words, func(w string) bool { return subsections[w] }) &&
+		!slices.ContainsFunc(words, func(w string) bool { return !subsections[w] && !besideSubsections[w] })
 }
 
 // inferSpecimens sets the specimen of rows that state none. Two rows of a panel with analytes of only one

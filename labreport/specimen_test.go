@@ -271,3 +271,84 @@ func TestSpecimen_eachStatedOneIsRecognized(t *testing.T) {
 		})
 	}
 }
+
+// A section after one of another specimen has that specimen only if its heading names a part of an examination.
+func TestSpecimen_nextSectionDoesNotInheritUrine(t *testing.T) {
+	const head = "Test  Result  Units  Reference\n"
+	const urine = "Urinalysis\nProtein  negative    negative\npH  6.5    5 - 8\n"
+	const blood = "Sodium  140  mmol/L  135 - 146\nPotassium  4.1  mmol/L  3.5 - 5.3\nCreatinine  1.05  mg/dL  0.6 - 1.3\n"
+	const count = "CBC\nHemoglobin  13.5  g/dL  12 - 16\nWBC  7.0  10^3/uL  4 - 10\n"
+	byName := func(results []labreport.Result, names ...string) (out []labreport.Result) {
+		for _, r := range results {
+			if slices.Contains(names, r.TestName) {
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+	for _, heading := range []string{
+		"Chemistry", "Clinical Chemistry", "General Chemistry", "Special Chemistry", "Routine Chemistry", "Chemistry Panel", "Klinische Chemie", "Klinisch-chemische Untersuchung",
+		"Química clínica", "Bioquímica", "Chimie", "Biochimie", "Biochemical examination", "Immunology", "Endocrinology", "Toxicology", "Other tests", "Hematology", "Allergy",
+	} {
+		for name, text := range map[string]string{
+			"below":               head + urine + heading + "\n" + blood,
+			"urine before header": urine + heading + "\n" + head + blood,
+			"urine title":         "Urinalysis\n" + head + "Protein  negative    negative\npH  6.5    5 - 8\n" + heading + "\n" + blood,
+			"after a blood count": head + count + urine + heading + "\n" + blood,
+		} {
+			t.Run(heading+" "+name, func(t *testing.T) {
+				results := byName(rowsOf(t, text), "Sodium", "Potassium", "Creatinine")
+				require.Len(t, results, 3)
+				for _, r := range results {
+					require.NotEqual(t, loinc.Urine, r.SampleType, r.TestName)
+					if *r.LoincMatchStatus == labreport.AutoMatch {
+						require.True(t, bloodCodes(r), "%s %v", r.TestName, r.LoincMatches)
+					}
+				}
+			})
+		}
+		t.Run(heading+" on the next page", func(t *testing.T) {
+			pages := printed("Test Laboratory\nPatient: Ann Doe  DOB: 01/02/1980  Sex: F\n\n" + head + urine)
+			pages = append(pages, printed("Test Laboratory\nPatient: Ann Doe  DOB: 01/02/1980  Sex: F\n\n"+head+heading+"\n"+blood)...)
+			pages[1].Number = 2
+			d, reason := labreport.NewReader(nil).Read(pages)
+			require.Empty(t, reason)
+			results := byName(d.Results, "Sodium", "Potassium", "Creatinine")
+			require.Len(t, results, 3)
+			for _, r := range results {
+				require.NotEqual(t, loinc.Urine, r.SampleType, r.TestName)
+			}
+		})
+	}
+	for _, heading := range []string{
+		"Microscopic examination", "Microscopy", "Chemical examination", "Chemical/dipstick examination of the urine", "Physical examination", "Physical and chemical properties", "Dipstick",
+		"Sediment", "Mikroskopische Untersuchung", "Teststreifen", "Examen químico", "Examen physique", "Examen microscopique", "Macroscopic appearance",
+	} {
+		t.Run(heading+" is a part of the urinalysis", func(t *testing.T) {
+			results := byName(rowsOf(t, head+urine+heading+"\nGlucose  5  mg/dL  0 - 15\nKetones  negative    negative\n"), "Glucose", "Ketones")
+			require.Len(t, results, 2)
+			for _, r := range results {
+				require.Equal(t, loinc.Urine, r.SampleType, r.TestName)
+			}
+		})
+	}
+}
+
+// A department of the laboratory examines fluids, too: directly below the heading of a fluid it has the specimen of the
+// fluid, and after a section of a fluid its specimen is unknown.
+func TestSpecimen_departmentAfterAFluidIsNotBlood(t *testing.T) {
+	const head = "Test  Result  Units  Reference\n"
+	for _, heading := range []string{"Chemistry", "Hematology", "Clinical Chemistry"} {
+		for name, text := range map[string]string{
+			"directly below": "Pleural fluid\n" + heading + "\n" + head + "Glucose  60  mg/dL  40 - 70\nWBC  3  /uL  0 - 5\n",
+			"after":          head + "Pleural fluid\nGlucose  60  mg/dL  40 - 70\n" + heading + "\nWBC  3  /uL  0 - 5\nChloride  118  mmol/L  118 - 132\n",
+		} {
+			t.Run(heading+" "+name, func(t *testing.T) {
+				for _, r := range rowsOf(t, text) {
+					require.NotEqual(t, loinc.Blood, r.SampleType, r.TestName)
+					require.NotEqual(t, labreport.AutoMatch, *r.LoincMatchStatus, r.TestName)
+				}
+			})
+		}
+	}
+}
