@@ -2011,7 +2011,7 @@ type UploadDevice struct {
 	Version      *string `json:"version,omitempty"`
 }
 
-// UploadSource How the data was recorded.
+// UploadSource How the data was recorded. The app is part of the identity of a summary, and so is the device, except for the data of clouds.
 type UploadSource struct {
 	AppID *string `json:"app_id,omitempty"`
 
