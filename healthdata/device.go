@@ -72,6 +72,8 @@ type knownDevice struct {
 	// ReportedAt is the instant of the newest data that described the device. Older data that arrives later does
 	// not overwrite the description.
 	ReportedAt healthlab.Time `json:"told_at,omitzero"`
+
+	doc []byte // the stored document; empty if the device is not stored
 }
 
 // update returns the stored device merged with the description d. told is the time of the data that came with d. If
@@ -87,7 +89,7 @@ func (k *knownDevice) update(d Device, told healthlab.Time) knownDevice {
 	if older || reflect.DeepEqual(next, k.Device) {
 		told = k.ReportedAt
 	}
-	return knownDevice{next, told}
+	return knownDevice{next, told, k.doc}
 }
 
 // DeviceInfo is a source's description of the device that recorded some data.

@@ -174,6 +174,82 @@ func (s *station) lastDevice() healthdata.Device {
 	return list[len(list)-1]
 }
 
+// interruptedData calls between once, after the device of an upload was read and before it is written.
+type interruptedData struct {
+	healthdata.Data
+	between func()
+}
+
+func (d *interruptedData) PutRecords(ctx context.Context, team healthlab.TeamID, user healthlab.UserID, records []healthdata.Record,
+	events func([]healthdata.PutResult) ([]healthlab.Event, error),
+) error {
+	if records[0].Resource == "device" && d.between != nil {
+		between := d.between
+		d.between = nil
+		between()
+	}
+	return d.Data.PutRecords(ctx, team, user, records, events)
+}
+
+// Two uploads about one device have the same result at the same time as one after the other.
+func TestDevices_areTheSameAfterTwoUploadsAtTheSameTime(t *testing.T) {
+	type upload struct {
+		age  time.Duration
+		info healthdata.DeviceInfo
+	}
+	one, two := healthdata.DeviceInfo{Version: ptr("1.0")}, healthdata.DeviceInfo{Version: ptr("2.0")}
+	const created, updated = healthdata.EventDeviceCreated, healthdata.EventDeviceUpdated
+	for _, c := range []struct {
+		name           string
+		stored         *upload
+		outer, between upload
+		version        string
+		events         []string
+	}{
+		{"a new device, described equally", nil, upload{time.Hour, one}, upload{time.Minute, one}, "1.0", []string{created}},
+		{"a new device, newer data in between", nil, upload{time.Hour, one}, upload{time.Minute, two}, "2.0", []string{created}},
+		{"a new device, older data in between", nil, upload{time.Minute, two}, upload{time.Hour, one}, "2.0", []string{created, updated}},
+		{"a known device, described equally", &upload{2 * time.Hour, one}, upload{time.Hour, two}, upload{time.Minute, two}, "2.0", []string{updated}},
+		{"a known device, newer data in between", &upload{3 * time.Hour, healthdata.DeviceInfo{Version: ptr("0.9")}},
+			upload{time.Hour, one}, upload{time.Minute, two}, "2.0", []string{updated}},
+		{"a known device, unchanged in between", &upload{2 * time.Hour, one}, upload{time.Hour, two}, upload{time.Minute, one}, "2.0", []string{updated}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStation(t, healthdata.Options{})
+			data := &interruptedData{Data: s.store.Data()}
+			service, err := healthdata.New(s.store.Users(), data, s.providers, &healthdata.Options{
+				Environment: healthlab.Sandbox, Now: func() time.Time { return s.now },
+				NewID: func() uuid.UUID {
+					s.ids = append(s.ids, uuid.New())
+					return s.ids[len(s.ids)-1]
+				},
+			})
+			require.NoError(t, err)
+			receive := func(u upload) {
+				u.info.ID = ptr("serial-1")
+				up := healthdata.Upload{Provider: "acme_band", Source: healthdata.Source{Type: healthdata.SourceWatch}, Device: &u.info}
+				_, err := service.ReceiveSamples(t.Context(), s.team, s.user, "heartrate", up,
+					[]healthdata.Sample{{Timestamp: ago(u.age), Unit: "bpm", Value: healthdata.Number(60)}})
+				require.NoError(t, err)
+			}
+			if c.stored != nil {
+				receive(*c.stored)
+				s.events()
+			}
+			data.between = func() { receive(c.between) }
+			receive(c.outer)
+			require.Equal(t, c.version, *s.lastDevice().Version)
+			var events []string
+			for _, e := range s.events() {
+				if e.EventType == created || e.EventType == updated {
+					events = append(events, e.EventType)
+				}
+			}
+			require.ElementsMatch(t, c.events, events)
+		})
+	}
+}
+
 // Data without a device belongs to the only known device of the connection. It belongs to no
 // device if the connection has several, or if the provider collects data of other sources.
 func TestSamples_withoutADeviceBelongToTheOnlyDeviceOfTheConnection(t *testing.T) {

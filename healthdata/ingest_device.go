@@ -47,14 +47,29 @@ func (in *intake) putDevice(ctx context.Context, told time.Time) error {
 	if in.Upload.Device == nil {
 		return nil
 	}
+	for attempt := 1; ; attempt++ {
+		err := in.mergeDevice(ctx, healthlab.At(told))
+		if errors.Is(err, healthlab.Precondition) && attempt < mergeAttempts {
+			continue // another upload changed the device first
+		}
+		if err != nil {
+			return fmt.Errorf("keep device: %w", err)
+		}
+		return nil
+	}
+}
+
+// mergeDevice merges the device of a checked upload with the stored one, as putDevice does. It returns
+// healthlab.Precondition if the stored device has changed meanwhile.
+func (in *intake) mergeDevice(ctx context.Context, told healthlab.Time) error {
 	d := in.Upload.device(in.team, in.user.ID)
 	known, err := readDevices(ctx, in.data, in.team, in.user.ID, d.ID)
 	if err != nil {
-		return fmt.Errorf("keep device: %w", err)
+		return err
 	}
-	next := knownDevice{d, healthlab.At(told)}
+	next := knownDevice{Device: d, ReportedAt: told, doc: []byte{}}
 	for i := range known {
-		next = known[i].update(d, healthlab.At(told))
+		next = known[i].update(d, told)
 	}
 	d = next.Device
 	payload, err := json.Marshal(d)
@@ -64,7 +79,7 @@ func (in *intake) putDevice(ctx context.Context, told time.Time) error {
 	news := len(known) == 0 || !reflect.DeepEqual(d, known[0].Device) // a new raw document with the same description sends no event
 	raw, err := in.devicePayload(ctx, d.ID)
 	if err != nil {
-		return fmt.Errorf("keep device: %w", err)
+		return err
 	}
 	doc, err := json.Marshal(next)
 	if err != nil {
@@ -72,9 +87,9 @@ func (in *intake) putDevice(ctx context.Context, told time.Time) error {
 	}
 	r := Record{
 		Resource: deviceSlug, ID: d.ID, Provider: in.Provider, SourceType: d.SourceType, Doc: doc, Raw: raw,
-		CreatedAt: in.now.Time, UpdatedAt: in.now.Time,
+		CreatedAt: in.now.Time, UpdatedAt: in.now.Time, Replaces: next.doc,
 	}
-	err = in.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
+	return in.data.PutRecords(ctx, in.team, in.user.ID, []Record{r}, func(results []PutResult) ([]healthlab.Event, error) {
 		if !news {
 			return nil, nil
 		}
@@ -89,10 +104,6 @@ func (in *intake) putDevice(ctx context.Context, told time.Time) error {
 		}
 		return []healthlab.Event{e}, nil
 	})
-	if err != nil {
-		return fmt.Errorf("keep device: %w", err)
-	}
-	return nil
 }
 
 // devicePayload returns the raw document to store for the device id: that of the upload, otherwise the stored one. It

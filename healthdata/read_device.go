@@ -52,6 +52,7 @@ func readDevices(ctx context.Context, data Data, team healthlab.TeamID, user hea
 			if err := json.Unmarshal(records[i].Doc, &d); err != nil {
 				return fmt.Errorf("decode device: %w", err)
 			}
+			d.doc = records[i].Doc
 			out = append(out, d)
 		}
 		return nil

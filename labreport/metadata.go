@@ -193,9 +193,7 @@ func (m *metaReader) readLine(lines []line, at int) {
 		colon := strings.HasSuffix(l.tokens[i+n-1].text, ":")
 		starts := l.tokens[i].gap || i > 0 && (strings.HasSuffix(l.tokens[i-1].text, ".") || strings.HasSuffix(l.tokens[i-1].text, ",") || strings.HasSuffix(l.tokens[i-1].text, ";") || l.tokens[i-1].text == "|" || l.tokens[i-1].text == "/")
 		strong := 0.0
-		if colon {
-			strong++
-		} else if i+n < len(l.tokens) && (l.tokens[i+n].text == ":" || l.tokens[i+n].text == "#") {
+		if colon || i+n < len(l.tokens) && (l.tokens[i+n].text == ":" || l.tokens[i+n].text == "#") {
 			strong++
 		}
 		if starts {

@@ -521,11 +521,7 @@ func (d *document) evidence(r *row, res *Result, match float64) Evidence {
 	}
 	put("units", r.unitToks, unit)
 
-	reference := rangeConfidence(r, res)
-	if !known {
-		reference = min(reference, 0.88)
-	}
-	put("reference_range", r.refToks, reference)
+	put("reference_range", r.refToks, rangeConfidence(r, res, known))
 	d.lowerShiftedConfidence(r, e)
 	if r.flag != "" {
 		put("interpretation", r.p.find(rFlag), 0.95)
@@ -588,8 +584,8 @@ func (d *document) valueConfidence(r *row, res *Result, known bool) float64 {
 	return min(value, d.highestConfidence(r, res))
 }
 
-// rangeConfidence returns the confidence of a range.
-func rangeConfidence(r *row, res *Result) float64 {
+// rangeConfidence returns the confidence of a range. known reports whether the row certainly is a result.
+func rangeConfidence(r *row, res *Result, known bool) float64 {
 	ref := 0.96
 	if !r.bounds.any() {
 		ref = 0.9
@@ -599,6 +595,9 @@ func rangeConfidence(r *row, res *Result) float64 {
 	}
 	if contradicts(r, res) {
 		ref = 0.7
+	}
+	if !known {
+		ref = min(ref, 0.88)
 	}
 	return ref
 }

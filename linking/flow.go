@@ -142,16 +142,16 @@ func (s *Service) Callback(ctx context.Context, c Callback) (Result, error) {
 		return s.result(ctx, x, fail(TokenNotValidated))
 	}
 	var box healthlab.Sealed
-	_, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
-		if err := x.usable(at); err != nil {
+	err = t.updateSession(ctx, func(x *Session) error {
+		if err := x.usable(t.at); err != nil {
 			return err
 		}
 		if x.State != StateAwaitingProvider || x.Provider != c.Provider || x.Pending.Box == nil {
 			return fail(TokenNotValidated)
 		}
-		box, t.n = x.Pending, x.Step
+		box = x.Pending
 		x.Pending = healthlab.Sealed{}
-		return nil
+		return x.signIn(t.at, s.signInLimit())
 	})
 	if err != nil {
 		return s.result(ctx, x, err)
@@ -201,7 +201,9 @@ type PasswordSignIn struct {
 }
 
 // SignIn signs in with a name and a password. Failures that the person can solve, also those of the token, are in the
-// Result. A missing token is an error.
+// Result. A missing token is an error. Of parallel sign-ins at one provider with one token, in any process and flow, one
+// runs at a time, because a provider may end earlier grants at each sign-in; the others wait, and get [TokenConsumed] after
+// a success.
 //
 // Errors: a [*healthlab.RuleError] of type [RuleMissingLinkToken], [RuleInvalidProvider] or [RuleTooManyTries], or of
 // type healthdata.RuleInvalidRequest if the user has generated data.
@@ -234,7 +236,7 @@ func (s *Service) SignIn(ctx context.Context, token string, in PasswordSignIn) (
 		err = t.savePending(ctx, AskCode, notes, *got.Challenge)
 	}
 	if err != nil {
-		return s.result(ctx, t.session, err)
+		return t.failed(ctx, err)
 	}
 	return Result{
 		State: ResultPending, Provider: in.Provider, RedirectURL: t.session.Options.RedirectURL, Challenge: got.Challenge,
@@ -256,7 +258,7 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 	if err != nil {
 		return s.result(ctx, x, err)
 	}
-	t := &linkAttempt{service: s, at: at, session: x, n: x.Step}
+	t := &linkAttempt{service: s, at: at, session: x}
 	if t.provider, t.settings, err = s.offers.find(ctx, x.Team, provider, authPassword); err != nil {
 		return Result{}, fmt.Errorf("complete sign-in: %w", err)
 	}
@@ -268,27 +270,25 @@ func (s *Service) CompleteMFA(ctx context.Context, token, provider, code string)
 		return Result{}, fmt.Errorf("complete sign-in: %w", errProvider())
 	}
 	// Every entered code is counted, so that codes cannot be guessed.
-	x, err = s.store.UpdateSession(ctx, x.Team, x.ID, func(x *Session) error {
-		if err := x.usable(at); err != nil {
+	err = t.updateSession(ctx, func(x *Session) error {
+		if err := x.usable(t.at); err != nil {
 			return err
 		}
-		if x.State != StateAwaitingMFA || x.Step != t.n {
+		if x.State != StateAwaitingMFA || x.Provider != provider || x.Pending.Box == nil {
 			return fail(TokenNotValidated)
 		}
 		if len(x.Attempts) >= maxAttempts {
 			return &healthlab.RuleError{Kind: healthlab.Exhausted, Type: RuleTooManyTries, Msg: "too many tries with this link token; create a new one"}
 		}
 		x.Step++
-		x.Attempts = append(x.Attempts, Attempt{At: at, Provider: provider})
-		return nil
+		x.Attempts = append(x.Attempts, Attempt{At: t.at, Provider: provider})
+		return x.signIn(t.at, s.signInLimit())
 	})
 	if err != nil {
 		return s.result(ctx, t.session, err)
 	}
-	box, sealedAs := x.Pending, t.session.ID
-	t.session, t.n = x, x.Step
 	var notes mfaNotes
-	doc, err := s.seal.Open(ctx, box, mfaPlace(sealedAs))
+	doc, err := s.seal.Open(ctx, t.session.Pending, mfaPlace(t.session.ID))
 	if err == nil {
 		err = json.Unmarshal(doc, &notes)
 	}

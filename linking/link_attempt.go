@@ -11,6 +11,11 @@ import (
 	"github.com/healthlab-dev/healthlab/internal/work"
 )
 
+const (
+	signInMargin = 5 * time.Second        // time for the store, after the call of a connector has ended
+	signInPoll   = 200 * time.Millisecond // interval of looking whether another try has ended
+)
+
 // linkAttempt is one try of a person to sign in at a provider.
 type linkAttempt struct {
 	service  *Service
@@ -33,7 +38,8 @@ func (s *Service) newAttempt(ctx context.Context, token, provider string) (*link
 	return t, t.session.permits(provider)
 }
 
-// begin checks a link token and starts a sign-in try. flows are the allowed values of the provider's AuthType.
+// begin checks a link token and starts a try at a provider; with a form, the try signs in from then on. flows are the
+// allowed values of the provider's AuthType.
 func (s *Service) begin(ctx context.Context, token, provider string, flows ...string) (*linkAttempt, error) {
 	t, err := s.newAttempt(ctx, token, provider)
 	if err != nil {
@@ -54,7 +60,13 @@ func (s *Service) begin(ctx context.Context, token, provider string, flows ...st
 	if err := t.refuseDemoUser(ctx); err != nil {
 		return nil, err
 	}
-	return t, t.start(ctx)
+	signIn := t.provider.AuthType == authPassword || t.provider.AuthType == authEmail
+	return t, t.updateSession(ctx, func(x *Session) error {
+		if err := x.begin(provider, t.at); err != nil || !signIn {
+			return err
+		}
+		return x.signIn(t.at, s.signInLimit())
+	})
 }
 
 // beginWithoutConnector checks a link token and starts a try at a provider without a connector, for which ok must be
@@ -67,16 +79,29 @@ func (s *Service) beginWithoutConnector(ctx context.Context, token, provider str
 	if t.provider, t.settings, err = s.offers.findWithoutConnector(ctx, t.session.Team, provider, ok); err != nil {
 		return nil, err
 	}
-	return t, t.start(ctx)
+	return t, t.updateSession(ctx, func(x *Session) error { return x.begin(provider, t.at) })
 }
 
-// start records the start of the try in the session.
-func (t *linkAttempt) start(ctx context.Context) (err error) {
-	t.session, err = t.service.store.UpdateSession(ctx, t.session.Team, t.session.ID, func(x *Session) error {
-		return x.begin(t.provider.Slug, t.at)
-	})
-	t.n = t.session.Step
-	return err
+func (s *Service) signInLimit() time.Duration { return s.opts.Timeout + signInMargin }
+
+// updateSession lets change edit the session, and sets t.session and t.n. While change returns errSigningIn, it waits and
+// tries again with a new t.at.
+func (t *linkAttempt) updateSession(ctx context.Context, change func(*Session) error) error {
+	for {
+		x, err := t.service.store.UpdateSession(ctx, t.session.Team, t.session.ID, change)
+		if err == nil {
+			t.session, t.n = x, x.Step
+		}
+		if !errors.Is(err, errSigningIn) {
+			return err
+		}
+		select {
+		case <-time.After(signInPoll):
+			t.at = t.service.now()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (t *linkAttempt) scopes() scopePlan {
@@ -120,6 +145,7 @@ func (t *linkAttempt) savePending(ctx context.Context, on Trigger, notes []byte,
 			return fail(TokenNotValidated)
 		}
 		x.Pending, x.Challenge = box, c
+		x.Attempts[t.n-1].Until = time.Time{}
 		return x.fire(on)
 	})
 	return err

@@ -51,7 +51,7 @@ func normalSession(s Session) (Session, error) {
 	s, err := sessionTable.Copy(&s)
 	s.CreatedAt, s.ExpiresAt = instant(s.CreatedAt), instant(s.ExpiresAt)
 	for i := range s.Attempts {
-		s.Attempts[i].At = instant(s.Attempts[i].At)
+		s.Attempts[i].At, s.Attempts[i].Until = instant(s.Attempts[i].At), instant(s.Attempts[i].Until)
 	}
 	if len(s.Attempts) == 0 {
 		s.Attempts = nil

@@ -1,6 +1,7 @@
 package linking
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -159,7 +160,12 @@ type Attempt struct {
 	Provider string
 	// Error is the error of the try; empty if it is running or did not fail.
 	Error ErrorType
+	// Until is when a sign-in at the provider, which is running, ends at the latest; zero if none is running.
+	Until time.Time `json:",omitzero"`
 }
+
+// errSigningIn reports that another try of the session signs in at the provider.
+var errSigningIn = errors.New("another try signs in at the provider")
 
 // LogValue contains ids and the state.
 func (s Session) LogValue() slog.Value {
@@ -209,13 +215,26 @@ func (s *Session) begin(provider string, at time.Time) error {
 	return nil
 }
 
+// signIn records that the newest try signs in at its provider, for at most the time limit. It returns errSigningIn if an
+// older try still does, because a provider may end the grants of a person's earlier sign-ins.
+func (s *Session) signIn(at time.Time, limit time.Duration) error {
+	last := &s.Attempts[len(s.Attempts)-1]
+	for _, a := range s.Attempts[:len(s.Attempts)-1] {
+		if a.Provider == last.Provider && at.Before(a.Until) {
+			return errSigningIn
+		}
+	}
+	last.Until = at.Add(limit)
+	return nil
+}
+
 // recordFailure records that the try with the number step failed with the error t. If a newer try has begun, or the
 // person has closed the pages, the session's state does not change.
 func (s *Session) recordFailure(step int, t ErrorType) error {
 	if step < 1 || step > len(s.Attempts) {
 		return fail(TokenNotValidated)
 	}
-	s.Attempts[step-1].Error = t
+	s.Attempts[step-1].Error, s.Attempts[step-1].Until = t, time.Time{}
 	if s.Step != step {
 		return nil
 	}

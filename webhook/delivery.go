@@ -79,6 +79,7 @@ type Lease struct {
 type Delivery struct {
 	Lease
 	Endpoint EndpointID
+	Revision int64 // revision of the endpoint at the claim; 0 if it is not known
 	Event    uuid.UUID
 	Type     string
 	Key      string

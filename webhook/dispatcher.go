@@ -56,6 +56,7 @@ type punctual interface {
 type job struct {
 	delivery Delivery
 	clock    storeClock
+	claimed  time.Time   // when the claim had ended, by this process's clock
 	turn     <-chan bool // receives true to start the job and false to release it; nil to start at once
 }
 
@@ -273,16 +274,17 @@ func (d *Dispatcher) claimJobs(ctx context.Context) ([]job, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	ended := d.opts.Now()
 	n := len(claimed.Deliveries)
 	if n > 0 {
-		d.opts.Hooks.Claimed(n, d.opts.Now().Sub(began))
+		d.opts.Hooks.Claimed(n, ended.Sub(began))
 	}
 	claimed.Deliveries = d.releaseSuspects(ctx, claimed.Deliveries, began)
 	turns := d.targets.assignSlots(quotas, claimed.Deliveries, began)
 	clock := storeClock{now: d.opts.Now, local: began, store: claimed.At}
 	jobs := make([]job, len(claimed.Deliveries))
 	for i, delivery := range claimed.Deliveries {
-		jobs[i] = job{delivery, clock, turns[i]}
+		jobs[i] = job{delivery, clock, ended, turns[i]}
 	}
 	return jobs, n, nil
 }

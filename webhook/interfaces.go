@@ -54,7 +54,8 @@ type Deliveries interface {
 	// each given endpoint, the longest due first. An endpoint that is paused (Health.PausedUntil is later than
 	// now) yields nothing. An endpoint on probation (Health.PauseStep is above 0) yields one delivery, the one
 	// with the fewest attempts, and none while another of its deliveries is leased. A token is never used
-	// twice.
+	// twice. Delivery.Revision is the endpoint's revision, at least that of the last Update before the delivery
+	// was routed.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
 	// RecordOutcomes records outcomes. An outcome is applied if its token is still the token of the delivery, even if the

@@ -28,8 +28,8 @@ type Options struct {
 	Log *slog.Logger
 	// Hooks are called for metrics.
 	Hooks Hooks
-	// Settings returns a team's settings for all of its endpoints. It is called before a message is sent, at
-	// most every CacheFor for an endpoint. A message that the team does not want ends as Cancelled, unwanted.
+	// Settings returns a team's settings for all of its endpoints. They are cached with an endpoint for CacheFor. A message
+	// that the team does not want ends as Cancelled, unwanted, by settings that were read after the message was claimed.
 	// Default: everything is sent everywhere.
 	Settings func(context.Context, healthlab.TeamID) (TeamSettings, error)
 	// Bodies deletes the bodies of messages, once an hour, after the team's BodyRetention. Default: bodies are
@@ -66,7 +66,8 @@ type Options struct {
 	// Busy is the interval at which the dispatcher looks for events and due deliveries while there are some, and Idle
 	// while there are none. Default 100 ms and 1 s.
 	Busy, Idle time.Duration
-	// CacheFor is how long a read endpoint is cached. Default 5 s.
+	// CacheFor is how long a read endpoint is cached with the settings of its team. A changed endpoint is read again for
+	// the next claimed delivery, in each process. Default 5 s.
 	CacheFor time.Duration
 	// Drain is how long running requests may go on after Run's context has ended.
 	// Default 20 s.

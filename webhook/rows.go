@@ -202,6 +202,7 @@ func endpointKey(team healthlab.TeamID, id EndpointID) store.Key {
 type targetRow struct {
 	ID          EndpointID `json:"-"`
 	Team        healthlab.TeamID
+	Revision    int64     `json:",omitempty"`
 	PausedUntil time.Time `json:",omitzero"`
 	PauseStep   int       `json:",omitempty"`
 }
@@ -219,7 +220,7 @@ var targetRows = store.Table[targetRow]{
 func targetKey(id EndpointID) store.Key { return store.Key{ID: store.UUID(id.UUID)} }
 
 func targetOf(e *Endpoint) targetRow {
-	return targetRow{ID: e.ID, Team: e.Team, PausedUntil: e.Health.PausedUntil, PauseStep: e.Health.PauseStep}
+	return targetRow{ID: e.ID, Team: e.Team, Revision: e.Revision, PausedUntil: e.Health.PausedUntil, PauseStep: e.Health.PauseStep}
 }
 
 // queued is an unfinished delivery of an event to an endpoint.

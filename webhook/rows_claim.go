@@ -200,6 +200,7 @@ func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 				return nil, err
 			}
 			if l != nil {
+				l.revision = t.Revision
 				out = append(out, l)
 			}
 		default:
@@ -225,7 +226,9 @@ func (q *queue) claimable(quotas []Quota) ([]*laneState, error) {
 		}
 		slices.SortStableFunc(ready, func(a, b *store.Entry[laneRow]) int { return a.Value.claimableAt().Compare(b.Value.claimableAt()) })
 		for _, l := range ready[:min(most[t.ID], len(ready))] {
-			out = append(out, q.add(l))
+			lane := q.add(l)
+			lane.revision = t.Revision
+			out = append(out, lane)
 		}
 	}
 	return out, nil
@@ -297,7 +300,9 @@ func (q *queue) lease(lanes []*laneState, lease time.Duration) ([]Delivery, erro
 		v.Claims++
 		v.Starts++
 		v.LeaseUntil, l.changed = q.now.Add(lease), true
-		out = append(out, v.delivery(&found[0].Value))
+		d := v.delivery(&found[0].Value)
+		d.Revision = l.revision
+		out = append(out, d)
 	}
 	return out, nil
 }

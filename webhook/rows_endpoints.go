@@ -103,11 +103,9 @@ func (s *Store) Update(ctx context.Context, team healthlab.TeamID, id EndpointID
 		if err := endpointRows.Put(tx, e); err != nil {
 			return err
 		}
-		if next := targetOf(&now); next != target.Value {
-			target.Value = next
-			if err := targetRows.Put(tx, target); err != nil {
-				return err
-			}
+		target.Value = targetOf(&now)
+		if err := targetRows.Put(tx, target); err != nil {
+			return err
 		}
 		q := newQueue(tx, s.events.retention)
 		switch {

@@ -20,11 +20,12 @@ type queue struct {
 // laneState is a lane that a transaction has read, with its changes.
 type laneState struct {
 	store.Entry[laneRow]
-	empty   bool
-	changed bool
-	waited  bool                                // the lane had a waiting delivery when it was read
-	same    map[string]*store.Entry[waitingRow] // waiting deliveries by key, as far as known; nil: there is none
-	next    *store.Entry[waitingRow]            // first waiting delivery; nil if it was not read
+	revision int64 // of the endpoint, if Claim chose the lane
+	empty    bool
+	changed  bool
+	waited   bool                                // the lane had a waiting delivery when it was read
+	same     map[string]*store.Entry[waitingRow] // waiting deliveries by key, as far as known; nil: there is none
+	next     *store.Entry[waitingRow]            // first waiting delivery; nil if it was not read
 }
 
 func newQueue(tx store.Tx, keep time.Duration) *queue {

@@ -18,14 +18,15 @@ func (d *Dispatcher) send(ctx context.Context, j job) {
 // runJob waits until a job may start and sends its delivery, or releases the delivery if the job must not start.
 func (d *Dispatcher) runJob(ctx context.Context, j job) {
 	if j.turn == nil || <-j.turn {
-		d.deliver(ctx, j.delivery, j.clock)
+		d.deliver(ctx, j)
 	} else {
 		d.releaseUnsent(ctx, j.delivery, 0)
 	}
 }
 
 // deliver sends one claimed delivery, unless it must not be sent, and passes the outcome to [Dispatcher.record].
-func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock) {
+func (d *Dispatcher) deliver(ctx context.Context, j job) {
+	del, clock := j.delivery, j.clock
 	if del.Starts > 1 {
 		d.opts.Hooks.DuplicateStart()
 	}
@@ -33,7 +34,7 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 		d.record(o, fact{}, clock)
 		return
 	}
-	to, err := d.targets.read(ctx, del)
+	to, err := d.endpointOf(ctx, j)
 	switch {
 	case errors.Is(err, healthlab.NotFound):
 		d.record(Outcome{Delivery: del, State: Cancelled, Reason: ReasonDeleted}, fact{}, clock)
@@ -46,11 +47,8 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	case err != nil:
 		d.release(ctx, del, time.Second)
 		return
-	case to.Disabled:
-		d.record(Outcome{Delivery: del, State: Cancelled, Reason: ReasonDisabled}, fact{}, clock)
-		return
-	case !to.team.Wants(del.Type, to.URL):
-		d.record(Outcome{Delivery: del, State: Cancelled, Reason: ReasonUnwanted}, fact{}, clock)
+	case to.refuses(del) != "":
+		d.record(Outcome{Delivery: del, State: Cancelled, Reason: to.refuses(del)}, fact{}, clock)
 		return
 	}
 	secrets := to.active(clock.time())
@@ -85,6 +83,16 @@ func (d *Dispatcher) deliver(ctx context.Context, del Delivery, clock storeClock
 	d.opts.Hooks.Attempt(result.Class, del.Attempts+1, result.Duration, ended.Sub(del.At), result.Reused)
 	o := d.limits.outcomeOf(del, result, ended, d.targets.accepted(del.Endpoint))
 	d.record(o, fact{began: began, ended: ended, class: result.Class, retryAfter: result.RetryAfter}, clock)
+}
+
+// endpointOf returns the endpoint of a claimed delivery. To refuse the delivery is final, so an endpoint that does was
+// read after the claim.
+func (d *Dispatcher) endpointOf(ctx context.Context, j job) (*opened, error) {
+	to, err := d.targets.read(ctx, j.delivery, time.Time{})
+	if err == nil && to.refuses(j.delivery) != "" {
+		return d.targets.read(ctx, j.delivery, j.claimed)
+	}
+	return to, err
 }
 
 func (d *Dispatcher) proxyFailed(at time.Time) {

@@ -191,31 +191,51 @@ func (ts *targets) accepted(id EndpointID) time.Time {
 // errSealed reports that secrets or headers could not be decrypted.
 var errSealed = errors.New("cannot decrypt the secrets or headers of the endpoint")
 
-// read returns the endpoint of a delivery: the cached one, or from the store if that is too old. It returns errSealed
-// if the secrets or headers cannot be decrypted. Concurrent callers share one read.
-func (ts *targets) read(ctx context.Context, d Delivery) (*opened, error) {
-	now := ts.opts.Now()
-	ts.mu.Lock()
-	t := ts.of(d.Endpoint)
-	known, load := t.open, t.load
-	if known != nil && now.Sub(known.read) < ts.opts.CacheFor {
-		ts.mu.Unlock()
-		return known, nil
-	}
-	if load != nil {
+// read returns the endpoint of a delivery: the cached one, or from the store if that is older than CacheFor, than the
+// endpoint at the claim, or than since. It returns errSealed if the secrets or headers cannot be decrypted. Concurrent
+// callers share one read.
+func (ts *targets) read(ctx context.Context, d Delivery, since time.Time) (*opened, error) {
+	for {
+		now := ts.opts.Now()
+		ts.mu.Lock()
+		t := ts.of(d.Endpoint)
+		known, load := t.open, t.load
+		if known.isCurrent(d, since) && now.Sub(known.read) < ts.opts.CacheFor {
+			ts.mu.Unlock()
+			return known, nil
+		}
+		if load == nil {
+			load = &loading{done: make(chan struct{})}
+			t.load = load
+			ts.mu.Unlock()
+			load.open, load.err = ts.fetch(ctx, d, known, now)
+			ts.mu.Lock()
+			t.load = nil
+			ts.mu.Unlock()
+			close(load.done)
+			return load.open, load.err
+		}
 		ts.mu.Unlock()
 		<-load.done // the read ends with the same context
-		return load.open, load.err
+		if load.err != nil || load.open.isCurrent(d, since) {
+			return load.open, load.err
+		}
 	}
-	load = &loading{done: make(chan struct{})}
-	t.load = load
-	ts.mu.Unlock()
-	load.open, load.err = ts.fetch(ctx, d, known, now)
-	ts.mu.Lock()
-	t.load = nil
-	ts.mu.Unlock()
-	close(load.done)
-	return load.open, load.err
+}
+
+func (o *opened) isCurrent(d Delivery, since time.Time) bool {
+	return o != nil && o.Revision >= d.Revision && o.read.After(since)
+}
+
+// refuses returns why a delivery must not be sent; empty if it may be sent.
+func (o *opened) refuses(d Delivery) Reason {
+	switch {
+	case o.Disabled:
+		return ReasonDisabled
+	case !o.team.Wants(d.Type, o.URL):
+		return ReasonUnwanted
+	}
+	return ""
 }
 
 // fetch reads the endpoint of a delivery from the store and caches it. known is the cached one, whose decrypted secrets
@@ -326,9 +346,9 @@ func (ts *targets) write(ctx context.Context, known *opened, facts []fact, event
 // health before.
 func (ts *targets) cacheUpdated(known *opened, e Endpoint, was Health) {
 	fresh := *known
-	fresh.Endpoint, fresh.read = e, ts.opts.Now()
+	fresh.Endpoint = e
 	if e.Revision != known.Revision+1 {
-		fresh.read = time.Time{} // another process changed it too, so it is read again
+		fresh.read = time.Time{} // something else changed it too, so it is read again
 		fresh.Revision = known.Revision
 	}
 	resumed := was.PauseStep > 0 && e.Health.PauseStep == 0

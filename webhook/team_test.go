@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,4 +91,31 @@ func TestDispatcher_cancelsEventsThatTheTeamDoesNotWant(t *testing.T) {
 		require.Len(t, sent(), 2, "none there")
 		stop()
 	})
+}
+
+// An event that the team wants by now is sent, although the settings that were read for an earlier one did not want it.
+func TestDispatcher_sendsWantedEventsAtOnceAfterAChangeOfSettings(t *testing.T) {
+	for name, unwanted := range map[string]webhook.TeamSettings{
+		"prefixes": {Prefixes: []string{"labtest."}}, "kinds": {Kinds: []string{"nats"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newFixture(t)
+				h.create(t)
+				var settings atomic.Pointer[webhook.TeamSettings]
+				settings.Store(&unwanted)
+				h.opts.CacheFor = time.Hour
+				h.opts.Settings = func(context.Context, healthlab.TeamID) (webhook.TeamSettings, error) { return *settings.Load(), nil }
+				defer h.run(t)()
+				h.write(t, "daily.data.sleep.created", "first")
+				time.Sleep(2 * time.Second)
+				require.Empty(t, h.to.all())
+				settings.Store(&webhook.TeamSettings{})
+				next := h.write(t, "daily.data.sleep.created", "next")
+				time.Sleep(2 * time.Second)
+				require.Len(t, h.to.all(), 1)
+				require.Equal(t, webhook.MessageID(next), h.to.all()[0].ID)
+			})
+		})
+	}
 }

@@ -108,7 +108,7 @@ func notFoundWords(r *http.Request) string {
 
 // lackWords names what a thing may lack, by the path segments after the thing's id; "" if the path names nothing of it.
 func lackWords(method string, after []string) string {
-	words, names := "", method == http.MethodGet // a segment such as sign_out is an action, and no part of the thing
+	words := ""
 	for _, part := range after {
 		name, ok := pathParameter(part)
 		switch {
@@ -118,7 +118,6 @@ func lackWords(method string, after []string) string {
 			words = strings.TrimSpace(words + " " + strings.ReplaceAll(part, "_", " "))
 			continue
 		}
-		names = true
 		kind := strings.ReplaceAll(strings.TrimSuffix(name, "_id"), "_", " ")
 		switch {
 		case words == "" && kind == "provider":
@@ -129,8 +128,8 @@ func lackWords(method string, after []string) string {
 			return words + " for this " + kind
 		}
 	}
-	if !names {
-		return ""
+	if method != http.MethodGet {
+		return "" // a segment such as sign_out is an action, and no part of the thing
 	}
 	return words
 }

@@ -83,7 +83,7 @@ func linkSession(team, user, name string) linking.Session {
 		},
 		Provider: "acme_scale", Step: 3, Pending: healthlab.Sealed{KeyID: "k1", Box: []byte{0, 1, 255}},
 		Challenge: linking.Challenge{Method: "sms", Hint: "ends in 42"}, LastError: linking.IncorrectMFACode,
-		Attempts:  []linking.Attempt{{At: noon, Provider: "acme_scale", Error: linking.ProviderAPIError}},
+		Attempts:  []linking.Attempt{{At: noon, Provider: "acme_scale", Error: linking.ProviderAPIError, Until: noon}},
 		CreatedAt: noon, ExpiresAt: noon.Add(time.Hour), Revision: 1,
 	}
 }

@@ -294,6 +294,8 @@ var brokenDeliveryStores = []conformance.Broken{
 			c.Quotas[i].Max *= 10
 		}
 	}, sameDeliveries)), Subtest: "Claim/AtMostSoMany"},
+	{Name: "does not notice a changed endpoint", Suite: deliveries(onClaim(sameClaim, eachDelivery(func(d *webhook.Delivery) { d.Revision = 1 }))),
+		Subtest: "Claim/RevisionOfTheEndpoint"},
 	{Name: "claims the newest first", Suite: deliveries(func(s *webhooktest.Harness) {
 		sound := s.Deliveries
 		s.Deliveries = &brokenDeliveries{Deliveries: sound, claim: func(ctx context.Context, c webhook.Claim) (webhook.Claimed, error) {

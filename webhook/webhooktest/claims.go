@@ -58,13 +58,22 @@ var claimCases = []webhookCase{
 		require.WithinRange(t, d.QueuedAt, before, b.now())
 		require.Equal(t, webhook.Delivery{
 			Lease: webhook.Lease{Team: b.team, Delivery: d.Delivery, Token: d.Token}, Endpoint: b.to, Event: event, Type: typeLatest, Key: "k", Seq: 1,
-			At: longAgo, Body: d.Body, Trigger: webhook.TriggerEvent, Starts: 1, QueuedAt: d.QueuedAt,
+			At: longAgo, Body: d.Body, Trigger: webhook.TriggerEvent, Starts: 1, QueuedAt: d.QueuedAt, Revision: b.get().Revision,
 		}, d)
 		b.record(failed(d, 0))
 		d = b.claimOnly(event)
 		require.Equal(t, 1, d.Attempts)
 		require.Equal(t, 1, d.Starts)
 		require.WithinRange(t, d.FirstFailedAt, before, b.now())
+	}},
+	{"RevisionOfTheEndpoint", func(t *testing.T, s Harness) {
+		b := newBench(t, s)
+		for _, pauseStep := range []int{0, 0, 1, 1, 0} { // on probation, Claim chooses the delivery in another way
+			b.update(func(e *webhook.Endpoint) { e.Health.PauseStep = pauseStep })
+			d := b.claimOnly(b.send(typeLatest, "k"))
+			require.Equal(t, b.get().Revision, d.Revision)
+			b.record(succeeded(d))
+		}
 	}},
 	{"Trace", func(t *testing.T, s Harness) {
 		b := newBench(t, s)

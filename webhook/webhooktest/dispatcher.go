@@ -3,6 +3,7 @@ package webhooktest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -374,6 +375,68 @@ var dispatcherCases = []webhookCase{
 		require.Len(t, got[0].Secrets, 1)
 		require.Len(t, got[1].Secrets, 2)
 		require.Equal(t, got[0].Secrets[0], got[1].Secrets[1])
+	}},
+	{"SeesAChangedEndpointAtOnce", func(t *testing.T, s Harness) {
+		const url = "https://receiver.example.com/second"
+		enable := func(d *dispatchBench) error {
+			d.until(func() bool { return d.get().Disabled })
+			_, err := d.service.Patch(t.Context(), d.team, d.to, webhook.Patch{Disabled: new(bool)})
+			return err
+		}
+		for _, c := range []struct {
+			name   string
+			first  webhook.Class // of the first message
+			change func(d *dispatchBench) error
+			check  func(before, after webhook.Notification)
+		}{
+			{"url", webhook.ClassOK, func(d *dispatchBench) error {
+				to := url
+				_, err := d.service.Patch(t.Context(), d.team, d.to, webhook.Patch{URL: &to})
+				return err
+			}, func(_, after webhook.Notification) { require.Equal(t, url, after.URL) }},
+			{"headers", webhook.ClassOK, func(d *dispatchBench) error {
+				return d.service.SetHeaders(t.Context(), d.team, d.to, map[string]string{"X-Ward": "7"})
+			}, func(_, after webhook.Notification) { require.Equal(t, "7", after.Headers.Get("X-Ward")) }},
+			{"rotated secret", webhook.ClassOK, func(d *dispatchBench) error {
+				return d.service.Rotate(t.Context(), d.team, d.to, "")
+			}, func(before, after webhook.Notification) {
+				require.Len(t, after.Secrets, 2)
+				require.Equal(t, before.Secrets[0], after.Secrets[1])
+			}},
+			{"revoked secret", webhook.ClassOK, func(d *dispatchBench) error {
+				return errors.Join(d.service.Rotate(t.Context(), d.team, d.to, ""), d.service.Revoke(t.Context(), d.team, d.to))
+			}, func(before, after webhook.Notification) {
+				require.Len(t, after.Secrets, 1)
+				require.NotEqual(t, before.Secrets[0], after.Secrets[0])
+			}},
+			{"enabled after 410", webhook.ClassGone, enable, func(before, after webhook.Notification) {
+				require.NotEqual(t, before.ID, after.ID)
+			}},
+			{"recovered after 410", webhook.ClassGone, func(d *dispatchBench) error {
+				if err := enable(d); err != nil {
+					return err
+				}
+				n, err := d.service.Recover(t.Context(), d.team, d.to, longAgo, time.Time{})
+				require.Equal(t, 1, n)
+				return err
+			}, func(before, after webhook.Notification) { require.Equal(t, before.ID, after.ID) }},
+		} {
+			d := newDispatchBench(t, s)
+			d.answer = func(int, webhook.Notification) webhook.Result {
+				if len(d.all()) == 1 {
+					return webhook.Result{Class: c.first}
+				}
+				return webhook.Result{Class: webhook.ClassOK, Status: 200}
+			}
+			stop := d.run(1, func(o *webhook.Options, _ *Harness) { o.CacheFor = time.Hour })
+			first := d.write(typeLatest, "first")
+			before := d.await(1)[0].Notification
+			d.until(func() bool { return d.lastAttempt(first) != "nothing" })
+			require.NoError(t, c.change(d), c.name)
+			d.waitForOutcome(d.write(typeLatest, "next"), "1 succeeded ")
+			stop()
+			c.check(before, d.all()[1].Notification)
+		}
 	}},
 	{"DisablesAcrossRestarts", func(t *testing.T, s Harness) {
 		d := newDispatchBench(t, s)
