@@ -233,9 +233,8 @@ const classStore = "sdk_store"
 // classManual is the class of a team's own data.
 const classManual = "manual"
 
-// collectsDevices reports whether the provider passes on data of devices that it does not merge: an on-device store or
-// the team's own program. Nil is no such provider.
 func (p *Provider) collectsDevices() bool {
+	// A cloud merges the data of its devices itself; a store and the team's own program pass it on.
 	return p != nil && (p.Class == classStore || p.Class == classManual)
 }
 

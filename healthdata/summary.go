@@ -104,7 +104,6 @@ func (h *Head) head() *Head { return h }
 // HeadOf returns the part that all summaries share. It is not a copy.
 func HeadOf(s Summary) *Head { return s.head() }
 
-// key returns the source's own id, or fallback if the source has no id.
 func (h *Head) key(fallback string) string { return cmp.Or(h.ExternalID, fallback) }
 
 // recordKey returns the natural key of a summary, with the app and the device that recorded it: those of one source do

@@ -75,7 +75,7 @@ type Activity struct {
 	HeartRate *ActivityHeartRate `json:"heart_rate"`
 	High      *float64           `json:"high"`
 
-	// ID ID identifies the summary. It is derived from team, user, provider, source type, resource and the source's own key (UUID version 5), so a resend has the same id.
+	// ID ID identifies the summary. It is derived from team, user, provider, source type, app, device (except of clouds), resource and the source's own key (UUID version 5), so a resend has the same id.
 	ID string `json:"id"`
 
 	// Low Low, Medium and High are minutes at that intensity.
@@ -480,7 +480,7 @@ type Body struct {
 	// Fat Fat is percent of the body.
 	Fat *float64 `json:"fat"`
 
-	// ID ID identifies the summary. It is derived from team, user, provider, source type, resource and the source's own key (UUID version 5), so a resend has the same id.
+	// ID ID identifies the summary. It is derived from team, user, provider, source type, app, device (except of clouds), resource and the source's own key (UUID version 5), so a resend has the same id.
 	ID                   string   `json:"id"`
 	LeanBodyMassKilogram *float64 `json:"lean_body_mass_kilogram"`
 	MuscleMassPercentage *float64 `json:"muscle_mass_percentage"`
@@ -1773,7 +1773,7 @@ type Sleep struct {
 	HrLowest  *int `json:"hr_lowest"`
 	HrResting *int `json:"hr_resting"`
 
-	// ID ID identifies the summary. It is derived from team, user, provider, source type, resource and the source's own key (UUID version 5), so a resend has the same id.
+	// ID ID identifies the summary. It is derived from team, user, provider, source type, app, device (except of clouds), resource and the source's own key (UUID version 5), so a resend has the same id.
 	ID string `json:"id"`
 
 	// Latency Latency is from BedtimeStart to the first five minutes of steady sleep.
@@ -2195,7 +2195,7 @@ type Workout struct {
 	// HrZones HRZones is seconds in each of six zones of the maximum heart rate: below 50, 50-60, 60-70, 70-80, 80-90, 90 percent and above. Other lengths are kept.
 	HrZones []int `json:"hr_zones"`
 
-	// ID ID identifies the summary. It is derived from team, user, provider, source type, resource and the source's own key (UUID version 5), so a resend has the same id.
+	// ID ID identifies the summary. It is derived from team, user, provider, source type, app, device (except of clouds), resource and the source's own key (UUID version 5), so a resend has the same id.
 	ID       string   `json:"id"`
 	Map      *Map     `json:"map"`
 	MaxHr    *int     `json:"max_hr"`
