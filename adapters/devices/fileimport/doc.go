@@ -77,7 +77,8 @@
 // Files of the exports of WHOOP, Strava, Dexcom Clarity, LibreView, Withings, Fitbit and Garmin, alone,
 // in a folder or in their archive. The recordings of Strava's archive are read through its list of
 // activities. docs/account-exports.md lists columns, units and what is left out. Rows are read one
-// by one, and items of JSON too: one that is not JSON is left out alone. A cell that cannot be read has a note with its line, its column and what was expected. A
+// by one, and items of JSON too: one that is not JSON is left out alone. A cell that cannot be
+// read has a note with its line, its column and what was expected. A
 // file with the name of one of them and other columns, as of an account in a language that is not
 // read, is refused with the columns that are expected. A file of LibreView whose dates do not tell
 // whether the day or the month is first needs [Options.DateOrder].

@@ -310,8 +310,8 @@ func (d *dayStarts) end(t time.Time, length time.Duration) time.Time {
 // lengthOf returns the length of the interval that each value of a metric covers; 0 for values of an instant. The file
 // does not state the length. If most times are full minutes, but not full hours, the length is a minute. If most are
 // full hours, Options.Aggregation decides, except days for times that are not midnights; without it, the times show
-// hours or successive days. days are the starts of days among items. lengthOf returns false if the length is unknown, or if the values are means of intervals
-// where an instant is required.
+// hours or successive days. days are the starts of days among items. lengthOf returns false if the length is unknown, or
+// if the values are means of intervals where an instant is required.
 func (a *phoneApp) lengthOf(kind *appMetric, items []*appItem, days dayStarts) (time.Duration, bool) {
 	spread := false // some heart rate has a minimum and a maximum that differ
 	for _, item := range items {
