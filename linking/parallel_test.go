@@ -124,7 +124,6 @@ func (p *parallelSignIns) together(n int, submit func(s *linking.Service) (linki
 	return got
 }
 
-// requireNewestGrant checks that the stored grant is that of the last sign-in at the provider.
 func (p *parallelSignIns) requireNewestGrant(provider string) {
 	p.Helper()
 	secret, err := p.services[0].Secret(p.Context(), team, p.user, provider)

@@ -68,7 +68,7 @@ var named = map[string]any{
 	"link_with_email provider": "acme_cgm", "link_with_email auth_type": "email", "connect_demo_provider provider": "acme_band",
 	"start_link provider": "acme_band", "set_custom_credentials provider": "acme_band", "prepare_custom_credentials provider": "acme_band", "bulk_import provider": "acme_band", "bulk_export provider": "acme_band",
 	"filter_on_providers": []any{"acme_band"}, "provider_priority_overrides": absent{}, "push_from_provider provider": "acme_band",
-	"ingest_samples unit": "text", "create_payor provider": absent{}, "create_team id": absent{},
+	"ingest_samples unit": "text", "ingest_menstrual_cycle value": 36.4, "create_payor provider": absent{}, "create_team id": absent{},
 	"order_set": absent{}, "lab_test_id": tourLabTest, "systolic": absent{}, "diastolic": absent{}, "event_destination_preferences": absent{},
 	"aoe_answers": absent{}, "details": absent{}, "set_pull_preferences providers": map[string]any{}, "ingest_meal energy": absent{}, "import_order billing_type": "client_bill", "parent_id": absent{}, "activate_by": absent{}, "validate_continuous_query query": validQuery,
 	"needs_human_review": true, "replaces_order_id": absent{}, "list_order_set_markers lab_test_ids": []any{tourLabTest},
