@@ -203,12 +203,9 @@ func (m *metaReader) readLine(lines []line, at int) {
 			strong += 0.5
 		}
 		// Without a colon a label counts only if it is distinctive.
-		if strong == 0 {
-			date := f == fDOB || f == fCollected || f == fReported || f == fIgnore
-			if !date {
-				i++
-				continue
-			}
+		if strong == 0 && f != fDOB && f != fCollected && f != fReported && f != fIgnore {
+			i++
+			continue
 		}
 		if ofOtherPerson(l, i) {
 			f = fIgnore

@@ -95,12 +95,10 @@ func (t *linkAttempt) updateSession(ctx context.Context, change func(*Session) e
 		if !errors.Is(err, errSigningIn) {
 			return err
 		}
-		select {
-		case <-time.After(signInPoll):
-			t.at = t.service.now()
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, signInPoll); err != nil {
+			return err
 		}
+		t.at = t.service.now()
 	}
 }
 

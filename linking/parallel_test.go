@@ -155,6 +155,7 @@ func TestSignIn_parallelSubmitsConnectWithTheLastGrant(t *testing.T) {
 		}, linking.ProviderCredentialError},
 		{"acme_oauth", func(*parallelSignIns) {}, func(p *parallelSignIns, s *linking.Service) (linking.Result, error) {
 			if _, err := s.Authorize(p.Context(), p.token, linking.OAuthSignIn{Provider: "acme_oauth"}); err != nil {
+				p.Log(err)
 				return linking.Result{Error: linking.TokenNotValidated}, nil // a newer try has begun, or the link is made
 			}
 			return s.Callback(p.Context(), linking.Callback{Provider: "acme_oauth", State: p.token, Code: "x"})
