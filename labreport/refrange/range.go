@@ -173,7 +173,7 @@ var (
 	reBetween    = regexp.MustCompile(`(?i)^(?:between|entre|zwischen|von|de|desde)\s+(.+?)\s+(?:and|y|et|und|bis|a|à|hasta)\s+(.+)$`)
 	reGroups     = regexp.MustCompile(`\d,\d{3}(?:[^\d.,]|$)`)
 	reComparison = regexp.MustCompile(`^(` + ComparatorPattern + `)\s*(` + NumberPattern + `|` + GroupedPattern + `)$`)
-	reCategory   = regexp.MustCompile(`(?i)(?:desirable|optimal|normal|deseable|óptimo|optimo|wünschenswert|souhaitable|sufficient|suffisant|suficiente|ausreichend|non-diabetic|nondiabetic|low risk|negative)\s*(?:range|level|value)?\s*[:=]?\s*((?:[<>]=?|≤|≥)?\s*\d[\d.,]*(?:\s*(?:-|–|to)\s*\d[\d.,]*)?)`)
+	reCategory   = regexp.MustCompile(`(?i)(?:^|[^\pL-])(?:desirable|optimal|normal|deseable|óptimo|optimo|wünschenswert|souhaitable|sufficient|suffisant|suficiente|ausreichend|non-diabetic|nondiabetic|low risk|negative)\s*(?:range|level|value)?\s*[:=]?\s*((?:[<>]=?|≤|≥)?\s*\d[\d.,]*(?:\s*(?:-|–|to)\s*\d[\d.,]*)?)`)
 )
 
 // groupWords are words in lists by sex, age or state, without case and accents.

@@ -141,6 +141,19 @@ func TestParse_readsKnownRangesAndRefusesOthers(t *testing.T) {
 	}
 }
 
+func TestParse_wordOfAFindingHidesNoCategory(t *testing.T) {
+	for _, text := range []string{
+		"Deficient < 20, Insufficient 20 - 29", "Insufficient: 20-29", "Undesirable: > 240", "Abnormal > 5, borderline 4 to 5", "Suboptimal: <40 mg/dL",
+	} {
+		got, _ := refrange.Parse(text)
+		require.False(t, got.Any(), text)
+	}
+	for _, text := range []string{"Deficient < 20, Sufficient 20 - 29", "Insufficient < 20, Optimal: 20-29", "Range (normal 20-29)"} {
+		got, ok := refrange.Parse(text)
+		require.True(t, ok && got.Any(), text)
+	}
+}
+
 func TestParseBeside_resultDecidesTheDecimalMark(t *testing.T) {
 	for _, c := range []struct {
 		text, result string
