@@ -91,7 +91,8 @@ func massUnits(resource, sampleType, unit string) (ucum.Conversion, bool) {
 }
 
 // Convert converts a value to the unit of the resource, as [ConvertUnit] does, and a value of a Difference by the size
-// of its unit alone. It returns false if the unit cannot be converted. The sample type decides the substance, for cholesterol.
+// of its unit alone. It returns false if the unit cannot be converted. The sample type decides the substance, for
+// cholesterol.
 func (r *Resource) Convert(v float64, unit, sampleType string) (float64, bool) {
 	c, ok := r.conversion(unit, sampleType)
 	if !ok {

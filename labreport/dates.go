@@ -100,7 +100,7 @@ func birthDate(s string, order dayOrder, earliest string) (iso, printed string, 
 		return iso, printed, false
 	}
 	if earliest == "" {
-		earliest = lastYear + "-12-31"
+		earliest = latestShortYear + "-12-31"
 	}
 	oldest, _ := strconv.Atoi(earliest[:4])
 	oldest -= 110
@@ -117,15 +117,15 @@ func birthDate(s string, order dayOrder, earliest string) (iso, printed string, 
 	return possible[0], printed, true
 }
 
-// lastYear is the last year that two digits mean of this century.
-const lastYear = "2035"
+// latestShortYear is the latest year that two digits stand for.
+const latestShortYear = "2035"
 
 // year completes a year of two digits: 26 is 2026, 47 is 1947.
 func year(s string) string {
 	if len(s) != 2 {
 		return s
 	}
-	if s > lastYear[2:] {
+	if s > latestShortYear[2:] {
 		return "19" + s
 	}
 	return "20" + s

@@ -272,7 +272,7 @@ func cellBelow(lines []line, at int, x0, x1 float64) []token {
 	return nil
 }
 
-func (m *metaReader) add(f metaField, name string, value []token, page int, weight float64) {
+func (m *metaReader) add(f metaField, label string, value []token, page int, weight float64) {
 	text := strings.TrimSpace(textOf(value))
 	ok := false
 	switch f {
@@ -292,7 +292,7 @@ func (m *metaReader) add(f metaField, name string, value []token, page int, weig
 		ok = len(fold.Words(text)) >= 2 && strings.IndexFunc(text, unicode.IsLetter) >= 0
 	}
 	if ok {
-		m.fields[f] = append(m.fields[f], found{text, value, page, confOf(value), weight, name})
+		m.fields[f] = append(m.fields[f], found{text, value, page, confOf(value), weight, label})
 	}
 }
 

@@ -116,8 +116,8 @@ func neighboursJoined(words []string) (out []string) {
 	return out
 }
 
-// otherPersons are words before a label that announces data of somebody else than the patient: "Mother's name",
-// "Physician name".
+// otherPersons are words for persons other than the patient. A label after such a word has data of that person:
+// "Mother's name", "Physician name".
 var otherPersons = fold.Set(`mother father parent partner spouse husband wife guarantor guardian insured subscriber policyholder physician doctor provider clinician practitioner contact
 	mutter vater partnerin versicherten arzt madre padre pareja medico mere pere conjoint medecin`)
 

@@ -1,6 +1,8 @@
 package labresult
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -158,4 +160,11 @@ func Outdated(attached []Result, before, now Report, preliminary func(lab, attac
 
 func (r *Result) sameMeasurement(o Result) bool {
 	return r.sameFinding(o) && (r.Timestamp == nil) == (o.Timestamp == nil) && (r.Timestamp == nil || r.Timestamp.Equal(o.Timestamp.Time))
+}
+
+// Equal reports whether two results have the same JSON, so that a stored result can be compared with a received one.
+func (r Result) Equal(o Result) bool {
+	a, errA := json.Marshal(r)
+	b, errB := json.Marshal(o)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }

@@ -1,7 +1,6 @@
 package fhirlab
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/exchange"
 	"github.com/healthlab-dev/healthlab/orders/labjournal"
-	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // Reasons for which the journal holds a bundle for review.
@@ -241,7 +239,7 @@ func (g *group) newReports() (news []*Report, state orderState) {
 				return false
 			}
 			old := was.Results[i]
-			same := rank(n.Status) > 0 == (rank(old.Status) > 0) && bytes.Equal(encoded(n.Result), encoded(old.Result))
+			same := rank(n.Status) > 0 == (rank(old.Status) > 0) && n.Result.Equal(old.Result)
 			return same || !newer(n.Status, r.At, old.Status, old.At)
 		})
 		if len(one.Results) > 0 {
@@ -254,15 +252,6 @@ func (g *group) newReports() (news []*Report, state orderState) {
 	}
 	g.held.Others[key] = state
 	return news, state
-}
-
-// encoded returns a result as the journal stores it, so that a stored result can be compared with a received one.
-func encoded(r labresult.Result) []byte {
-	out, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // texts, numbers and times always encode
-	}
-	return out
 }
 
 // key returns a digest of the patient and the foreign numbers that a group reports.

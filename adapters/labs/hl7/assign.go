@@ -1,7 +1,6 @@
 package hl7
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/healthlab-dev/healthlab/orders"
 	"github.com/healthlab-dev/healthlab/orders/exchange"
-	"github.com/healthlab-dev/healthlab/orders/labresult"
 )
 
 // group holds the tests of one message that name the same order and the same patient.
@@ -166,7 +164,7 @@ func (g *group) newReports() (news []TestReport, state orderState) {
 		for i, key := range before.matchResults(t.held, t.Observations) {
 			o := t.Observations[i]
 			old, ok := before.Results[key]
-			same := rank(o.Status) > 0 == (rank(old.Status) > 0) && bytes.Equal(encoded(o.Result), encoded(old.Result))
+			same := rank(o.Status) > 0 == (rank(old.Status) > 0) && o.Result.Equal(old.Result)
 			if !ok || !same && t.version(o.Status).replaces(old.version) {
 				changed = append(changed, o)
 			}
@@ -182,15 +180,6 @@ func (g *group) newReports() (news []TestReport, state orderState) {
 	}
 	g.held.Others[key] = apart.State
 	return news, apart.State
-}
-
-// encoded returns a result as the journal stores it, so that a stored result can be compared with a received one.
-func encoded(r labresult.Result) []byte {
-	out, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // texts, numbers and times always encode
-	}
-	return out
 }
 
 // key identifies the patient and order numbers that a group reports.
